@@ -156,15 +156,6 @@ def test_a_file_is_replaced_whole_and_keeps_its_permissions(tmp_path: Path) -> N
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_an_exclusive_write_leaves_what_is_there(tmp_path: Path) -> None:
-    path = tmp_path / "a"
-    files.write_atomic(path, b"one", exclusive=True)
-    with pytest.raises(FileExistsError):
-        files.write_atomic(path, b"two", exclusive=True)
-    assert path.read_bytes() == b"one"
-    assert [one.name for one in tmp_path.iterdir()] == ["a"]
-
-
 def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(IsADirectoryError):

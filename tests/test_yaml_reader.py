@@ -32,14 +32,14 @@ from holdfast._core.yaml_reader import YamlFault, read_yaml
     ],
 )
 def test_the_core_schema_leaves_words_of_yaml_1_1_as_text(text: str, value: Any) -> None:
-    found = read_yaml(f"x: {text}", core=True)["x"]
+    found = read_yaml(f"x: {text}")["x"]
     assert (found, type(found)) == (value, type(value))
 
 
 def test_keys_are_text_in_the_core_schema() -> None:
-    assert read_yaml("1: a\nno: b\nnull: c", core=True) == {"1": "a", "no": "b", "null": "c"}
+    assert read_yaml("1: a\nno: b\nnull: c") == {"1": "a", "no": "b", "null": "c"}
     with pytest.raises(YamlFault, match="twice"):
-        read_yaml("no: 1\n'no': 2", core=True)
+        read_yaml("no: 1\n'no': 2")
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_keys_are_text_in_the_core_schema() -> None:
 )
 def test_hostile_text_is_refused(text: str, why: str) -> None:
     with pytest.raises(YamlFault, match=why):
-        read_yaml(text, core=True)
+        read_yaml(text)

@@ -124,7 +124,7 @@ def test_another_products_servers_are_imported(
 def test_nothing_is_imported_where_nobody_can_be_asked(cli: Cli, own: Path, cursor: Path) -> None:
     done = cli("import", str(cursor), "--only", "demo")
     assert done.code == 5
-    assert f"demo: {' '.join(DEMO)} (from Cursor)" in done.err
+    assert f"demo: {' '.join(DEMO)} (from {cursor})" in done.err
     assert f"holdfast import {cursor} --only=demo --yes" in done.err
     assert not own.exists()
 

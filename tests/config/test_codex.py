@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.policies import Timeouts
 from tests.config.rig import faults, read_data, read_one, warnings
 
 pytestmark = pytest.mark.req("F3")
@@ -18,11 +17,11 @@ def test_a_file_of_codex() -> None:
     assert context.problems == ()
     assert (context.command, context.cwd) == ("npx", "/srv/context")
     assert context.env == {"LEVEL": "debug"}
-    assert context.settings["inherit_env"] == ("CONTEXT_TOKEN", "REGION")
-    assert context.settings["timeouts"] == Timeouts(handshake=20, tools=600, total=600)
+    assert context.settings["inherit_env"] == ["CONTEXT_TOKEN", "REGION"]
+    assert context.settings["timeouts"] == {"handshake": 20, "tools": 600, "total": 600}
     assert (context.settings["allow"], context.settings["deny"]) == (
-        ("search", "fetch"),
-        ("fetch",),
+        ["search", "fetch"],
+        ["fetch"],
     )
     assert designs.headers == {
         "X-Region": "eu",
@@ -30,7 +29,7 @@ def test_a_file_of_codex() -> None:
         "Authorization": "Bearer ${env:DESIGNS_TOKEN}",
     }
     assert designs.transport == "streamable"
-    assert designs.settings["timeouts"] == Timeouts(handshake=5)
+    assert designs.settings["timeouts"] == {"handshake": 5}
     assert warnings(designs) == {"tools": "has no effect here"}
     assert old.disabled
 
@@ -39,13 +38,16 @@ def test_a_file_of_codex() -> None:
     ("raw", "found"),
     [
         ({}, {"command": "is missing, and so is a URL"}),
-        ({"command": "a", "url": "https://x"}, {"url": "there is both a command and a URL"}),
+        (
+            {"command": "a", "url": "https://x"},
+            {"url": "there is both a command and a URL; leave one out"},
+        ),
         (
             {"url": "https://x", "bearer_token": "abc"},
             {"bearer_token": "is not taken; name a variable in bearer_token_env_var"},
         ),
-        ({"command": "a", "env_vars": "HOME"}, {"env_vars": "must be a list of names"}),
-        ({"command": "a", "env_vars": [{}]}, {"env_vars": "must be a list of names"}),
+        ({"command": "a", "env_vars": "HOME"}, {"env_vars": "must be a list, not a string"}),
+        ({"command": "a", "env_vars": [{}]}, {"env_vars": "must be a string, not null (at [0])"}),
         (
             {"command": "a", "tool_timeout_sec": -1},
             {"tool_timeout_sec": "must be a number, more than 0"},

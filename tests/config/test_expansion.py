@@ -7,20 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.config import ConfigEnvironment, EntrySource, ServerEntry
-from holdfast.config.expansion import ConfigInput, Expander, ExpansionError, InputPrompt, variables
+from holdfast.config.entry import ConfigInput, ExpansionError, InputPrompt, Variable, pieces
+from holdfast.config.resolution import Resolution
 
 ENVIRON = {"A": "one", "EMPTY": "", "NESTED": "${A}"}
 
 
 def expander(
     *inputs: ConfigInput, environ: dict[str, str] | None = None, prompt: InputPrompt | None = None
-) -> Expander:
-    around = ConfigEnvironment(start="/", environ=ENVIRON, home="/home/me")
+) -> Resolution:
+    around = ConfigEnvironment(start="/", environ=environ or ENVIRON, home="/home/me")
     place = EntrySource(
         file="/f", scope="user", dialect="", workspace="/w/proj", environment=around
     )
     by_id = {asked.id: asked for asked in inputs}
-    return Expander(ServerEntry(name="one", source=place, inputs=by_id), environ, prompt)
+    return Resolution(ServerEntry(name="one", source=place, inputs=by_id), prompt)
 
 
 def fault(text: str, *inputs: ConfigInput, environ: dict[str, str] | None = None) -> str:
@@ -129,7 +130,8 @@ def test_an_input_must_be_one_of_its_options() -> None:
 
 
 def test_variables_are_found_in_order() -> None:
-    found = variables("${A}${input:x}${B:-c}$${D}${workspaceFolder}")
+    text = "${A}${input:x}${B:-c}$${D}${workspaceFolder}"
+    found = [one for one in pieces(text) if isinstance(one, Variable)]
     assert [(one.name, one.kind, one.default) for one in found] == [
         ("A", "environment", None),
         ("x", "input", None),

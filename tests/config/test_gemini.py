@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.policies import Timeouts
 from tests.config.rig import read_data, read_one, warnings
 
 pytestmark = pytest.mark.req("F3")
@@ -13,14 +12,14 @@ pytestmark = pytest.mark.req("F3")
 def test_a_file_of_gemini() -> None:
     servers = read_data("gemini", "gemini.settings.json")
     python, streaming, events, experiment = servers.values()
-    assert python.settings["timeouts"] == Timeouts(request=15)
+    assert python.settings["timeouts"] == {"request": 15}
     assert warnings(python) == {"trust": "has no effect here"}
     assert (streaming.kind, streaming.transport) == ("http", "streamable")
     assert (streaming.settings["allow"], streaming.settings["deny"]) == (
-        ("safe", "reader"),
-        ("reader",),
+        ["safe", "reader"],
+        ["reader"],
     )
-    assert streaming.settings["timeouts"] == Timeouts(request=900, total=900)
+    assert streaming.settings["timeouts"] == {"request": 900, "total": 900}
     assert (events.url, events.transport) == ("http://localhost:8080/sse", "auto")
     assert experiment.disabled
     assert not python.disabled

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.policies import Timeouts
 from tests.config.rig import faults, read_data, read_one
 
 pytestmark = pytest.mark.req("F3")
@@ -16,9 +15,9 @@ def test_a_file_of_goose() -> None:
     search, remote, events, nested = servers.values()
     assert (search.command, search.args) == ("npx", ("-y", "search-server"))
     assert search.env == {"LEVEL": "debug", "RETRIES": "3"}
-    assert search.settings["inherit_env"] == ("SEARCH_API_KEY",)
-    assert search.settings["timeouts"] == Timeouts(request=600, total=600)
-    assert search.settings["allow"] == ("find",)
+    assert search.settings["inherit_env"] == ["SEARCH_API_KEY"]
+    assert search.settings["timeouts"] == {"request": 600, "total": 600}
+    assert search.settings["allow"] == ["find"]
     assert remote.headers == {"Authorization": "Bearer ${TOKEN}", "X-Region": "eu"}
     assert (remote.disabled, remote.transport) == (True, "streamable")
     assert events.kind == "sse"
@@ -31,7 +30,7 @@ def test_a_file_of_goose() -> None:
     [
         ({"type": "stdio"}, {"cmd": "is missing"}),
         ({"type": "sse"}, {"uri": "is missing"}),
-        ({"type": "carrier"}, {"type": "is not supported (stdio, streamable_http or sse)"}),
+        ({"type": "carrier"}, {"type": "'carrier' is not supported (stdio, http or sse)"}),
     ],
 )
 def test_what_is_wrong_is_told_by_field(raw: dict[str, str], found: dict[str, str]) -> None:

@@ -90,11 +90,6 @@ def test_every_unset_variable_is_named_with_file_server_and_field(world: World) 
     assert [problem.field for problem in caught.value.data] == ["command", "args[1]", "env.TOKEN"]
 
 
-def test_another_environment_may_be_given(world: World) -> None:
-    entry = own(world, command="${A}")
-    assert entry.resolve({"A": "given"}).command == ("given",)
-
-
 def test_all_settings_reach_the_client(world: World) -> None:
     world.write(world.home / ".config/holdfast/mcp.json", (DATA / "holdfast.mcp.json").read_bytes())
     resolved = world.load()["git"].resolve()
@@ -130,7 +125,8 @@ def test_what_is_not_said_is_left_to_the_client(world: World) -> None:
         assert found.transport_options() == {}
     sse = own(world, type="sse", url="https://x").resolve()
     assert sse.transport_options() == {"transport": "sse"}
-    assert own(world, command="a", holdfast={"lock": "/l"}).resolve().options()["lock"] == "/l"
+    lock = own(world, command="a", holdfast={"lock": "/l"}).resolve().options()["lock"]
+    assert (lock.path, lock.mode) == ("/l", "block")
 
 
 def test_a_project_s_server_starts_in_its_folder(world: World) -> None:

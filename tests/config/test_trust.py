@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -237,6 +238,19 @@ def test_approvals_that_others_can_write_are_not_used(world: World) -> None:
     found = entry.trust()
     assert not found.ok
     assert "can be written by other users" in (found.problem or "")
+
+
+def test_a_path_that_is_no_text_is_approved_like_any_other(world: World) -> None:
+    odd = os.fsdecode(os.fsencode(world.project) + b"/\xff")
+    os.makedirs(odd)
+    server = {"command": "a", "holdfast": {"budget": {"\ud800": 5}}}
+    world.servers(f"{odd}/.mcp.json", one=server)
+    other = approved(world, REMOTE)
+    for _ in range(2):
+        config = world.load(start=Path(odd))
+        configuration.approve(config, "one")
+        assert world.load(start=Path(odd))["one"].trust().ok
+    assert other.trust().ok
 
 
 def test_approvals_at_once_are_all_kept(world: World) -> None:

@@ -25,7 +25,7 @@ def test_all_servers_are_shown_with_where_they_come_from(world: World) -> None:
     )
     found = show(world.load())
     assert [
-        (row.name, row.kind, row.scope, row.trust, row.disabled, row.shadows)
+        (row.name, row.kind, row.scope, row.trust, row.disabled, len(row.shadows))
         for row in found.servers
     ] == [
         ("git", "stdio", "project", "untrusted", False, 1),
@@ -65,12 +65,12 @@ def test_an_explanation(world: World) -> None:
     )
     found = explain(world.load(), "one")
     assert found.shadows == (f"{world.home}/.config/holdfast/mcp.json",)
-    assert found.settings == {"timeouts": {"request": 5.0}, "deny": ["rm*"]}
-    assert [(row.name, row.fields, row.is_set, row.set_by) for row in found.variables] == [
-        ("SET", ("args[0]", "env.TOKEN"), True, "SET"),
-        ("UNSET", ("args[1]",), False, "UNSET"),
-        ("OTHER", ("args[2]",), True, "OTHER"),
-        ("workspaceFolder", ("args[3]",), True, None),
+    assert found.settings == {"timeouts": 5, "deny": ["rm*"]}
+    assert [(row.name, row.fields, row.is_set) for row in found.variables] == [
+        ("SET", ("args[0]", "env.TOKEN"), True),
+        ("UNSET", ("args[1]",), False),
+        ("OTHER", ("args[2]",), True),
+        ("workspaceFolder", ("args[3]",), True),
     ]
     assert found.trust == "untrusted"
     assert found.approve == "holdfast config trust one"
@@ -84,14 +84,14 @@ def test_a_secret_of_the_settings_is_not_shown(world: World) -> None:
     )
     one, two = (explain(world.load(), name).settings["oauth"] for name in ("one", "two"))
     assert one == {"client_id": "me", "client_secret": "[redacted]"}
-    assert two == {"client_secret": "${SECRET:-[redacted]}"}
+    assert two == {"client_secret": "[redacted]"}
 
 
-def test_an_input_is_explained_by_the_variable_that_answers_it(world: World) -> None:
+def test_an_input_is_explained(world: World) -> None:
     world.write(".vscode/mcp.json", (DATA / "vscode.mcp.json").read_bytes())
     rows = {row.name: row for row in explain(world.load(), "perplexity").variables}
     key = rows["perplexity-key"]
-    assert (key.kind, key.is_set, key.set_by) == ("input", False, "HOLDFAST_INPUT_PERPLEXITY_KEY")
+    assert (key.kind, key.is_set) == ("input", False)
     assert rows["region"].is_set, "it has a default"
 
 
@@ -185,7 +185,8 @@ def shown(world: World, **raw: Any) -> Any:
         (["-e", "API_KEY=hunter2"], ["-e", "API_KEY=[redacted]"]),
         (["--header", "X-Api-Key: hunter2"], ["--header", "X-Api-Key: [redacted]"]),
         (["--header", "Authorization: Bearer ${T}"], ["--header", "Authorization: Bearer ${T}"]),
-        (["--token", "${T:-hunter2}"], ["--token", "${T:-[redacted]}"]),
+        (["--token", "${T}"], ["--token", "${T}"]),
+        (["--token", "${T:-hunter2}"], ["--token", "[redacted]"]),
         (["--token", "${T"], ["--token", "[redacted]"]),
         (["postgres://me:hunter2@db/x"], ["postgres://[redacted]@db/x"]),
         (["--path", "/srv", "k=v"], ["--path", "/srv", "k=v"]),
@@ -200,13 +201,13 @@ def test_environment_and_headers(world: World) -> None:
     env = {"API_KEY": "hunter2", "TOKEN": "x${T}", "LEVEL": "debug", "LD_PRELOAD": "evil.so"}
     assert shown(world, command="a", env=env)["env"] == {
         "API_KEY": "[redacted]",
-        "TOKEN": "[redacted]${T}",
+        "TOKEN": "[redacted]",
         "LEVEL": "debug",
         "LD_PRELOAD": "evil.so",
     }
     headers = {"Authorization": "Bearer hunter2", "X-Region": "eu"}
     assert shown(world, url="https://x", headers=headers)["headers"] == {
-        "Authorization": "Bearer [redacted]",
+        "Authorization": "[redacted]",
         "X-Region": "eu",
     }
 

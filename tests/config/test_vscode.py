@@ -31,11 +31,6 @@ def test_an_entry_has_the_inputs_that_it_uses() -> None:
     assert servers["fetch"].inputs == {}
 
 
-def test_the_old_place_in_the_settings_is_read() -> None:
-    entry = read_one("vscode", {"mcp": {"servers": {"one": {"command": "a"}}}})
-    assert entry.command == "a"
-
-
 def test_a_server_without_a_way_to_it() -> None:
     entry = read_one("vscode", {"servers": {"one": {"type": "http"}}})
     assert faults(entry) == {"url": "is missing"}

@@ -83,16 +83,12 @@ def read_bytes(
     else:
         descriptor = os.open(path, os.O_RDONLY | _CAREFUL | _BINARY)
     try:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise RefusedFileError(path, "is not a regular file")
+        facts = _facts(path, descriptor, links, "read")
         if owned and os.name == "posix":
             if facts.st_uid not in (os.geteuid(), 0):
                 raise RefusedFileError(path, "belongs to another user; not used")
             if facts.st_mode & (stat.S_IWOTH if owned == "group" else stat.S_IWGRP | stat.S_IWOTH):
                 raise RefusedFileError(path, "can be written by other users; not used (chmod 600)")
-        if not links and facts.st_nlink > 1:
-            raise RefusedFileError(path, "has a second name (a hard link); not read")
         data = bytearray()
         # The size may be wrong, or change during the read: what counts is what comes.
         while facts.st_size <= limit and len(data) <= limit:
@@ -102,14 +98,19 @@ def read_bytes(
             data += more
     finally:
         os.close(descriptor)
-    raise RefusedFileError(path, f"is longer than {_size(limit)}", errno.EFBIG)
+    size = f"{limit >> 10} KiB" if limit >= 1 << 10 else f"{limit} bytes"
+    size = f"{limit >> 20} MiB" if limit >= 1 << 20 else size
+    raise RefusedFileError(path, f"is longer than {size}", errno.EFBIG)
 
 
-def _size(limit: int) -> str:
-    for bits, unit in ((20, "MiB"), (10, "KiB")):
-        if limit >= 1 << bits:
-            return f"{limit >> bits} {unit}"
-    return f"{limit} bytes"
+def _facts(path: StrPath, descriptor: int, links: bool, use: str) -> os.stat_result:
+    """Return what is known of an open file; refuse what is no regular file, or a hard link."""
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        raise RefusedFileError(path, "is not a regular file")
+    if not links and facts.st_nlink > 1:
+        raise RefusedFileError(path, f"has a second name (a hard link); not {use}")
+    return facts
 
 
 def _resolve_inside(path: StrPath, folder: StrPath) -> str:
@@ -140,11 +141,7 @@ def open_without_links(path: StrPath, flags: int, mode: int = PRIVATE_FILE) -> i
         _refuse_links(path)
         return os.open(path, flags, mode)
     with _parent(path) as (folder, name):
-        try:
-            return os.open(name, flags | _NOFOLLOW, mode, dir_fd=folder)
-        except OSError as error:
-            _explain_link(error, path, name, folder)
-            raise
+        return _open_part(path, folder, name, flags, mode)
 
 
 def open_for_append(path: StrPath, *, create: bool = True) -> int:
@@ -161,11 +158,7 @@ def open_for_append(path: StrPath, *, create: bool = True) -> int:
             raise RefusedFileError(path, "is not a regular file") from None
         raise
     try:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            raise RefusedFileError(path, "is not a regular file")
-        if facts.st_nlink > 1:
-            raise RefusedFileError(path, "has a second name (a hard link); not written")
+        facts = _facts(path, descriptor, False, "written")
         if os.name == "posix" and facts.st_uid != os.geteuid():
             raise RefusedFileError(path, "belongs to another user; not written")
     except BaseException:
@@ -196,18 +189,8 @@ def _parent(path: StrPath) -> Iterator[tuple[int, str]]:
     parts = [part for part in text.split("/") if part not in ("", ".")]
     if not parts or parts[-1] == ".." or text.endswith("/"):
         raise RefusedFileError(path, "is not the path of a file", errno.EISDIR)
-    descriptor = _walk(path, "/" if text.startswith("/") else ".", parts[:-1])
-    try:
-        yield descriptor, parts[-1]
-    finally:
-        os.close(descriptor)
-
-
-def _walk(path: StrPath, start: str, parts: list[str]) -> int:
-    """Return a descriptor of the folder that the parts lead to."""
-    folder = os.open(start, _FOLDER | _CLOEXEC)
-    links = 0
-    todo = parts[::-1]
+    folder = os.open("/" if text.startswith("/") else ".", _FOLDER | _CLOEXEC)
+    links, todo = 0, parts[-2::-1]
     try:
         while todo:
             name = todo.pop()
@@ -216,17 +199,12 @@ def _walk(path: StrPath, start: str, parts: list[str]) -> int:
                 links += 1
                 todo += [one for one in target.split("/") if one not in ("", ".")][::-1]
                 name = "/" if target.startswith("/") else "."
-            try:
-                below = os.open(name, _FOLDER | _CLOEXEC | _NOFOLLOW, dir_fd=folder)
-            except OSError as error:
-                _explain_link(error, path, name, folder)
-                raise
+            below = _open_part(path, folder, name, _FOLDER | _CLOEXEC)
             os.close(folder)
             folder = below
-    except BaseException:
+        yield folder, parts[-1]
+    finally:
         os.close(folder)
-        raise
-    return folder
 
 
 def _system_link(folder: int, name: str) -> str | None:
@@ -238,16 +216,16 @@ def _system_link(folder: int, name: str) -> str | None:
     return os.readlink(name, dir_fd=folder) if top or os.geteuid() != 0 else None
 
 
-def _explain_link(error: OSError, path: StrPath, name: str, folder: int) -> None:
-    """Raise a `RefusedFileError` if a link is why a part could not be opened."""
-    # Linux says ELOOP, FreeBSD EMLINK; with O_DIRECTORY a link is ENOTDIR.
-    if error.errno not in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR):
-        return
-    facts = None
-    with suppress(OSError):
-        facts = os.lstat(name, dir_fd=folder)
-    if facts is not None and stat.S_ISLNK(facts.st_mode):
-        raise RefusedFileError(path, _link_text(name, path), errno.ELOOP) from None
+def _open_part(path: StrPath, folder: int, name: str, flags: int, mode: int = 0) -> int:
+    """Open one part of a path in an open folder; refuse a link in words."""
+    try:
+        return os.open(name, flags | _NOFOLLOW, mode, dir_fd=folder)
+    except OSError as error:
+        # Linux says ELOOP, FreeBSD EMLINK; with O_DIRECTORY a link is ENOTDIR.
+        may_be_link = error.errno in (errno.ELOOP, errno.EMLINK, errno.ENOTDIR)
+        if may_be_link and stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode):
+            raise RefusedFileError(path, _link_text(name, path), errno.ELOOP) from None
+        raise
 
 
 def _link_text(name: str, path: StrPath) -> str:
@@ -279,9 +257,7 @@ def _require_path(path: StrPath) -> None:
 # Writing
 
 
-def write_atomic(
-    path: StrPath, data: bytes, *, private: bool = False, exclusive: bool = False
-) -> None:
+def write_atomic(path: StrPath, data: bytes, *, private: bool = False) -> None:
     """Write a file whole or not at all, and durably: file and folder are synced.
 
     Args:
@@ -289,7 +265,6 @@ def write_atomic(
         data: The content.
         private: Make it readable for nobody else; otherwise the permissions of a file that is
             replaced stay, and a new one has the usual ones.
-        exclusive: Raise `FileExistsError` if there is one already.
     """
     import secrets  # slow to load, and most commands only read
 
@@ -306,15 +281,7 @@ def write_atomic(
             file.write(data)
             file.flush()
             os.fsync(descriptor)
-        if exclusive:
-            try:
-                os.link(spare, target)
-            except (OSError, AttributeError):
-                if os.path.lexists(target):
-                    raise FileExistsError(errno.EEXIST, "is there already", target) from None
-                os.rename(spare, target)  # a file system without hard links
-        else:
-            os.replace(spare, target)
+        os.replace(spare, target)
         if os.name == "posix":
             # The rename has to last through a power cut, where the system can.
             with suppress(OSError):
@@ -357,17 +324,16 @@ def make_private_folder(path: StrPath) -> None:
 
 
 _XDG: Final = {
-    "config": ("XDG_CONFIG_HOME", (".config",)),
-    "state": ("XDG_STATE_HOME", (".local", "state")),
-    "cache": ("XDG_CACHE_HOME", (".cache",)),
-    "data": ("XDG_DATA_HOME", (".local", "share")),
+    "config": ("XDG_CONFIG_HOME", ".config"),
+    "state": ("XDG_STATE_HOME", ".local/state"),
+    "cache": ("XDG_CACHE_HOME", ".cache"),
+    "data": ("XDG_DATA_HOME", ".local/share"),
 }
+XdgKind: TypeAlias = 'Literal["config", "state", "cache", "data"]'
 
 
 def xdg_folder(
-    kind: Literal["config", "state", "cache", "data"],
-    environ: Mapping[str, str] | None = None,
-    home: StrPath | None = None,
+    kind: XdgKind, environ: Mapping[str, str] | None = None, home: StrPath | None = None
 ) -> Path:
     """Return a base folder of the XDG Base Directory Specification.
 
@@ -379,9 +345,7 @@ def xdg_folder(
 
 
 def xdg_path(
-    kind: Literal["config", "state", "cache", "data"],
-    environ: Mapping[str, str] | None = None,
-    home: StrPath | None = None,
+    kind: XdgKind, environ: Mapping[str, str] | None = None, home: StrPath | None = None
 ) -> str:
     """Return the same as text."""
     environ = os.environ if environ is None else environ
@@ -389,7 +353,7 @@ def xdg_path(
     named = environ.get(variable, "")
     if os.path.isabs(named):
         return named
-    return os.path.join(home or environ.get("HOME") or os.path.expanduser("~"), *default)
+    return os.path.join(home or environ.get("HOME") or os.path.expanduser("~"), default)
 
 
 # Locks

@@ -66,7 +66,7 @@ def visible(text: str, limit: int | None = None) -> str:
         text = truncate(text, limit)
     if text.isascii() and text.isprintable():
         return text
-    return re.sub(UNSEEN, _escape_match, text)
+    return re.sub(UNSEEN, lambda match: escape(match[0]), text)
 
 
 def visible_lines(text: str) -> str:
@@ -74,7 +74,7 @@ def visible_lines(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     text = re.sub(_ODD_SPACE, " ", text.replace("\r\n", "\n"))
-    return re.sub(_UNSEEN_BUT_LINES, _escape_match, text)
+    return re.sub(_UNSEEN_BUT_LINES, lambda match: escape(match[0]), text)
 
 
 def visible_json(text: str) -> str:
@@ -87,7 +87,8 @@ def visible_json(text: str) -> str:
 
 def one_line(text: str, limit: int = 200) -> str:
     """Return prose on one line: white space collapsed, unseen characters escaped, truncated."""
-    return visible(" ".join(_plain_spaces(text[: 4 * limit]).split()), limit)
+    text = re.sub(f"{_LINE_BREAK}|{_ODD_SPACE}", " ", text[: 4 * limit])
+    return visible(" ".join(text.split()), limit)
 
 
 def hide(text: str, secrets: Iterable[str]) -> str:
@@ -215,14 +216,6 @@ def _lookalike(one: str, other: str) -> str:
 
 def _inside_quotes(text: str) -> str:
     return visible(text.replace("\\", "\\\\").replace('"', '\\"'))
-
-
-def _plain_spaces(text: str) -> str:
-    return re.sub(_ODD_SPACE, " ", re.sub(_LINE_BREAK, " ", text))
-
-
-def _escape_match(match: re.Match[str]) -> str:
-    return escape(match[0])
 
 
 def _escape_json(match: re.Match[str]) -> str:

@@ -1,13 +1,13 @@
 """YAML as plain values, within bounds: no aliases, no key twice, no tag that runs code.
 
 PyYAML is an optional dependency and reads YAML 1.1, in which ``no`` is False and a date is an
-object. ``core=True`` reads the core schema of YAML 1.2 (10.3.2), in which both are text.
+object. Here it reads the core schema of YAML 1.2 (10.3.2), in which both are text.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from holdfast._core.text import visible
 
@@ -20,7 +20,7 @@ class YamlFault(ValueError):  # noqa: N818
     """A text that is not YAML, or not read; the message continues "the text …"."""
 
 
-def read_yaml(text: str, most: int = EVENTS, *, core: bool = False) -> Any:
+def read_yaml(text: str, most: int = EVENTS) -> Any:
     """Return the value of a YAML text with at most ``most`` parsing events."""
     try:
         import yaml
@@ -29,7 +29,7 @@ def read_yaml(text: str, most: int = EVENTS, *, core: bool = False) -> Any:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         _check_events(yaml, text, loader, min(most, EVENTS))
-        return yaml.load(text, Loader=_loader(yaml, loader, core=core))
+        return yaml.load(text, Loader=_loader(yaml, loader))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f" (line {mark.line + 1}, column {mark.column + 1})"
@@ -54,37 +54,30 @@ def _check_events(yaml: Any, text: str, loader: Any, most: int) -> None:
             raise YamlFault(f"has more than {most:,} values in it")
 
 
-def _loader(yaml: Any, base: Any, *, core: bool) -> Any:
+def _loader(yaml: Any, base: Any) -> Any:
     class Loader(base):  # type: ignore[misc]
-        if core:
-            yaml_implicit_resolvers: Any = {}
+        yaml_implicit_resolvers: ClassVar[Any] = {}
 
-    def mapping(self: Any, node: Any) -> dict[Any, Any]:
-        found: dict[Any, Any] = {}
-        seen: set[str] = set()
-        for name, value in node.value:
+    def mapping(self: Any, node: Any) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in node.value:
             # In JSON, which YAML 1.2 is compared with, every key is text.
-            scalar = core and isinstance(name, yaml.ScalarNode)
-            key = name.value if scalar else self.construct_object(name, True)
-            if not isinstance(key, str | int | float):
+            if not isinstance(key, yaml.ScalarNode):
                 raise YamlFault("has a key in it that is not a string")
-            if str(key) in seen:
-                raise YamlFault(f"has the key '{visible(str(key), 80)}' twice in one object")
-            seen.add(str(key))
-            found[key] = self.construct_object(value, True)
+            if key.value in found:
+                raise YamlFault(f"has the key '{visible(key.value, 80)}' twice in one object")
+            found[key.value] = self.construct_object(value, True)
         return found
 
+    def reads(read: Any) -> Any:
+        return lambda loader, node: read(loader.construct_scalar(node))
+
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
-    if core:
-        for kind, pattern, first, read in _CORE:
-            tag = f"tag:yaml.org,2002:{kind}"
-            Loader.add_implicit_resolver(tag, re.compile(rf"(?:{pattern})\Z"), first)
-            Loader.add_constructor(tag, _reads(read))
+    for kind, pattern, first, read in _CORE:
+        tag = f"tag:yaml.org,2002:{kind}"
+        Loader.add_implicit_resolver(tag, re.compile(rf"(?:{pattern})\Z"), first)
+        Loader.add_constructor(tag, reads(read))
     return Loader
-
-
-def _reads(read: Any) -> Any:
-    return lambda loader, node: read(loader.construct_scalar(node))
 
 
 def _int(text: str) -> int:

@@ -10,12 +10,11 @@ preview, approve, approve_all, revoke   approve what a project's own file says
 add, remove, import_products            edit, and take over from other products
 
     settings                one table of everything that an entry may say
-    environment · files     the paths of configurations; bounded reading
-    dialects · fields       what each product writes
-    loading · entry         all servers; one of them, as text
-    expansion · resolution  its variables, and the client
+    loading · files         where configurations are, all servers; bounded reading
+    dialects · reader       what each product writes, and one reader for all
+    entry · resolution      one server, as text; its variables, and the client
     trust                   what may be used, and approving it
-    views · edit · json_edit    showing and changing it
+    views · edit            showing and changing it
 """
 
 from __future__ import annotations
@@ -29,9 +28,10 @@ from holdfast._lazy import lazily
 if TYPE_CHECKING:
     from holdfast.config.edit import ConfigEdit, add, import_products, remove
     from holdfast.config.entry import ConfigProblem, ServerEntry, is_safe_name
-    from holdfast.config.environment import ConfigEnvironment, EntrySource
-    from holdfast.config.expansion import ConfigInput, InputPrompt
-    from holdfast.config.loading import Configuration, LoadedFile, load
+    from holdfast.config.entry import ConfigInput, InputPrompt
+    from holdfast.config.loading import (
+        ConfigEnvironment, Configuration, EntrySource, LoadedFile, load,
+    )
     from holdfast.config.resolution import ResolvedServer
     from holdfast.config.trust import (
         Approval, TrustStatus, approve, approve_all, preview, revoke,
@@ -47,10 +47,8 @@ __all__ = [
 
 _HOMES = {
     "edit": ("ConfigEdit", "add", "import_products", "remove"),
-    "entry": ("ConfigProblem", "ServerEntry", "is_safe_name"),
-    "environment": ("ConfigEnvironment", "EntrySource"),
-    "expansion": ("ConfigInput", "InputPrompt"),
-    "loading": ("Configuration", "LoadedFile", "load"),
+    "entry": ("ConfigInput", "ConfigProblem", "InputPrompt", "ServerEntry", "is_safe_name"),
+    "loading": ("ConfigEnvironment", "Configuration", "EntrySource", "LoadedFile", "load"),
     "resolution": ("ResolvedServer",),
     "trust": ("Approval", "TrustStatus", "approve", "approve_all", "preview", "revoke"),
     "views": ("ConfigOverview", "ServerExplanation", "explain", "show"),

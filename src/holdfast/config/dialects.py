@@ -1,11 +1,12 @@
 """Dialects: the ways in which products write down their servers, one row of a table each.
 
 mcpServers  Claude Desktop, Claude Code, Cursor, most others, and Holdfast's own files
-vscode      ``mcp.json`` of VS Code, or the ``mcp`` part of its ``settings.json``
+vscode      ``mcp.json`` of VS Code
 gemini      ``settings.json``: ``mcpServers`` with ``httpUrl`` beside ``url``
-zed         ``settings.json``: ``context_servers``
 codex       ``config.toml``: ``[mcp_servers.name]``
 goose       ``config.yaml``: ``extensions``, some of which are MCP servers
+
+A dialect says which setting each field of an entry becomes; `EntryReader` does the reading.
 """
 
 from __future__ import annotations
@@ -13,34 +14,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from msgspec.structs import replace
+from holdfast._core.text import visible
+from holdfast.config.entry import ConfigInput, ConfigProblem, ServerEntry, name_fault
+from holdfast.config.reader import EntryReader, Fields, Found, Make
+from holdfast.config.settings import HttpMode, convert
 
-from holdfast.config.entry import ConfigProblem, ServerEntry, name_fault, texts
-from holdfast.config.environment import EntrySource
-from holdfast.config.expansion import ConfigInput, ExpansionError, variables
-from holdfast.config.fields import (
-    EntryDefinition,
-    EntryFields,
-    by_command,
-    by_url,
-    definition,
-    login,
-    own_settings,
-    read_inputs,
-    scopes,
-    timeouts,
-)
-from holdfast.config.settings import HttpMode
+if TYPE_CHECKING:
+    from holdfast.config.loading import EntrySource
 
 MOST_SERVERS: Final = {"project": 100, "user": 1000, "explicit": 1000}
 """Servers of one file, by its scope."""
-MOST_VARIABLES: Final = 1000
-"""Variables in the strings of one entry."""
-LONGEST_TEXT: Final = 1 << 15
-"""Characters of one string: an approval shows all of it."""
-_HALF: Final = re.compile("[\ud800-\udfff]")
 Document = Mapping[str, Any]
 
 
@@ -49,11 +34,8 @@ class Dialect(NamedTuple):
 
     key: str
     """The table of servers in a document."""
-    read: Callable[[EntryFields], EntryDefinition]
-    ignored: str
-    """Fields that do not matter here."""
-    no_effect: str = ""
-    """Fields that a user may rely on, so they are warned of."""
+    fields: Fields
+    """The settings that the fields of an entry become."""
     prepare: Callable[[Document], Document] = lambda document: document
     """Returns the document in a plain form: ``key`` leads to the table."""
 
@@ -74,49 +56,28 @@ def read(document: Document, source: EntrySource) -> tuple[list[ServerEntry], li
     for name, raw in servers.items() if servers and not faults else ():
         fault = name_fault(name)
         if fault is None:
-            fields = EntryFields(raw, source.file, name)
-            found = row.read(fields)
-            fields.without_effect(row.no_effect.split())
-            entries.append(_entry(fields, source, found, row.ignored, inputs))
+            entries.append(EntryReader(source, name, row.fields).read(raw, inputs))
         else:
             faults.append(f"{row.key}: {fault}")
     return entries, [ConfigProblem(file=source.file, message=fault) for fault in faults]
 
 
-def _entry(
-    fields: EntryFields,
-    source: EntrySource,
-    found: EntryDefinition,
-    ignored: str,
-    inputs: Mapping[str, ConfigInput],
-) -> ServerEntry:
-    """Return the entry, checked, with Holdfast's own settings over those of the dialect."""
-    given = {name: one for name, one in found.pop("settings", {}).items() if one is not None}
-    settings = {**given, **own_settings(fields)}
-    fields.rest(ignored.split())
-    made = ServerEntry(name=fields.server, source=source, settings=settings, **found)
-    asked: list[str] = []
-    left = MOST_VARIABLES
-    for row, field, text in texts(made):
-        if len(text) > LONGEST_TEXT:
-            fields.fault(field, f"is longer than {LONGEST_TEXT:,} characters")
-        elif "\0" in text:
-            fields.fault(field, "must not have a zero character in it")
-        elif not text.isascii() and _HALF.search(text):
-            fields.fault(field, "must not have half a character in it")
-        if left < 0 or len(text) > LONGEST_TEXT or not (row.variables and "${" in text):
-            continue
+def read_inputs(document: Document) -> dict[str, ConfigInput]:
+    """Return what the file asks its user for, by id. A malformed one is not there."""
+    found: dict[str, ConfigInput] = {}
+    listed = document.get("inputs")
+    for raw in listed if isinstance(listed, list) else ():
         try:
-            used = variables(text, left + 1)
-        except ExpansionError as error:
-            fields.fault(field, str(error))
+            raw = convert(raw, dict[Any, Any])
+            said = {key: one for key, one in raw.items() if one is not None}
+            # An option is a string, or an object with its value and a label.
+            options = convert(said.pop("options", []), list[Any])
+            values = [one.get("value") if isinstance(one, Mapping) else one for one in options]
+            asked: ConfigInput = convert({**said, "options": values}, ConfigInput)
+        except ValueError:
             continue
-        asked += [variable.name for variable in used if variable.kind == "input"]
-        left -= len(used)
-        if left < 0:
-            fields.fault(field, f"has more variables than the {MOST_VARIABLES:,} of an entry")
-    described = {one: inputs[one] for one in asked if one in inputs}
-    return replace(made, inputs=described, problems=fields.problems)
+        found.setdefault(asked.id, asked)
+    return found
 
 
 def detect(path: str, document: Document) -> str | None:
@@ -129,44 +90,109 @@ def detect(path: str, document: Document) -> str | None:
         return "goose" if "extensions" in document else None
     if "mcpServers" in document:
         return "gemini" if os.path.basename(folder) == ".gemini" else "mcpServers"
-    if "servers" in document or "servers" in _object(document.get("mcp")):
-        return "vscode"
-    return "zed" if "context_servers" in document else None
+    return "vscode" if "servers" in document else None
 
 
 def _object(value: Any) -> Document:
     return value if isinstance(value, Mapping) else {}
 
 
-def _mcp_servers(fields: EntryFields) -> EntryDefinition:
-    found = definition(fields, fields.read("text", "url", "serverUrl"))
-    found["disabled"] = fields.read("flag", "disabled") or fields.read("flag", "enabled") is False
-    # Milliseconds in most products, seconds in some: only a clear value is used.
-    span = fields.read("seconds", "timeout", unit=0.001)
-    if span is not None and span < 1.0:
-        text = "seconds or milliseconds? Not used; set holdfast.timeouts (in seconds)"
-        fields.fault("timeout", text, "warning")
-        span = None
-    found["settings"] = {"timeouts": timeouts(request=span), "oauth": login(fields)}
+# What a value becomes
+
+_NO_EFFECT: Final = UserWarning("has no effect here")
+"""Of fields that a user may rely on."""
+_MODES: Final[dict[str, HttpMode]] = {"http": "auto", "streamable": "streamable", "sse": "sse"}
+
+
+def _type(value: Any) -> Found:
+    kind = convert(value, str).lower().replace("_", "-")
+    kind = "streamable" if kind in ("streamable-http", "streamablehttp") else kind
+    if kind in ("stdio", "local"):
+        return {"type": "command"}
+    if kind not in _MODES:
+        raise ValueError(f"{visible(value, 40)!r} is not supported (stdio, http or sse)")
+    return {"type": "url", "transport": _MODES[kind]}
+
+
+def _command(value: Any) -> Found:
+    if not isinstance(value, list):
+        return {"command": value}
+    # Some products write the program and its arguments as one list.
+    program, *arguments = convert(value, list[str]) or [""]
+    return {"command": program, "args": arguments}
+
+
+def _streamable(value: Any) -> Found:
+    return {"url": value, "transport": "streamable"}
+
+
+def _enabled(value: Any) -> Found:
+    return {} if convert(value, bool) else {"disabled": True}
+
+
+def _seconds(name: str, unit: float = 1.0) -> Make:
+    def take(value: Any) -> Found:
+        if isinstance(value, bool | str) or not 0 < convert(value, float) < 1e300:
+            raise ValueError("must be a number, more than 0")
+        return {"timeouts": {name: value * unit}}
+
+    return take
+
+
+def _timeout(value: Any) -> Found:
+    """Milliseconds in most products, seconds in some: only a clear value is used."""
+    found = _seconds("request", 0.001)(value)
+    if found["timeouts"]["request"] < 1.0:
+        raise UserWarning("seconds or milliseconds? Not used; set holdfast.timeouts (in seconds)")
     return found
 
 
-# VS Code
+def _scopes(value: Any) -> Found:
+    """Scopes, which some products write as a list and some as one string."""
+    listed = [value] if isinstance(value, str) else convert(value, list[str])
+    return {"oauth": {"scopes": " ".join(listed)}} if any(listed) else {}
 
 
-def _vscode_document(document: Document) -> Document:
-    return document if "servers" in document else _object(document.get("mcp"))
+def _login(loopback: str) -> Fields:
+    """Return the fields about the login, whichever keys a product has for them.
 
+    ``loopback`` is the host in the redirect URI of a product that names only a port.
+    """
 
-def _vscode(fields: EntryFields) -> EntryDefinition:
-    env = fields.take("env")
-    if isinstance(env, Mapping) and None in env.values():
-        # ``"NAME": null`` takes a variable away; a server here gets none that it was not given.
-        fields.put("env", {key: value for key, value in env.items() if value is not None})
-    found = definition(fields, fields.read("text", "url"))
-    found["settings"] = {"oauth": login(fields, loopback="127.0.0.1")}
-    found["disabled"] = fields.read("flag", "disabled") or False
-    return found
+    def port(value: Any) -> Found:
+        if type(value) is not int or not 0 < value < 65536:
+            raise ValueError("must be the number of a port")
+        return {"oauth": {"redirect_uri": f"http://{loopback}:{value}/callback"}}
+
+    def enabled(value: Any) -> Found:
+        return {} if convert(value, bool) else {"oauth": {"enabled": "false"}}
+
+    def switch(value: Any) -> Found:
+        """``oauth`` may be False, and ``auth`` the name of a way."""
+        if value is False or value == "oauth":
+            return {} if value else {"oauth": {"enabled": "false"}}
+        if isinstance(value, str):
+            raise UserWarning("is only known as 'oauth' here")
+        return {"oauth": convert(value, dict)}
+
+    keys: Fields = {
+        **dict.fromkeys(("clientId", "client_id", "CLIENT_ID"), "oauth.client_id"),
+        **dict.fromkeys(("clientSecret", "client_secret", "CLIENT_SECRET"), "oauth.client_secret"),
+        **dict.fromkeys(("redirectUri", "callback_url"), "oauth.redirect_uri"),
+        **dict.fromkeys(("callbackPort", "callback_port"), port),
+        **dict.fromkeys(("authorization_server_issuer", "issuer"), "oauth.issuer"),
+        **dict.fromkeys(("scopes", "scope"), _scopes),
+        "authServerMetadataUrl": "oauth.metadata_url",
+        "authorizationUrl": "oauth.authorization_endpoint",
+        "tokenUrl": "oauth.token_endpoint",
+        "registrationUrl": "oauth.registration_endpoint",
+        "enabled": enabled,
+        # OAuth 2.1 §5.1.1: a token in a URL ends up in logs and in other people's hands.
+        "tokenParamName": ValueError("is not taken: a token is never sent in a URL"),
+        "audiences": _NO_EFFECT,
+    }
+    either = (keys, switch)
+    return {"oauth": either, "auth": either, "oauthRedirectUrl": "oauth.redirect_uri"}
 
 
 # Gemini
@@ -178,16 +204,13 @@ def _gemini_document(document: Document) -> Document:
     """Apply ``mcp.allowed`` and ``mcp.excluded``, and write ``$VAR`` as ``${VAR}``."""
     servers = _braced(document.get("mcpServers"))
     rules = _object(document.get("mcp"))
-    allowed, excluded = _names(rules.get("allowed")), _names(rules.get("excluded"))
+    allowed, excluded = rules.get("allowed"), rules.get("excluded")
     for name, raw in _object(servers).items():
-        if isinstance(raw, dict):
-            raw["disabled"] = name in excluded or (bool(allowed) and name not in allowed)
+        kept_out = isinstance(excluded, list) and name in excluded
+        left_out = isinstance(allowed, list) and allowed and name not in allowed
+        if isinstance(raw, dict) and (kept_out or left_out):
+            raw["disabled"] = True
     return {"mcpServers": servers}
-
-
-def _names(value: Any) -> frozenset[str]:
-    listed = value if isinstance(value, list) else []
-    return frozenset(name for name in listed if isinstance(name, str))
 
 
 def _braced(value: Any, levels: int = 6) -> Any:
@@ -200,47 +223,7 @@ def _braced(value: Any, levels: int = 6) -> Any:
     return value
 
 
-def _gemini(fields: EntryFields) -> EntryDefinition:
-    streamable, url = fields.read("text", "httpUrl"), fields.read("text", "url")
-    found = definition(fields, streamable or url, hint="streamable" if streamable else "auto")
-    found["settings"] = {
-        "timeouts": timeouts(request=fields.read("seconds", "timeout", unit=0.001)),
-        "allow": fields.read("list", "includeTools"),
-        "deny": fields.read("list", "excludeTools"),
-        "oauth": login(fields),
-    }
-    found["disabled"] = fields.read("flag", "disabled") or False
-    return found
-
-
-# Zed
-
-
-def _zed_document(document: Document) -> Document:
-    """Leave out the servers of extensions, which have no command."""
-    servers = document.get("context_servers")
-    if isinstance(servers, Mapping):
-        servers = {
-            name: raw
-            for name, raw in servers.items()
-            if not isinstance(raw, Mapping) or {"command", "url"} & raw.keys()
-        }
-    return {"context_servers": servers}
-
-
-def _zed(fields: EntryFields) -> EntryDefinition:
-    command = fields.take("command")
-    if isinstance(command, Mapping):
-        # Older files have an object with ``path``, ``args`` and ``env``.
-        for inner, outer in (("path", "command"), ("args", "args"), ("env", "env")):
-            fields.put(outer, command.get(inner))
-    found = definition(fields, fields.read("text", "url"))
-    found["disabled"] = fields.read("flag", "enabled") is False
-    return found
-
-
 # Codex
-
 
 _CODEX_WIDE: Final = ("mcp_oauth_credentials_store", "mcp_enterprise_managed_auth")
 """Keys at the top of the file that are about logins to every server."""
@@ -248,86 +231,35 @@ _CODEX_WIDE: Final = ("mcp_oauth_credentials_store", "mcp_enterprise_managed_aut
 
 def _codex_document(document: Document) -> Document:
     """Write what the file says of all logins into each server with a URL."""
-    found = document.get("mcp_servers")
-    if not isinstance(found, Mapping):
-        return document
-    servers = dict(found)
-    wide = {name: document[name] for name in _CODEX_WIDE if name in document}
-    back = {
-        name: document[f"mcp_oauth_{name}"]
-        for name in ("callback_port", "callback_url")
-        if f"mcp_oauth_{name}" in document
-    }
+    servers = dict(_object(document.get("mcp_servers")))
+    wide = {name: document.get(name) for name in _CODEX_WIDE}
+    back = {name: document.get(f"mcp_oauth_{name}") for name in ("callback_port", "callback_url")}
     for name, raw in servers.items():
-        if isinstance(raw, Mapping) and "url" in raw and isinstance(raw.get("oauth", {}), Mapping):
-            login = {"oauth": {**back, **raw.get("oauth", {})}} if back else {}
-            servers[name] = {**wide, **raw, **login}
-    return {**document, "mcp_servers": servers}
+        login = _object(raw).get("oauth", {})
+        if "url" in _object(raw) and isinstance(login, Mapping):
+            servers[name] = {**wide, **raw, "oauth": {**back, **login}}
+    return {**document, "mcp_servers": servers} if servers else document
 
 
-def _codex(fields: EntryFields) -> EntryDefinition:
-    program, url = fields.read("text", "command"), fields.read("text", "url")
-    if program is not None and url is not None:
-        fields.fault("url", "there is both a command and a URL")
-    if program is None and url is None:
-        fields.fault("command", "is missing, and so is a URL")
-    if url is None:
-        fields.without_effect(("bearer_token_env_var", "http_headers", "env_http_headers"))
-        found = by_command(fields, program, fields.read("list", "args") or ())
-    else:
-        found = by_url(fields, url, "streamable", _codex_headers(fields))
-    settings = {
-        "timeouts": timeouts(
-            handshake=fields.read("seconds", "startup_timeout_sec")
-            or fields.read("seconds", "startup_timeout_ms", unit=0.001),
-            tools=fields.read("seconds", "tool_timeout_sec"),
-        ),
-        "allow": fields.read("list", "enabled_tools"),
-        "deny": fields.read("list", "disabled_tools"),
-        "inherit_env": _inherited(fields) or None,
-    }
-    said = login(fields, loopback="127.0.0.1") or {}
-    more = {
-        "scopes": scopes(fields, "scopes"),
-        "resource": fields.read("text", "oauth_resource"),
-    }
-    settings["oauth"] = {**said, **{name: one for name, one in more.items() if one}} or None
-    return {**found, "settings": settings, "disabled": fields.read("flag", "enabled") is False}
+def _bearer(value: Any) -> Found:
+    return {"headers": {"Authorization": f"Bearer ${{env:{convert(value, str)}}}"}}
 
 
-def _codex_headers(fields: EntryFields) -> dict[str, str]:
-    headers: dict[str, str] = fields.read("table", "http_headers")
-    for name, variable in fields.read("table", "env_http_headers").items():
-        headers[name] = f"${{env:{variable}}}"
-    token = fields.read("text", "bearer_token_env_var")
-    if token is not None:
-        headers = {name: one for name, one in headers.items() if name.lower() != "authorization"}
-        headers["Authorization"] = f"Bearer ${{env:{token}}}"
-    if "bearer_token" in fields:
-        fields.take("bearer_token")
-        fields.fault("bearer_token", "is not taken; name a variable in bearer_token_env_var")
-    return headers
+def _from_variables(value: Any) -> Found:
+    named = convert(value, dict[str, str]).items()
+    return {"headers": {name: f"${{env:{variable}}}" for name, variable in named}}
 
 
-def _inherited(fields: EntryFields) -> tuple[str, ...]:
-    """Return ``env_vars``: names, or tables with a name, of variables to pass on."""
-    listed = fields.take("env_vars")
-    if listed is None:
-        return ()
-    names = [
-        item.get("name") if isinstance(item, Mapping) else item
-        for item in (listed if isinstance(listed, list) else [None])
+def _env_vars(value: Any) -> Found:
+    """Names, or tables with a name, of variables to pass on."""
+    named = [
+        one.get("name") if isinstance(one, Mapping) else one for one in convert(value, list[Any])
     ]
-    found = tuple(name for name in names if isinstance(name, str))
-    if len(found) < len(names):
-        fields.fault("env_vars", "must be a list of names")
-        return ()
-    return found
+    return {"inherit_env": convert(named, list[str])} if named else {}
 
 
 # Goose
 
-_GOOSE_MODES: Final[dict[str, HttpMode]] = {"sse": "sse", "streamable_http": "streamable"}
 _BUILT_IN: Final = ("builtin", "platform", "frontend", "inline_python")
 """Parts of Goose itself: no servers that another program could reach."""
 
@@ -338,81 +270,93 @@ def _goose_document(document: Document) -> Document:
         return document
     found = {}
     for name, raw in extensions.items():
-        inner = _object(raw).get("config")
-        if isinstance(inner, Mapping):
-            # Some versions keep the settings one level down.
-            raw = {**inner, **{key: value for key, value in raw.items() if key != "config"}}
-        if _object(raw).get("type") not in _BUILT_IN:
-            found[name] = raw
+        if isinstance(raw, Mapping):
+            # Some versions keep the settings one level down. An empty list says nothing.
+            raw = {**_object(raw.get("config")), **raw}
+            raw = {key: one for key, one in raw.items() if key != "config" and one != []}
+            if raw.get("type") in _BUILT_IN:
+                continue
+            if "uri" in raw:
+                given = _object(raw.pop("envs", None))
+                raw["headers"] = _with_values(raw.get("headers"), given)
+        found[name] = raw
     return {"extensions": found}
 
 
-def _goose(fields: EntryFields) -> EntryDefinition:
-    kind = fields.read("text", "type") or ("stdio" if "cmd" in fields else "streamable_http")
-    given = fields.read("table", "envs")
-    found: EntryDefinition = {}
-    if kind == "stdio":
-        fields.put("env", given)
-        program = fields.read("text", "cmd")
-        if program is None:
-            fields.fault("cmd", "is missing")
-        found = by_command(fields, program, fields.read("list", "args") or ())
-    elif kind in _GOOSE_MODES:
-        headers = {
-            name: re.sub(r"\$\{(\w+)\}", lambda match: given.get(match[1], match[0]), value)
-            for name, value in fields.read("table", "headers").items()
-        }
-        url = fields.read("text", "uri")
-        if url is None:
-            fields.fault("uri", "is missing")
-        found = by_url(fields, url, _GOOSE_MODES[kind], headers)
-    else:
-        fields.fault("type", "is not supported (stdio, streamable_http or sse)")
-    allow, keys = fields.read("list", "available_tools"), fields.read("list", "env_keys")
-    found["settings"] = {
-        "timeouts": timeouts(request=fields.read("seconds", "timeout")),
-        "allow": allow or None,
-        "inherit_env": (keys or None) if kind == "stdio" else None,
-    }
-    found["disabled"] = fields.read("flag", "enabled") is False
-    return found
+def _with_values(headers: Any, given: Document) -> Any:
+    if isinstance(headers, Mapping):
+        return {name: _with_values(text, given) for name, text in headers.items()}
+    if not isinstance(headers, str):
+        return headers
+    return re.sub(r"\$\{(\w+)\}", lambda one: str(given.get(one[1], one[0])), headers)
 
+
+# The table
+
+_COMMAND: Final[Fields] = {"command": _command, "args": "args", "env": "env", "cwd": "cwd"}
+_JSON: Final[Fields] = {
+    **{"type": _type, "transport": _type, "url": "url", "headers": "headers"},
+    **{**_COMMAND, "envFile": "env_file", "env_file": "env_file"},
+    **{"enabled": _enabled, "disabled": "disabled", "description": None},
+}
+_LOCALHOST, _LOOPBACK = _login("localhost"), _login("127.0.0.1")
 
 DIALECTS: Final = {
     "mcpServers": Dialect(
         "mcpServers",
-        _mcp_servers,
-        "description name displayName icon $schema headers enabled",
-        "headersHelper tokenCacheDir alwaysAllow autoApprove trust alwaysLoad",
+        {
+            **{**_JSON, "serverUrl": "url", "timeout": _timeout, **_LOCALHOST},
+            **dict.fromkeys(("name", "displayName", "icon", "$schema")),
+            **dict.fromkeys(("headersHelper", "tokenCacheDir", "alwaysAllow"), _NO_EFFECT),
+            **dict.fromkeys(("autoApprove", "trust", "alwaysLoad"), _NO_EFFECT),
+        },
     ),
     "vscode": Dialect(
         "servers",
-        _vscode,
-        "version gallery description headers",
-        "dev sandbox sandboxEnabled",
-        _vscode_document,
+        {
+            **{**_JSON, **_LOOPBACK, "version": None, "gallery": None},
+            **dict.fromkeys(("dev", "sandbox", "sandboxEnabled"), _NO_EFFECT),
+        },
     ),
     "gemini": Dialect(
         "mcpServers",
-        _gemini,
-        "description extensionName headers",
-        "trust authProviderType targetAudience targetServiceAccount tcp",
+        {
+            **{"httpUrl": _streamable, **_JSON, "timeout": _seconds("request", 0.001)},
+            **{"includeTools": "allow", "excludeTools": "deny", **_LOCALHOST},
+            **{"extensionName": None, "trust": _NO_EFFECT, "tcp": _NO_EFFECT},
+            **dict.fromkeys(("authProviderType", "targetAudience"), _NO_EFFECT),
+            "targetServiceAccount": _NO_EFFECT,
+        },
         _gemini_document,
     ),
-    "zed": Dialect("context_servers", _zed, "source settings headers", "", _zed_document),
     "codex": Dialect(
         "mcp_servers",
-        _codex,
-        "name required supports_parallel_tool_calls url command args env cwd startup_timeout_ms",
-        "http_headers_helper tools default_tools_approval_mode experimental_environment "
-        + " ".join(_CODEX_WIDE),
+        {
+            **{**_COMMAND, "url": _streamable, "enabled": _enabled},
+            "bearer_token": ValueError("is not taken; name a variable in bearer_token_env_var"),
+            "bearer_token_env_var": _bearer,
+            **{"env_http_headers": _from_variables, "http_headers": "headers"},
+            **{"enabled_tools": "allow", "disabled_tools": "deny", "env_vars": _env_vars},
+            "startup_timeout_sec": _seconds("handshake"),
+            "startup_timeout_ms": _seconds("handshake", 0.001),
+            "tool_timeout_sec": _seconds("tools"),
+            **{"scopes": _scopes, "oauth_resource": "oauth.resource", **_LOOPBACK},
+            **dict.fromkeys(("name", "required", "supports_parallel_tool_calls")),
+            **dict.fromkeys(("http_headers_helper", "tools", *_CODEX_WIDE), _NO_EFFECT),
+            "default_tools_approval_mode": _NO_EFFECT,
+            "experimental_environment": _NO_EFFECT,
+        },
         _codex_document,
     ),
     "goose": Dialect(
         "extensions",
-        _goose,
-        "name display_name description bundled type cmd args envs uri headers env_keys",
-        "",
+        {
+            **{"type": _type, "cmd": _command, "args": "args", "envs": "env", "cwd": "cwd"},
+            **{"uri": "url", "headers": "headers", "enabled": _enabled},
+            **{"timeout": _seconds("request"), "available_tools": "allow"},
+            "env_keys": "inherit_env",
+            **dict.fromkeys(("name", "display_name", "description", "bundled")),
+        },
         _goose_document,
     ),
 }

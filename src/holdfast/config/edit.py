@@ -27,17 +27,16 @@ from holdfast.config.entry import (
     name_fault,
     said,
 )
-from holdfast.config.environment import (
+from holdfast.config.files import JsonFile, UnreadableFileError
+from holdfast.config.loading import (
     IMPORTABLE_FILES,
     ConfigEnvironment,
     EntrySource,
+    gather,
     named_file,
     user_files,
 )
-from holdfast.config.files import UnreadableFileError
-from holdfast.config.json_edit import ServersFile
-from holdfast.config.loading import gather
-from holdfast.config.settings import map_strings
+from holdfast.config.settings import map_path
 from holdfast.config.trust import ApprovalStore
 from holdfast.errors import StateError, ValidationError
 
@@ -111,11 +110,12 @@ def add(
     said = {key: value for key, value in raw.items() if value not in (None, [], {})}
     source = _source(scope, environment)
     with _changing(source) as document:
-        document.add(name, said, overwrite)
+        _put(document, name, said, overwrite)
         fault = name_fault(name)
         if fault is None:
             # As it will be read; what could not be used is not written.
-            (entry,), _ = dialects.read({**document.content, "mcpServers": {name: said}}, source)
+            typed = replace(source, dialect="mcpServers")
+            (entry,), _ = dialects.read({**document.content, "mcpServers": {name: said}}, typed)
             fault = next((f"{one.field}: {one.message}" for one in entry.errors), None)
         if fault is not None:
             raise ValidationError(f"server '{visible(name, 80)}': {fault}")
@@ -142,16 +142,14 @@ def remove(
         StateError: The file cannot be written, or changed meanwhile.
     """
     environment = environment or ConfigEnvironment()
-    scopes: list[EditScope] = ["user"] if scope is None else [scope]
-    if scope is None and environment.folders():
-        scopes.append("project")
+    scopes: list[EditScope] = ["user", "project"] if environment.folders() else ["user"]
+    sources = [_source(one, environment) for one in ([scope] if scope else scopes)]
     known: list[str] = []
-    sources = [_source(one, environment) for one in scopes]
     for source in sources:
         entries = gather([source], environment).servers
         if name in entries:
             with _changing(source) as document:
-                document.remove(name)
+                document.change("mcpServers", name, None)
             if source.scope == "project":
                 ApprovalStore(environment).revoke(entries[name])
             return ConfigEdit(file=source.file, servers=(name,))
@@ -166,7 +164,6 @@ class ImportPlan(Struct, frozen=True, kw_only=True):
 
     entries: tuple[ServerEntry, ...]
     skipped: Mapping[str, str]
-    """As in `ConfigEdit`."""
     overwrite: bool
     environment: ConfigEnvironment
 
@@ -175,9 +172,13 @@ class ImportPlan(Struct, frozen=True, kw_only=True):
         source = _source("user", self.environment)
         with _changing(source) as document:
             for entry in self.entries:
-                moved = at_home(entry)
-                document.add(entry.name, definition(moved), self.overwrite)
-                document.add_inputs(input_definition(one) for one in moved.inputs.values())
+                _put(document, entry.name, definition(at_home(entry)), self.overwrite)
+                there = document.content.get("inputs")
+                listed = there if isinstance(there, list) else []
+                known = [one.get("id") for one in listed if isinstance(one, dict)]
+                asked = [one for name, one in entry.inputs.items() if name not in known]
+                if asked:
+                    document.change("", "inputs", [*listed, *map(input_definition, asked)])
         return ConfigEdit(
             file=source.file,
             servers=tuple(entry.name for entry in self.entries),
@@ -246,19 +247,16 @@ def _chosen(products: Iterable[str] | None, environment: ConfigEnvironment) -> l
         return there
     found: list[EntrySource] = []
     for product in products:
-        of_product = [source for source in there if _is_called(source.product, product)]
-        if not of_product and not os.path.exists(product):
+        files_of = [source for source in there if _is_called(source.product, product)]
+        files_of = files_of or [named_file(product, environment)]
+        if not any(os.path.exists(source.file) for source in files_of):
             known = list(dict.fromkeys(source.product for source in there))
             hint = did_you_mean(product, known) or f"known: {', '.join(known)}"
+            places = visible(", ".join(source.file for source in files_of))
+            if files_of[0].product:
+                raise ValidationError(f"{files_of[0].product} has no file here: {places}")
             raise ValidationError(f"no product or file {visible(product, 80)!r}: {hint}")
-        if of_product and not any(os.path.exists(source.file) for source in of_product):
-            places = ", ".join(source.file for source in of_product)
-            raise ValidationError(f"{of_product[0].product} has no file here: {visible(places)}")
-        if not of_product:
-            file = named_file(product, environment)
-            whose = next((one.product for one in there if one.file == file.file), "")
-            of_product = [replace(file, product=whose)]
-        found += of_product
+        found += files_of
     return found
 
 
@@ -273,21 +271,15 @@ def _is_called(product: str, word: str) -> bool:
 
 def _source(scope: EditScope, environment: ConfigEnvironment) -> EntrySource:
     """Return the file that is edited: the user's own, or the project's."""
-    workspace = environment.workspace()
-    file = environment.own_file if scope == "user" else workspace / ".mcp.json"
+    root = str(environment.workspace())
+    file = str(environment.own_file) if scope == "user" else f"{root}/.mcp.json"
     if scope == "project" and not environment.folders():
         raise ValidationError("the home folder is not a project; use the user's own file")
-    return EntrySource(
-        file=str(file),
-        scope=scope,
-        dialect="mcpServers",
-        workspace=str(workspace),
-        environment=environment,
-    )
+    return EntrySource(file=file, scope=scope, workspace=root, environment=environment)
 
 
 @contextmanager
-def _changing(source: EntrySource) -> Iterator[ServersFile]:
+def _changing(source: EntrySource) -> Iterator[JsonFile]:
     """Read, edit and replace a file; writers take turns, and a change by others is refused."""
     state = source.environment.state_home / "holdfast"
     path = source.file
@@ -299,9 +291,9 @@ def _changing(source: EntrySource) -> Iterator[ServersFile]:
             target = Path(os.path.realpath(path) if own else path)
             limit = files.USER_BYTES if own else files.PROJECT_BYTES
             before = files.read(str(target), limit)
-            document = ServersFile(path, before)
+            document = JsonFile(before)
             yield document
-            if document.data is None or document.data == before:
+            if document.data == (before or JsonFile(None).data):
                 return
             if files.read(str(target), limit) != before:
                 raise StateError(f"{visible(path)} was changed meanwhile; nothing was written")
@@ -315,18 +307,25 @@ def _changing(source: EntrySource) -> Iterator[ServersFile]:
         raise StateError(f"{visible(path)}: cannot be written: {reason(error)}") from None
 
 
+def _put(document: JsonFile, name: str, value: dict[str, Any], overwrite: bool) -> None:
+    there = document.content.get("mcpServers")
+    if isinstance(there, dict) and name in there and not overwrite:
+        raise UnreadableFileError(f"has a server '{visible(name, 80)}' already")
+    document.change("mcpServers", name, value)
+
+
 def at_home(entry: ServerEntry) -> ServerEntry:
     """Return the entry with absolute paths, for a file that lies elsewhere."""
     source = entry.source
 
-    def move(_: str, path: str) -> str:
+    def move(path: str) -> str:
         if path.startswith("${"):
             return path
         return absolute(path, source.base, str(source.environment.home))
 
-    moved = {row.name: map_strings(row.name, value, move) for row, value in said(entry) if row.path}
+    moved = {row.name: map_path(value, move) for row, value in said(entry) if row.path}
     if entry.cwd is None and entry.command and "/" in entry.command:
         # From another folder it would run whatever has this name there.
-        moved["command"] = move("command", entry.command)
+        moved["command"] = move(entry.command)
     own = {name: moved.pop(name) for name in list(moved) if name in entry.settings}
     return replace(entry, settings={**entry.settings, **own}, **moved)

@@ -1,33 +1,43 @@
-"""One server as a configuration describes it: text, before anything is expanded or started."""
+"""One server as a configuration describes it: text, before anything is expanded or started.
+
+Variables in its strings:
+
+    ${VAR}  ${env:VAR}        the environment variable; it must be set
+    ${VAR:-text}              the same, or the text if it is unset or empty
+    ${input:id}               an input: HOLDFAST_INPUT_<ID>, or asked for, or its default
+    ${workspaceFolder}        the project's folder (also ${CLAUDE_PROJECT_DIR}, if it is not set)
+    ${workspaceFolderBasename}, ${userHome}, ${pathSeparator}, ${/}
+    $${                       a plain ${
+
+Nothing is expanded twice: a variable's value is taken as it is. ``$VAR`` is plain text.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from holdfast._core.text import has_unseen, visible
-from holdfast.config.environment import EntrySource
-from holdfast.config.expansion import (
-    ConfigInput,
-    ExpansionError,
-    InputPrompt,
-    Variable,
-    variables,
-)
-from holdfast.config.settings import TABLE, HttpMode, Setting, flatten, plain
+from holdfast.config.settings import TABLE, HttpMode, Setting, flatten
 
 if TYPE_CHECKING:
     from holdfast.client import Client
+    from holdfast.config.loading import EntrySource
     from holdfast.config.resolution import ResolvedServer
     from holdfast.config.trust import TrustStatus
 
+VariableKind = Literal["environment", "input", "place"]
+InputPrompt = Callable[["ConfigInput"], "str | None"]
+"""Asks a person for an input; ``input.password`` says that the answer must not be echoed."""
 LONGEST_NAME: Final = 128
 TYPES: Final = {"auto": "http", "streamable": "streamable-http", "sse": "sse"}
 """The ``type`` of an entry, by its HTTP transport."""
+Level = Literal["error", "warning"]
 
 
 class ConfigProblem(Struct, frozen=True, kw_only=True):
@@ -40,12 +50,28 @@ class ConfigProblem(Struct, frozen=True, kw_only=True):
     message: str
     server: str | None = None
     field: str | None = None
-    level: Literal["error", "warning"] = "error"
+    level: Level = "error"
 
     def __str__(self) -> str:
         server = "" if self.server is None else f"server {visible(self.server)!r}: "
         field = "" if self.field is None else f"{visible(self.field, 120)}: "
         return f"{visible(self.file)}: {server}{field}{self.message}"
+
+
+class ConfigInput(Struct, frozen=True, kw_only=True):
+    """A value that a configuration asks its user for (VS Code's ``inputs``)."""
+
+    id: str
+    type: str = "promptString"
+    description: str = ""
+    default: str | None = None
+    password: bool = False
+    options: tuple[str, ...] = ()
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that answers it."""
+        return "HOLDFAST_INPUT_" + re.sub(r"[^A-Z0-9]", "_", self.id.upper())
 
 
 class ServerEntry(Struct, frozen=True, kw_only=True):
@@ -68,6 +94,8 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
     transport: HttpMode = "auto"
     disabled: bool = False
     settings: dict[str, Any] = {}
+    variables: tuple[tuple[str, Variable], ...] = ()
+    """The variables in its strings, each with its place."""
     inputs: dict[str, ConfigInput] = {}
     """The inputs that its strings ask for, by id."""
     problems: tuple[ConfigProblem, ...] = ()
@@ -101,13 +129,10 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
 
         return ApprovalStore(self.source.environment).status(self)
 
-    def resolve(
-        self, environ: Mapping[str, str] | None = None, *, prompt: InputPrompt | None = None
-    ) -> ResolvedServer:
+    def resolve(self, *, prompt: InputPrompt | None = None) -> ResolvedServer:
         """Expand the variables of the entry. Starts nothing.
 
         Args:
-            environ: Variables to use instead of those that the configuration was loaded with.
             prompt: Called for inputs without a value.
 
         Raises:
@@ -115,19 +140,12 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
         """
         from holdfast.config.resolution import Resolution, read_env_file
 
-        return Resolution(self, environ, prompt).result(read_env_file(self, environ))
+        return Resolution(self, prompt).result(read_env_file(self))
 
-    def connect(
-        self,
-        *,
-        environ: Mapping[str, str] | None = None,
-        prompt: InputPrompt | None = None,
-        **overrides: Any,
-    ) -> Client:
+    def connect(self, *, prompt: InputPrompt | None = None, **overrides: Any) -> Client:
         """Return a client for this server, not connected yet.
 
         Args:
-            environ: As in `resolve`.
             prompt: As in `resolve`.
             overrides: Options of `holdfast.connect`; they win over the configuration.
 
@@ -138,13 +156,13 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
         """
         from holdfast.config.resolution import admit, client_for
 
-        return client_for(admit(self, environ, prompt=prompt), overrides)
+        return client_for(admit(self, prompt=prompt), overrides)
 
 
-def said(entry: ServerEntry) -> Iterator[tuple[Setting, Any]]:
+def said(entry: ServerEntry | ResolvedServer) -> Iterator[tuple[Setting, Any]]:
     """Yield what an entry says: every setting with a value, in the order of the table."""
     for row in TABLE.values():
-        value = entry.settings.get(row.name) if row.own else getattr(entry, row.name)
+        value = entry.settings.get(row.name) if row.own else getattr(entry, row.name, None)
         if value is not None and (row.own or value not in _NOTHING):
             yield row, value
 
@@ -156,40 +174,25 @@ _NOTHING: Final[tuple[object, ...]] = ((), {}, False, "auto")
 def texts(entry: ServerEntry) -> Iterator[tuple[Setting, str, str]]:
     """Yield every value of an entry as text, with its setting and its place."""
     for row, value in said(entry):
-        for field, text in flatten(row.key or row.name, plain(value)):
+        for field, text in flatten(row.key or row.name, value):
             yield row, field, text
 
 
 def definition(entry: ServerEntry) -> dict[str, Any]:
     """Return an entry as ``mcpServers`` writes it."""
-    found = {} if entry.url is None else {"type": TYPES[entry.transport]}
-    own: dict[str, Any] = {}
+    found: dict[str, Any] = {} if entry.url is None else {"type": TYPES[entry.transport]}
     for row, value in said(entry):
         if row.own:
-            own[row.name] = plain(value)
+            found.setdefault("holdfast", {})[row.name] = value
         elif row.name != "transport":
-            found[row.key or row.name] = plain(value)
-    return {**found, "holdfast": own} if own else found
+            found[row.key or row.name] = list(value) if row.name == "args" else value
+    return found
 
 
 def input_definition(asked: ConfigInput) -> dict[str, Any]:
     """Return an input as a file writes it."""
-    fields = {name: plain(getattr(asked, name)) for name in asked.__struct_fields__}
+    fields = {**asdict(asked), "options": list(asked.options)}
     return {name: value for name, value in fields.items() if value}
-
-
-def used_variables(entry: ServerEntry, most: int = 1000) -> Iterator[tuple[str, Variable]]:
-    """Yield the variables of an entry, by the place of each; those of broken strings are not."""
-    left = most
-    for row, field, text in texts(entry):
-        if not row.variables:
-            continue
-        try:
-            found = variables(text, max(left, 0))
-        except ExpansionError:
-            continue
-        left -= len(found)
-        yield from ((field, variable) for variable in found)
 
 
 def absolute(path: str, base: str, home: str) -> str:
@@ -199,16 +202,61 @@ def absolute(path: str, base: str, home: str) -> str:
     return os.path.normpath(os.path.join(base, path))
 
 
-# Checks; those of values hold before and after expansion
+# Variables
 
-_TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110 §5.6.2
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # RFC 9110 §5.5, obs-text aside
-_NOT_IN_URL: Final = re.compile(r"[\x00-\x20\x7f\\]")
-"""Parsers disagree about what a backslash means, which decides the host."""
-_FRAMING: Final = frozenset(
-    {"connection", "content-length", "expect", "keep-alive", "te", "trailer"}
-    | {"transfer-encoding", "upgrade"}
+
+class Variable(Struct, frozen=True, kw_only=True):
+    """One ``${…}`` in a text."""
+
+    name: str
+    kind: VariableKind
+    default: str | None = None
+
+
+class ExpansionError(Exception):
+    """A text that cannot be expanded; names the variable, never a value."""
+
+
+_PART: Final = re.compile(r"(?P<escape>\$\$\{)|\$\{(?P<inside>[^}]*+)(?P<close>\}?)")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.A)
+_PLACES: Final = frozenset(
+    {"workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator", "/"}
 )
+_KNOWN: Final = "${VAR}, ${env:VAR}, ${VAR:-default}, ${input:id}, ${workspaceFolder}, ${userHome}"
+
+
+def pieces(text: str) -> Iterator[str | Variable]:
+    """Yield the plain parts and the variables of a text, in order."""
+    end = 0
+    for match in _PART.finditer(text):
+        if match.start() > end:
+            yield text[end : match.start()]
+        end = match.end()
+        yield "${" if match["escape"] else _variable(match)
+    if end < len(text):
+        yield text[end:]
+
+
+def _variable(match: re.Match[str]) -> Variable:
+    inside = match["inside"]
+    if not match["close"]:
+        raise ExpansionError("'${' is never closed; write '$${' for a plain '${'")
+    if "${" in inside:
+        raise ExpansionError(f"'{visible(match[0], 80)}': variables cannot be nested")
+    name, marked, default = inside.partition(":-")
+    if name in _PLACES:
+        return Variable(name=name, kind="place")
+    prefix, colon, rest = name.partition(":")
+    if colon and prefix == "input" and rest and not marked:
+        return Variable(name=rest, kind="input")
+    name = rest if colon and prefix == "env" else name
+    if not _NAME.match(name):
+        raise ExpansionError(f"'{visible(match[0], 80)}' is not a known variable ({_KNOWN})")
+    return Variable(name=name, kind="environment", default=default if marked else None)
+
+
+# Names
+
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:/+-]*")
 
 
@@ -230,40 +278,3 @@ def is_safe_name(name: str) -> bool:
     Completion offers no others: behind an open double quote, ``docs$(…)`` would be run.
     """
     return _SAFE_NAME.fullmatch(name) is not None
-
-
-def variable_fault(name: str) -> str | None:
-    """Return why this cannot be the name of an environment variable."""
-    if not name or "=" in name or "\0" in name or has_unseen(name) or " " in name:
-        return "is no name for a variable"
-    return None
-
-
-def header_fault(name: str, value: str) -> str | None:
-    """Return why a header cannot be sent; a line break in it would begin another header."""
-    if not _TOKEN.fullmatch(name):
-        return "is no name for a header"
-    if name.lower() in _FRAMING:
-        return "is set by the client itself"
-    if _CONTROL.search(value):
-        return "must be one line without control characters"
-    return None
-
-
-def url_fault(url: str, *, whole: bool = True) -> str | None:
-    """Return why this is not the URL of a server; ``whole`` False: judge only its scheme."""
-    from urllib.parse import urlsplit
-
-    if not url.lower().startswith(("http://", "https://")):
-        return "must begin with http:// or https://"
-    if not whole:
-        return None
-    if _NOT_IN_URL.search(url) or has_unseen(url):
-        return "has characters in it that a URL cannot have"
-    try:
-        parts = urlsplit(url)
-        if not parts.hostname or parts.port == 0:
-            return "has no host" if not parts.hostname else "has no valid port"
-    except ValueError:
-        return "is not a URL"
-    return None

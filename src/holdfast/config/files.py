@@ -1,4 +1,4 @@
-"""Read configuration files within bounds.
+"""Read configuration files within bounds, and edit them.
 
 Files may come with a stranger's repository, and every command and completion reads them. So size,
 depth and number of values are bounded, work is linear, and errors quote next to nothing.
@@ -11,8 +11,8 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -21,14 +21,12 @@ from holdfast._core.text import visible
 from holdfast._core.yaml_reader import DEEPEST, YamlFault, read_yaml
 
 PROJECT_BYTES: Final = 1 << 18
-"""The longest project file that is read."""
 USER_BYTES: Final = 16 << 20
 """The longest file of the user's own: some products keep their history in theirs."""
 ENV_BYTES: Final = 1 << 16
 """The longest file of variables: an approval shows all of it."""
 _NUMBER_BITS: Final = 1024
 _KEY_PARTS: Final = 32
-"""Parts of a dotted key in TOML."""
 
 
 class ReadBudget(Struct, kw_only=True):
@@ -45,13 +43,10 @@ class UnreadableFileError(Exception):
 
 
 def read(path: str, limit: int, *, inside: str | None = None, owned: bool = False) -> bytes | None:
-    """Return the bytes of a file; None if there is none.
+    """Return the bytes of a regular file, ``limit`` at most; None if there is none.
 
-    Args:
-        path: The file; it must be a regular one.
-        limit: Most bytes.
-        inside: A folder that links must not lead out of.
-        owned: Refuse a file that other users own or can write.
+    Links must not lead out of the folder ``inside``; ``owned`` refuses a file that other users own
+    or can write.
     """
     try:
         return read_bytes(path, limit, inside=inside, owned="group" if owned else False)
@@ -68,30 +63,24 @@ def read(path: str, limit: int, *, inside: str | None = None, owned: bool = Fals
 def parse(path: str, data: bytes, budget: ReadBudget | None = None) -> Mapping[str, Any]:
     """Return the object that a file holds, by the ending of its name.
 
-    Args:
-        path: The file, for its ending.
-        data: Its content.
-        budget: What may be read; reduced by what was. By default that of a file of the user's own.
-
-    Raises:
-        UnreadableFileError: It is not text, not of its format, too deep, has too many values,
-            or a key twice in one object.
+    ``budget`` is what may be read, and reduced by what was; by default that of a file of the user's
+    own.
     """
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UnreadableFileError("is not text in UTF-8") from None
-    if "\0" in text:
-        raise UnreadableFileError("is not text: it has zero bytes in it")
+    text = _decode(data)
     budget = budget or ReadBudget(bytes=USER_BYTES, values=2_000_000, slow_bytes=1 << 20)
     budget.bytes -= len(data)
     if budget.bytes < 0:
         raise UnreadableFileError("is not read: the project's files are too long together")
-    slow = _SLOW_PARSERS.get(os.path.splitext(path)[1].lower())
-    if slow is not None and len(text) > budget.slow_bytes:
+    ending = os.path.splitext(path)[1].lower()
+    if ending in (".toml", ".yaml", ".yml") and len(text) > budget.slow_bytes:
         raise UnreadableFileError(f"is longer than {budget.slow_bytes >> 10} KiB")
     try:
-        value = _json(text) if slow is None else slow(text, budget)
+        if ending == ".toml":
+            value = _toml(text)
+        else:
+            value = read_yaml(text, budget.values) if ending in (".yaml", ".yml") else _json(text)
+    except YamlFault as error:
+        raise UnreadableFileError(str(error)) from None
     except RecursionError:
         raise UnreadableFileError("is nested too deeply") from None
     if value is None:
@@ -100,6 +89,16 @@ def parse(path: str, data: bytes, budget: ReadBudget | None = None) -> Mapping[s
         raise UnreadableFileError("must hold an object at its top")
     _check_bounds(value, budget)
     return value
+
+
+def _decode(data: bytes) -> str:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UnreadableFileError("is not text in UTF-8") from None
+    if "\0" in text:
+        raise UnreadableFileError("is not text: it has zero bytes in it")
+    return text
 
 
 def _check_bounds(value: Any, budget: ReadBudget) -> None:
@@ -161,15 +160,15 @@ def _no_constant(name: str) -> None:
 
 _JSON: Final = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_no_constant)
 
-STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+\\?(?:"|\Z)'
-COMMENT: Final = r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
+_STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+\\?(?:"|\Z)'
+_COMMENT: Final = r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
 # Every alternative takes what it began to the end of the text if it is never closed: failing
 # and starting over at each quote would take hours on a hostile megabyte.
-_COMMENTS: Final = re.compile(f"({STRING})|{COMMENT}", re.S)
-_COMMAS: Final = re.compile(rf"({STRING})|,(?=\s*+[}}\]])", re.S)
+_COMMENTS: Final = re.compile(f"({_STRING})|{_COMMENT}", re.S)
+_COMMAS: Final = re.compile(rf"({_STRING})|,(?=\s*+[}}\]])", re.S)
 
 
-# TOML and YAML
+# TOML
 
 _TOML_TOKENS: Final = re.compile(
     r"'''(?:[^']|'(?!''))*+(?:'''|\Z)"
@@ -180,7 +179,7 @@ _TOML_TOKENS: Final = re.compile(
 _LONG_KEY: Final = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{_KEY_PARTS}}}")
 
 
-def _toml(text: str, _: ReadBudget) -> Any:
+def _toml(text: str) -> Any:
     import tomllib
 
     # The time of `tomllib` grows with the square of a key's parts.
@@ -193,20 +192,6 @@ def _toml(text: str, _: ReadBudget) -> Any:
         raise UnreadableFileError(f"is not TOML: {said[:1].lower()}{said[1:]}") from None
 
 
-def _yaml(text: str, budget: ReadBudget) -> Any:
-    try:
-        return read_yaml(text, budget.values)
-    except YamlFault as error:
-        raise UnreadableFileError(str(error)) from None
-
-
-_SLOW_PARSERS: Final[dict[str, Callable[[str, ReadBudget], Any]]] = {
-    ".toml": _toml,
-    ".yaml": _yaml,
-    ".yml": _yaml,
-}
-
-
 # Files of environment variables
 
 _LINE: Final = re.compile(
@@ -217,32 +202,32 @@ _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "
 
 
 class EnvFile(Struct, frozen=True, kw_only=True):
-    """A file of variables (``.env``) as it was when it was read: its bytes, or why there are none.
-
-    The same bytes are approved and used.
-    """
+    """A file of variables (``.env``) as it was when it was read: the same is approved and used."""
 
     path: str
     data: bytes | None = None
+    variables: dict[str, str] = {}
     fault: str | None = None
+    """Why it cannot be used."""
 
-    def variables(self) -> dict[str, str]:
-        """Return what it sets. Raises ValueError with what is wrong with it."""
-        if self.data is None:
-            raise ValueError(self.fault or "does not exist")
-        try:
-            text = self.data.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise ValueError("is not text in UTF-8") from None
-        return parse_env(text)
+
+def read_env(path: str, inside: str | None) -> EnvFile:
+    """Read a file of variables; ``inside`` as in `read`."""
+    data = None
+    try:
+        data = read(path, ENV_BYTES, inside=inside)
+        if data is None:
+            return EnvFile(path=path, fault="does not exist")
+        return EnvFile(path=path, data=data, variables=parse_env(_decode(data)))
+    except UnreadableFileError as error:
+        return EnvFile(path=path, data=data, fault=str(error))
 
 
 def parse_env(text: str) -> dict[str, str]:
     r"""Return the variables of ``NAME=value`` lines; ``#`` begins a comment, quotes are removed.
 
     Double quotes know ``\n``, ``\t``, ``\"`` and ``\\``. Nothing is expanded. Only ``\n`` ends a
-    line: other separators would show one line and set two. Raises ValueError with the number of a
-    line that is none of this.
+    line: other separators would show one line and set two.
     """
     found: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
@@ -250,8 +235,8 @@ def parse_env(text: str) -> dict[str, str]:
         if not line or line.startswith("#"):
             continue
         match = _LINE.fullmatch(line)
-        if match is None or "\0" in line:
-            raise ValueError(f"line {number} is not NAME=value")
+        if match is None:
+            raise UnreadableFileError(f"line {number} is not NAME=value")
         value = match["value"]
         quoted = _QUOTED.match(value)
         if quoted is None:
@@ -262,3 +247,128 @@ def parse_env(text: str) -> dict[str, str]:
             value = re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[0]), quoted[2])
         found[match["name"]] = value
     return found
+
+
+# Editing JSON: the rest of a file stays as it is, comments and indentation included
+
+_TOKENS: Final = (
+    rf"(?s:(?P<skip>\s++|{_COMMENT})|(?P<string>{_STRING})|(?P<mark>[{{}}\[\],:])"
+    r"|[^\s\"{}\[\],:/]++|/)"
+)
+
+
+class JsonMember(NamedTuple):
+    """One member of an object, by offsets in the text: its key, its value, a comma behind it."""
+
+    key: str
+    start: int
+    value: int
+    end: int
+    comma: int | None
+
+
+def find_members(text: str, start: int) -> tuple[list[JsonMember], int]:
+    """Return the members of the object that begins at an offset, and where it ends."""
+    found: list[JsonMember] = []
+    tokens: list[re.Match[str]] = []
+    depth = 0
+    for match in re.compile(_TOKENS).finditer(text, start):
+        if match["skip"] is not None:
+            continue
+        mark = match["mark"]
+        depth += (mark in ("{", "[")) - (mark in ("}", "]"))
+        if (depth == 1 and mark == ",") or depth == 0:
+            if tokens:  # key, colon and all of the value
+                key, end = json.loads(tokens[0][0], strict=False), tokens[-1].end()
+                comma = match.start() if mark == "," else None
+                found.append(JsonMember(key, tokens[0].start(), tokens[2].start(), end, comma))
+            if depth == 0:
+                return found, match.start()
+            tokens = []
+        elif match.start() > start:
+            tokens.append(match)
+    raise UnreadableFileError("is not JSON: an object is never closed")
+
+
+def set_member(text: str, start: int, key: str, value: Any, depth: int = 1) -> str:
+    """Return the text with a member of the object at an offset added or replaced."""
+    members, end = find_members(text, start)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    indented = re.search(r"\n([ \t]+)\S", text)
+    unit = "  " if indented is None else indented[1]
+    flat = bool(members) and "\n" not in text.strip()
+    line = " " if flat else newline + unit * depth
+    shown = json.dumps(value, ensure_ascii=False, indent=None if flat else unit)
+    shown = shown.replace("\n", line)
+    for member in members:
+        if member.key == key:
+            return text[: member.value] + shown + text[member.end :]
+    added = f"{line}{json.dumps(key, ensure_ascii=False)}: {shown}"
+    if members:
+        return f"{text[: members[-1].end]},{added}{text[members[-1].end :]}"
+    rest = text[start + 1 : end]
+    tail = "" if "\n" in rest else newline + unit * (depth - 1)
+    return text[: start + 1] + added + rest + tail + text[end:]
+
+
+def drop_member(text: str, start: int, key: str) -> str:
+    """Return the text without a member of the object at an offset, and its line if it is alone."""
+    members, _ = find_members(text, start)
+    place = next(number for number, member in enumerate(members) if member.key == key)
+    member, comma = members[place], members[place].comma
+    end = member.end if comma is None else comma + 1
+    alone = re.compile(r"[ \t]*\r?\n").match(text, end)
+    line = text.rfind("\n", 0, member.start) + 1
+    if alone is not None and line and not text[line : member.start].strip(" \t"):
+        after = text[:line] + text[alone.end() :]
+    else:
+        after = text[: member.start] + text[end:]
+    if comma is None and place:
+        # The last one takes the comma before it along.
+        before = members[place - 1].comma or 0
+        after = after[:before] + after[before + 1 :]
+    return after
+
+
+class JsonFile:
+    """A file with a JSON object, to edit. Every edit is checked by reading it again.
+
+    Raises UnreadableFileError.
+    """
+
+    def __init__(self, data: bytes | None) -> None:
+        self.content: Mapping[str, Any] = {} if data is None else parse("x.json", data)
+        text = (data or b"").decode("utf-8-sig")
+        self._text = text if text.strip() else "{\n}\n"
+
+    @property
+    def data(self) -> bytes:
+        """The bytes to write."""
+        return self._text.encode()
+
+    def change(self, parent: str, key: str, value: Any) -> None:
+        """Set a member of an object in the document, or of itself (""); None: remove it."""
+        inner = self.content.get(parent) if parent else self.content
+        if inner is None:
+            parent, key, value, inner = "", parent, {key: value}, self.content
+        if not isinstance(inner, dict):
+            raise UnreadableFileError(f"must hold an object under {parent}")
+        tokens = re.finditer(_TOKENS, self._text)
+        start = next(match.start() for match in tokens if match["mark"] == "{")
+        if parent:
+            members, _ = find_members(self._text, start)
+            start = next(member.value for member in members if member.key == parent)
+        after = {name: one for name, one in inner.items() if name != key}
+        if value is None:
+            text = drop_member(self._text, start, key)
+        else:
+            text = set_member(self._text, start, key, value, 2 if parent else 1)
+            after[key] = value
+        content = {**self.content, parent: after} if parent else after
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            raise UnreadableFileError("cannot hold half a character") from None
+        if parse("x.json", data) != content:
+            raise UnreadableFileError("cannot be edited safely; edit it by hand")
+        self._text, self.content = text, content

@@ -1,29 +1,134 @@
-"""All servers of all files: precedence, shadowed entries, and problems."""
+"""All servers of all files: where the files are, precedence, shadowed entries, and problems."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast._core.files import xdg_folder
 from holdfast._core.text import did_you_mean, join_words, visible
 from holdfast.config import dialects, files
 from holdfast.config.entry import ConfigProblem, ServerEntry
-from holdfast.config.environment import (
-    VARIABLE,
-    ConfigEnvironment,
-    ConfigScope,
-    EntrySource,
-    named_file,
-    usual_files,
-)
 from holdfast.errors import ValidationError
 
+ConfigScope = Literal["explicit", "project", "user"]
+VARIABLE: Final = "HOLDFAST_CONFIG"
+"""Names the one file to use instead of those that are found."""
+MOST_FOLDERS: Final = 64
+"""Folders between the start and the repository's root whose files are read."""
+
+PROJECT_FILES: Final = (
+    *(".mcp.json", "mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"),
+    *(".gemini/settings.json", ".codex/config.toml"),
+)
+_PRODUCT_FOLDERS: Final = (".cursor", ".vscode", ".gemini", ".codex", ".claude")
+USER_FILES: Final = (
+    ("Holdfast", "config", "holdfast/mcp.json"),
+    ("Claude Code", "claude", ".claude.json"),
+    ("Claude Desktop", "config", "Claude/claude_desktop_config.json"),
+    ("Claude Desktop", "library", "Claude/claude_desktop_config.json"),
+    ("Cursor", "home", ".cursor/mcp.json"),
+    ("VS Code", "config", "Code/User/mcp.json"),
+    ("VS Code", "library", "Code/User/mcp.json"),
+    ("Codex", "codex", "config.toml"),
+    ("Gemini", "home", ".gemini/settings.json"),
+    ("Goose", "config", "goose/config.yaml"),
+)
+"""Files of the user that are always read: product, base folder, path in it."""
+IMPORTABLE_FILES: Final = (
+    *USER_FILES[1:],
+    ("Windsurf", "home", ".codeium/windsurf/mcp_config.json"),
+    ("Kiro", "home", ".kiro/settings/mcp.json"),
+    ("LM Studio", "home", ".lmstudio/mcp.json"),
+    ("Amazon Q", "home", ".aws/amazonq/mcp.json"),
+    ("Copilot CLI", "home", ".copilot/mcp-config.json"),
+)
+"""Files of other products that servers can be imported from."""
 _MOST_SHOWN: Final = 20
+
+
+class ConfigEnvironment:
+    """Home, start and variables, given once: the same ones give the same configuration."""
+
+    def __init__(
+        self,
+        *,
+        start: str | os.PathLike[str] | None = None,
+        environ: Mapping[str, str] | None = None,
+        home: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.environ: Mapping[str, str] = os.environ if environ is None else environ
+        own = self.environ.get("HOME") or os.path.expanduser("~")
+        self.home: Path = Path(own if home is None else home).absolute()
+        self.start: Path = Path(os.path.realpath(os.getcwd() if start is None else start))
+
+    @property
+    def config_home(self) -> Path:
+        """``$XDG_CONFIG_HOME``, or its default."""
+        return xdg_folder("config", self.environ, self.home)
+
+    @property
+    def state_home(self) -> Path:
+        """``$XDG_STATE_HOME``, or its default."""
+        return xdg_folder("state", self.environ, self.home)
+
+    @property
+    def own_file(self) -> Path:
+        """The user's own file of Holdfast."""
+        return self.config_home / "holdfast" / "mcp.json"
+
+    def folders(self) -> list[Path]:
+        """Return the folders of the project, nearest first.
+
+        From the start up to the repository's root. Without a repository: up to the home, exclusive;
+        outside the home only the start, since others may write above it (``/tmp``).
+        """
+        chain = [self.start, *self.start.parents]
+        home = Path(os.path.realpath(self.home))
+        below_home = home in chain
+        if below_home:
+            chain = chain[: chain.index(home)]
+        for place, folder in enumerate(chain):
+            if os.path.lexists(folder / ".git"):
+                return chain[: place + 1]
+        return chain if below_home else chain[:1]
+
+    def workspace(self) -> Path:
+        """Return the project's root; without a repository the start."""
+        folders = self.folders()
+        if folders and os.path.lexists(folders[-1] / ".git"):
+            return folders[-1]
+        return self.start
+
+
+class EntrySource(Struct, frozen=True, kw_only=True):
+    """The file, and the section of it, that entries come from."""
+
+    file: str
+    scope: ConfigScope
+    workspace: str
+    """The folder that ``${workspaceFolder}`` means."""
+    environment: ConfigEnvironment
+    dialect: str = ""
+    """Found out from the content."""
+    section: tuple[str, ...] = ()
+    """Keys that lead to it, where it is not at the top of the file."""
+    product: str = ""
+    """The program whose file it is."""
+
+    def __str__(self) -> str:
+        return " › ".join((self.file, *self.section))
+
+    @property
+    def base(self) -> str:
+        """The folder that relative paths start at."""
+        return str(self.environment.home) if self.scope == "user" else self.workspace
 
 
 class LoadedFile(Struct, frozen=True, kw_only=True):
@@ -115,71 +220,114 @@ def load(
 
 def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Configuration:
     """Read these files; of two entries with the same name the first wins."""
-    documents: dict[str, Mapping[str, Any] | ConfigProblem | None] = {}
+    documents: dict[str, Mapping[str, Any] | None] = {}
     budget = files.ReadBudget()
     entries: dict[str, list[ServerEntry]] = {}
     found: dict[str, LoadedFile] = {}
     for source in sources:
         path = source.file
-        if path not in documents:
-            documents[path] = _document(source, budget)
-        document = documents[path]
-        if document is None:
-            continue
         read: list[ServerEntry] = []
-        problems = [document] if isinstance(document, ConfigProblem) else []
-        if not isinstance(document, ConfigProblem):
+        problems: list[ConfigProblem] = []
+        if path not in documents:
+            try:
+                documents[path] = _document(source, budget)
+            except files.UnreadableFileError as error:
+                documents[path] = None
+                problems = [ConfigProblem(file=path, message=str(error))]
+        document = documents[path]
+        if document is not None:
             for key in source.section:
                 inner = document.get(key)
                 document = inner if isinstance(inner, Mapping) else {}
-            source = replace(source, dialect=dialects.detect(path, document) or source.dialect)
+            source = replace(source, dialect=dialects.detect(path, document) or "")
             if source.dialect:
                 read, problems = dialects.read(document, source)
-            else:
-                text = (
-                    "has no servers in it: neither mcpServers, servers, mcp_servers nor extensions"
-                )
-                problems = [ConfigProblem(file=path, message=text)]
-        if source.section and not read:
+            elif source.scope == "explicit":
+                keys = "neither mcpServers, servers, mcp_servers nor extensions"
+                problems = [ConfigProblem(file=path, message=f"has no servers in it: {keys}")]
+        if (document is None or source.section) and not (read or problems):
             continue
         for entry in read:
             entries.setdefault(entry.name, []).append(entry)
-        before = found.get(path)
-        kept = problems[:_MOST_SHOWN]
-        kept += [one for one in (before.problems if before else ()) if one not in kept]
-        found[path] = LoadedFile(
-            path=path,
-            scope=source.scope,
-            dialect=source.dialect,
-            servers=(*(before.servers if before else ()), *(entry.name for entry in read)),
-            problems=tuple(kept),
+        file = found.get(path) or LoadedFile(path=path, scope=source.scope, dialect=source.dialect)
+        found[path] = replace(
+            file,
+            servers=(*file.servers, *(entry.name for entry in read)),
+            problems=(*file.problems, *problems[:_MOST_SHOWN]),
         )
+    shadowed = {name: tuple(others) for name, (_, *others) in entries.items() if others}
+    servers = {
+        name: replace(one, hides=tuple(lost.source for lost in others)) if others else one
+        for name, (one, *others) in entries.items()
+    }
     return Configuration(
-        servers=MappingProxyType(
-            {
-                name: replace(one, hides=tuple(lost.source for lost in others)) if others else one
-                for name, (one, *others) in entries.items()
-            }
-        ),
-        shadowed=MappingProxyType(
-            {name: tuple(others) for name, (_, *others) in entries.items() if others}
-        ),
+        servers=MappingProxyType(servers),
+        shadowed=MappingProxyType(shadowed),
         files=tuple(found.values()),
         problems=tuple(problem for file in found.values() for problem in file.problems),
         environment=environment,
     )
 
 
-def _document(
-    source: EntrySource, budget: files.ReadBudget
-) -> Mapping[str, Any] | ConfigProblem | None:
-    """Return a file's content, a problem, or None if there is no such file."""
+def _document(source: EntrySource, budget: files.ReadBudget) -> Mapping[str, Any] | None:
+    """Return a file's content; None if there is no such file. Raises UnreadableFileError."""
     project = source.scope == "project"
-    try:
-        if project:
-            data = files.read(source.file, files.PROJECT_BYTES, inside=source.workspace)
-        else:
-            data = files.read(source.file, files.USER_BYTES, owned=source.scope == "user")
-        return None if data is None else files.parse(source.file, data, budget if project else None)
-    except files.UnreadableFileError as error:
-        return ConfigProblem(file=source.file, message=str(error))
+    limit, inside = (files.PROJECT_BYTES, source.workspace) if project else (files.USER_BYTES, None)
+    data = files.read(source.file, limit, inside=inside, owned=source.scope == "user")
+    return None if data is None else files.parse(source.file, data, budget if project else None)
+
+
+# The files
+
+
+def named_file(path: str | os.PathLike[str], environment: ConfigEnvironment) -> EntrySource:
+    """Return the file that a caller names."""
+    given = os.fspath(path)
+    expanded = str(environment.home) + given[1:] if given.startswith("~/") else given
+    full = os.path.normpath(os.path.join(environment.start, expanded))
+    folder = os.path.dirname(full)
+    if os.path.basename(folder) in _PRODUCT_FOLDERS:
+        folder = os.path.dirname(folder)
+    return EntrySource(file=full, scope="explicit", workspace=folder, environment=environment)
+
+
+def usual_files(environment: ConfigEnvironment) -> list[EntrySource]:
+    """Return the files to look for, in order of precedence.
+
+    The user's own entries for this project, the project's files (nearest folder first), the user's.
+    """
+    folders = [str(folder) for folder in environment.folders()[:MOST_FOLDERS]]
+    own = user_files(environment)
+    code = next(file for file in own if file.product == "Claude Code")
+    # Claude Code keeps servers for one project in the user's file, by the project's path.
+    kept = [replace(code, workspace=one, section=("projects", one)) for one in folders]
+    projects = [
+        EntrySource(file=f"{one}/{name}", scope="project", workspace=one, environment=environment)
+        for one in folders
+        for name in PROJECT_FILES
+    ]
+    return [*kept, *projects, *own]
+
+
+def user_files(
+    environment: ConfigEnvironment, rows: tuple[tuple[str, str, str], ...] = USER_FILES
+) -> list[EntrySource]:
+    """Return files of the user: those that are always read, or `IMPORTABLE_FILES`."""
+    home = environment.home
+    folders = {
+        "home": home,
+        "config": environment.config_home,
+        "library": home / "Library" / "Application Support",
+        "claude": home,
+        "codex": home / ".codex",
+    }
+    for base, variable in (("claude", "CLAUDE_CONFIG_DIR"), ("codex", "CODEX_HOME")):
+        if os.path.isabs(named := environment.environ.get(variable, "")):
+            folders[base] = Path(named)
+    source = EntrySource(
+        file="", scope="user", workspace=str(environment.workspace()), environment=environment
+    )
+    return [
+        replace(source, file=str(folders[base] / path), product=product)
+        for product, base, path in rows
+    ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -13,17 +14,25 @@ from holdfast._core.files import is_inside
 from holdfast._core.text import visible
 from holdfast.config import files
 from holdfast.config.entry import (
+    ConfigInput,
     ConfigProblem,
+    ExpansionError,
+    InputPrompt,
     ServerEntry,
+    Variable,
     absolute,
-    header_fault,
+    pieces,
     said,
-    url_fault,
-    variable_fault,
 )
-from holdfast.config.expansion import Expander, ExpansionError, InputPrompt
 from holdfast.config.files import EnvFile, UnreadableFileError
-from holdfast.config.settings import TABLE, HttpMode, LockSetting, map_strings
+from holdfast.config.settings import (
+    TABLE,
+    HttpMode,
+    map_path,
+    map_strings,
+    parse_setting,
+    value_faults,
+)
 from holdfast.errors import StateError, ValidationError
 from holdfast.policies import ToolPolicy
 
@@ -32,7 +41,10 @@ if TYPE_CHECKING:
     from holdfast._core.transports.stdio import Stdio
     from holdfast.client import Client
 
+MOST_CHARACTERS: Final = 1 << 20
 _MOST_SHOWN: Final = 20
+_STAND_INS: Final = {"HOME": "userHome", "CLAUDE_PROJECT_DIR": "workspaceFolder"}
+"""Variables that have a value even where the environment has none."""
 
 
 class ResolvedServer(Struct, frozen=True, kw_only=True):
@@ -56,22 +68,15 @@ class ResolvedServer(Struct, frozen=True, kw_only=True):
         tools = self._said("tools")
         if tools:
             found["tools"] = ToolPolicy(**tools)
-        lock: LockSetting | None = found.get("lock")
-        if lock is not None and lock.mode == "block":
-            found["lock"] = lock.path
-        elif lock is not None:
+        if "lock" in found:
             from holdfast.lock.guard import Lock
 
-            found["lock"] = Lock(lock.path, mode=lock.mode)
+            found["lock"] = Lock(found["lock"].path, mode=found["lock"].mode)
         return {"name": self.name, **found}
 
     def transport_options(self) -> dict[str, Any]:
         """Return the options of `Stdio` or `Http` that the configuration sets."""
         found = self._said("transport")
-        for name in ("env", "cwd") if self.url is None else ("headers", "transport"):
-            value = getattr(self, name)
-            if value and value != "auto":
-                found[name] = value
         if self.url is not None and "oauth" in self.settings:
             found["auth"] = _auth(self.settings["oauth"])
         if self.url is not None and "key" in self.settings:
@@ -94,12 +99,9 @@ class ResolvedServer(Struct, frozen=True, kw_only=True):
         return Stdio(list(self.command), **options)
 
     def _said(self, to: str) -> dict[str, Any]:
-        kind = "command" if self.url is None else "url"
-        return {
-            row.option or row.name: self.settings[row.name]
-            for row in TABLE.values()
-            if row.to == to and row.kind in (kind, "any") and row.name in self.settings
-        }
+        kinds = ("any", "command" if self.url is None else "url")
+        rows = ((row, value) for row, value in said(self) if row.to == to and row.kind in kinds)
+        return {row.option or row.name: value for row, value in rows}
 
 
 def _auth(login: Mapping[str, str]) -> Any:
@@ -113,28 +115,23 @@ def _auth(login: Mapping[str, str]) -> Any:
     return OAuth(**options, endpoints=ends, interactive=False)
 
 
-def admit(
-    entry: ServerEntry,
-    environ: Mapping[str, str] | None = None,
-    *,
-    prompt: InputPrompt | None = None,
-) -> ResolvedServer:
+def admit(entry: ServerEntry, *, prompt: InputPrompt | None = None) -> ResolvedServer:
     """Return a resolved entry if it has no errors and is enabled and trusted.
 
     The same bytes are checked and used: nothing is read twice (CWE-367).
     """
     if entry.errors:
         # A warning may be the reason: a misspelt field leaves another one missing.
-        raise _refusal(sorted(entry.problems, key=lambda problem: problem.level))
+        raise _refusal(entry.problems)
     if entry.disabled:
         name = visible(entry.name)
         raise StateError(f"server {name!r} is disabled in {visible(entry.source.file)}")
-    env_file = None if entry.env_file is None else read_env_file(entry, environ)
+    env_file = None if entry.env_file is None else read_env_file(entry)
     if entry.source.scope == "project":
         from holdfast.config.trust import require
 
         require(entry, env_file)
-    return Resolution(entry, environ, prompt).result(env_file)
+    return Resolution(entry, prompt).result(env_file)
 
 
 def client_for(
@@ -166,19 +163,15 @@ def client_for(
     return connect(target, **{**resolved.options(), **rest})
 
 
-def read_env_file(entry: ServerEntry, environ: Mapping[str, str] | None = None) -> EnvFile | None:
+def read_env_file(entry: ServerEntry) -> EnvFile | None:
     """Return the file of variables that an entry names, as it is now; None if it names none."""
     if entry.env_file is None:
         return None
-    resolution = Resolution(entry, environ)
+    resolution = Resolution(entry)
     path = resolution.path("envFile", entry.env_file)
     if not path:
         return EnvFile(path=entry.env_file, fault="cannot be found")
-    try:
-        data = files.read(path, files.ENV_BYTES, inside=resolution.folder_of(path))
-    except UnreadableFileError as error:
-        return EnvFile(path=path, fault=str(error))
-    return EnvFile(path=path, data=data, fault=None if data is not None else "does not exist")
+    return files.read_env(path, resolution.folder_of(path))
 
 
 def project_contents(entry: ServerEntry) -> Iterator[tuple[str, bytes | None]]:
@@ -189,7 +182,7 @@ def project_contents(entry: ServerEntry) -> Iterator[tuple[str, bytes | None]]:
     """
     resolution = Resolution(entry)
     for row, value in said(entry):
-        path = resolution.path(row.name, value) if row.content else ""
+        path = resolution.path(row.name, value) if row.path and row.kind == "url" else ""
         folder = resolution.folder_of(path)
         if folder is not None:
             try:
@@ -201,41 +194,51 @@ def project_contents(entry: ServerEntry) -> Iterator[tuple[str, bytes | None]]:
 class Resolution:
     """One walk over an entry; every fault is noted, so that all can be mended at once."""
 
-    def __init__(
-        self,
-        entry: ServerEntry,
-        environ: Mapping[str, str] | None = None,
-        prompt: InputPrompt | None = None,
-    ) -> None:
+    def __init__(self, entry: ServerEntry, prompt: InputPrompt | None = None) -> None:
+        source = entry.source
         self._entry = entry
-        self._home = str(entry.source.environment.home)
+        self._prompt = prompt
+        self._environ = source.environment.environ
+        self._home = str(source.environment.home)
+        self._answers: dict[str, str] = {}
         self._faults: dict[str, str] = {}
         """By field; the first of each counts."""
-        self._expander = Expander(entry, environ, prompt)
+        self._places = {
+            "workspaceFolder": source.workspace,
+            "workspaceFolderBasename": os.path.basename(source.workspace),
+            "userHome": self._home,
+            "pathSeparator": os.sep,
+            "/": os.sep,
+        }
 
     def result(self, env_file: EnvFile | None) -> ResolvedServer:
         """Return the resolved entry, or raise one error for all faults."""
         entry, source = self._entry, self._entry.source
         values: dict[str, Any] = {}
         for row, value in said(entry):
-            change = self.path if row.path else self.text
             name = row.key or row.name
-            values[row.name] = map_strings(name, value, change) if row.variables else value
+            if row.path:
+                values[row.name] = map_path(value, partial(self.path, name))
+            else:
+                values[row.name] = map_strings(name, value, self.text)
         env = values.get("env", {})
-        if env_file is not None and "envFile" not in self._faults:
+        if env_file is not None:
+            env = {**env_file.variables, **env}
+            if env_file.fault is not None:
+                fault = f"{visible(env_file.path)} {env_file.fault}"
+                self._faults.setdefault("envFile", fault)
+        for field, fault in value_faults({**values, "env": env}, expanded=True):
+            self._faults.setdefault(field, fault)
+        settings: dict[str, Any] = {}
+        for name in (name for name in values if TABLE[name].own and name not in self._faults):
             try:
-                env = {**env_file.variables(), **env}
+                settings[name] = parse_setting(TABLE[name], values[name])
             except ValueError as error:
-                self._faults["envFile"] = f"{visible(env_file.path)} {error}"
-        for field, fault in _faults_after(values, env):
-            if fault is not None:
-                self._faults.setdefault(field, fault)
+                self._faults[name] = str(error)
         if self._faults:
             raise _refusal(
-                [
-                    ConfigProblem(file=source.file, server=entry.name, field=field, message=fault)
-                    for field, fault in list(self._faults.items())[:_MOST_SHOWN]
-                ]
+                ConfigProblem(file=source.file, server=entry.name, field=field, message=fault)
+                for field, fault in self._faults.items()
             )
         command = (values["command"], *values.get("args", ())) if "command" in values else ()
         if command and command[0].startswith("~/"):
@@ -250,13 +253,13 @@ class Resolution:
             url=values.get("url"),
             headers=values.get("headers", {}),
             transport=entry.transport,
-            settings={name: value for name, value in values.items() if TABLE[name].own},
+            settings=settings,
         )
 
     def text(self, field: str, text: str) -> str:
         """Expand a string; empty if that fails."""
         try:
-            found = self._expander.expand(text)
+            found = self.expand(text) if "${" in text else text
         except ExpansionError as error:
             self._faults[field] = str(error)
             return ""
@@ -288,27 +291,59 @@ class Resolution:
         inside = source.scope == "project" and is_inside(path, source.workspace)
         return source.workspace if inside else None
 
+    # Variables
 
-def _faults_after(
-    values: Mapping[str, Any], env: Mapping[str, str]
-) -> Iterator[tuple[str, str | None]]:
-    """Judge what the strings have become: before expansion they could not be."""
-    if "url" in values:
-        yield "url", url_fault(values["url"])
-    if "command" in values and not values["command"].strip():
-        yield "command", "is empty"
-    for name in env:
-        yield f"env.{name}", variable_fault(name)
-    for name, value in values.get("headers", {}).items():
-        yield f"headers.{name}", header_fault(name, value)
-    if "proxy" in values:
-        yield "proxy", url_fault(values["proxy"])
-    inherited = values.get("inherit_env", ())
-    for place, name in enumerate(() if isinstance(inherited, bool) else inherited):
-        yield f"inherit_env[{place}]", variable_fault(name)
+    def expand(self, text: str) -> str:
+        """Return the text with values in the place of its variables. Raises ExpansionError."""
+        found, length = [], 0
+        for piece in pieces(text):
+            found.append(piece if isinstance(piece, str) else self.value(piece))
+            length += len(found[-1])
+            if length > MOST_CHARACTERS:
+                raise ExpansionError(f"expands to more than {MOST_CHARACTERS:,} characters")
+        return "".join(found)
+
+    def value(self, variable: Variable) -> str:
+        """Return the value of a variable. Raises ExpansionError."""
+        name, default = variable.name, variable.default
+        if variable.kind == "place":
+            return self._places[name]
+        if variable.kind == "input":
+            return self._input(name)
+        value = self._environ.get(name)
+        if default is not None:
+            return value or default
+        if value is None and name in _STAND_INS:
+            value = self._places[_STAND_INS[name]]
+        if value is None:
+            shown = visible(name, 80)
+            raise ExpansionError(
+                f"the environment variable {shown} is not set "
+                f"(set it, or give a default: ${{{shown}:-…}})"
+            )
+        return value
+
+    def _input(self, name: str) -> str:
+        asked = self._entry.inputs.get(name)
+        wanted = asked or ConfigInput(id=name)
+        shown = visible(name, 80)
+        answer = self._environ.get(wanted.variable, self._answers.get(name))
+        # For a command VS Code runs one of an extension; there is none here.
+        if answer is None and asked is not None and asked.type != "command":
+            answer = None if self._prompt is None else self._prompt(asked)
+            answer = asked.default if answer is None else answer
+        if answer is None:
+            missing = "" if asked else " (no input of this id is described in the file)"
+            variable = visible(wanted.variable, 100)
+            raise ExpansionError(f"the input {shown!r} has no value{missing}: set {variable}")
+        if wanted.options and answer not in wanted.options:
+            choices = ", ".join(visible(option, 40) for option in wanted.options[:20])
+            raise ExpansionError(f"the input {shown!r} must be one of: {choices}")
+        self._answers[name] = answer
+        return answer
 
 
-def _refusal(problems: list[ConfigProblem]) -> ValidationError:
+def _refusal(problems: Iterable[ConfigProblem]) -> ValidationError:
     """Return one error for all faults; ``data`` has them one by one."""
-    text = "\n".join(str(problem) for problem in problems[:_MOST_SHOWN])
-    return ValidationError(text, data=tuple(problems))
+    found = tuple(problems)
+    return ValidationError("\n".join(map(str, found[:_MOST_SHOWN])), data=found)

@@ -1,20 +1,20 @@
 """The table of settings of a server's entry, one row each.
 
-Reading, validation, expansion, resolution, approval and display go by these rows. An approval binds
-a setting unless its row gives a reason.
+Reading, validation, resolution, approval and display go by these rows. Variables are expanded in
+every string. An approval binds a setting unless its row gives a reason.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
-from holdfast._core.text import visible
+from holdfast._core.text import has_unseen, visible
 from holdfast.errors import HoldfastError
 from holdfast.policies import (
     Approval,
@@ -28,24 +28,21 @@ from holdfast.policies import (
     WhenDown,
 )
 
-LockMode = Literal["block", "warn", "off"]
 HttpMode = Literal["auto", "streamable", "sse"]
 LOGIN_KEYS: Final = frozenset(
     {"client_id", "client_secret", "scopes", "redirect_uri", "issuer", "resource", "account"}
     | {"pkce", "enabled", "metadata_url"}
     | {"authorization_endpoint", "token_endpoint", "registration_endpoint"}
 )
-"""What the setting ``oauth`` may have."""
 MOST_ITEMS: Final = 2000
 """Items of one list or object: an approval shows all of them."""
-Receiver = Literal["client", "tools", "transport", "entry"]
 
 
 class LockSetting(Struct, frozen=True, kw_only=True):
     """A lock file, and what happens to a server that differs from it."""
 
     path: str
-    mode: LockMode = "block"
+    mode: Literal["block", "warn", "off"] = "block"
 
 
 class Setting(Struct, frozen=True):
@@ -53,23 +50,18 @@ class Setting(Struct, frozen=True):
 
     name: str
     type: Any
-    about: str
-    """One line for the documentation."""
     key: str = ""
     """The name in files, where it differs."""
     kind: Literal["any", "command", "url"] = "any"
     """The servers that it applies to."""
     own: bool = True
     """It is one of Holdfast's own, below ``holdfast``; otherwise a field of the entry."""
-    variables: bool = False
-    """``${…}`` in its strings is expanded."""
     path: bool = False
-    """It is a path: made absolute after expansion."""
-    content: bool = False
-    """An approval binds what is in the file as well, if that is one of the project."""
+    """It is a path, made absolute after expansion. With ``kind="url"`` an approval binds what is in
+    the file as well, if that is one of the project: it decides whom the client trusts."""
     unbound: str = ""
     """Why an approval does not bind it; empty: bound."""
-    to: Receiver = "client"
+    to: Literal["client", "tools", "transport", "entry"] = "client"
     """The receiver: `connect`, the `ToolPolicy`, the transport, or nothing by itself."""
     option: str = ""
     """The name of the option there, where it differs."""
@@ -77,111 +69,64 @@ class Setting(Struct, frozen=True):
 
 _LIST: Final = tuple[str, ...]
 _TABLE: Final = dict[str, str]
-_STDIO: Final[dict[str, Any]] = {"kind": "command", "to": "transport", "variables": True}
-_HTTP: Final[dict[str, Any]] = {"kind": "url", "to": "transport", "variables": True}
-_COMMAND: Final[dict[str, Any]] = {**_STDIO, "own": False}
-_URL: Final[dict[str, Any]] = {**_HTTP, "own": False}
+_SAME_AS_APPROVED: Final = "switched on again it runs exactly what was approved"
+_STDIO: Final[dict[str, Any]] = {"kind": "command", "to": "transport"}
+_HTTP: Final[dict[str, Any]] = {"kind": "url", "to": "transport"}
 
 TABLE: Final[dict[str, Setting]] = {
     row.name: row
     for row in (
-        Setting("command", str, "the program", **{**_COMMAND, "to": "entry"}),
-        Setting("args", _LIST, "its arguments; no shell is run", **{**_COMMAND, "to": "entry"}),
-        Setting("env", _TABLE, "variables for the server", **_COMMAND),
-        Setting(
-            "env_file",
-            str,
-            "a file of `NAME=value` lines; `env` wins over it",
-            **{**_COMMAND, "to": "entry", "key": "envFile", "path": True},
-        ),
-        Setting("cwd", str, "the folder that it runs in", **_COMMAND, path=True),
-        Setting("url", str, "the server's address", **{**_URL, "to": "entry"}),
-        Setting("headers", _TABLE, "headers of every request", **_URL),
-        Setting("transport", HttpMode, "which HTTP transport", **{**_URL, "variables": False}),
-        Setting(
-            "disabled",
-            bool,
-            "switched off",
-            own=False,
-            to="entry",
-            unbound="switched on again it runs exactly what was approved",
-        ),
-        Setting(
-            "timeouts",
-            Timeouts | float,
-            "seconds for a request, or an object with the fields of `Timeouts`",
-        ),
-        Setting(
-            "tool_timeouts", dict[str, float], "seconds by tool or pattern",
-            to="tools", option="timeouts",
-        ),
-        Setting("backoff", Backoff, "an object with the fields of `Backoff`"),
-        Setting("limits", Limits, "an object with the fields of `Limits`"),
-        Setting("protocol", str, "the only revision that is tried", variables=True),
-        Setting("allow", _LIST, "tools by name or pattern", to="tools", variables=True),
-        Setting("deny", _LIST, "the same; wins over `allow`", to="tools", variables=True),
-        Setting("validate", Validate, "when arguments are checked; see `ToolPolicy`", to="tools"),
-        Setting("results", Results, "how results are checked; see `ToolPolicy`", to="tools"),
-        Setting(
-            "approve",
-            Approval | dict[str, Approval],
-            "who is asked before a call, for all tools or by name; see `ToolPolicy`",
-            to="tools",
-        ),
-        Setting(
-            "budget",
-            int | dict[str, int],
-            "characters of a result for a model, for all tools or by name",
-            to="tools",
-        ),
-        Setting("when_down", WhenDown, "calls to a lost server fail, or wait for it"),
-        Setting("replay", Replay, "whether calls without side effects are sent again"),
-        Setting(
-            "lock",
-            LockSetting | str,
-            'a lock file, or `{"path": …, "mode": "block" \\| "warn" \\| "off"}`',
-            variables=True,
-            path=True,
-        ),
-        Setting("log", str, "a file to which calls are added", variables=True, path=True),
-        Setting(
-            "inherit_env",
-            _LIST | bool,
-            "variables of yours that the server gets; `true`: all",
-            **_STDIO,
-        ),
-        Setting("grace", float, "seconds to end by itself", kind="command", to="transport"),
-        Setting("ca", str, "certificates to trust", **_HTTP, path=True, content=True),
-        Setting("cert", str, "a client certificate", **_HTTP, path=True, content=True),
-        Setting("key", str, "its private key", **{**_HTTP, "to": "entry"}, path=True, content=True),
-        Setting("proxy", str, "a proxy for all requests", **_HTTP),
-        Setting(
-            "oauth",
-            _TABLE,
-            "the login: `client_id`, `client_secret`, `scopes`, `redirect_uri`, `issuer`, "
-            "`resource`, `account`, `pkce`, `metadata_url`, `authorization_endpoint`, "
-            "`token_endpoint`, `registration_endpoint`; `enabled` is `false` where there is none",
-            **{**_HTTP, "to": "entry"},
-        ),
+        Setting("command", str, kind="command", to="entry", own=False),
+        Setting("args", _LIST, kind="command", to="entry", own=False),
+        Setting("env", _TABLE, **_STDIO, own=False),
+        Setting("env_file", str, key="envFile", kind="command", to="entry", own=False, path=True),
+        Setting("cwd", str, **_STDIO, own=False, path=True),
+        Setting("url", str, kind="url", to="entry", own=False),
+        Setting("headers", _TABLE, **_HTTP, own=False),
+        Setting("transport", HttpMode, **_HTTP, own=False),
+        Setting("disabled", bool, to="entry", own=False, unbound=_SAME_AS_APPROVED),
+        Setting("timeouts", Timeouts | float),
+        Setting("tool_timeouts", dict[str, float], to="tools", option="timeouts"),
+        Setting("backoff", Backoff),
+        Setting("limits", Limits),
+        Setting("protocol", str),
+        Setting("allow", _LIST, to="tools"),
+        Setting("deny", _LIST, to="tools"),
+        Setting("validate", Validate, to="tools"),
+        Setting("results", Results, to="tools"),
+        Setting("approve", Approval | dict[str, Approval], to="tools"),
+        Setting("budget", int | dict[str, int], to="tools"),
+        Setting("when_down", WhenDown),
+        Setting("replay", Replay),
+        Setting("lock", LockSetting | str, path=True),
+        Setting("log", str, path=True),
+        Setting("inherit_env", _LIST | bool, **_STDIO),
+        Setting("grace", float, **_STDIO),
+        Setting("ca", str, **_HTTP, path=True),
+        Setting("cert", str, **_HTTP, path=True),
+        Setting("key", str, kind="url", to="entry", path=True),
+        Setting("proxy", str, **_HTTP),
+        Setting("oauth", _TABLE, kind="url", to="entry"),
     )
-}  # fmt: skip
-ENTRY: Final = tuple(row for row in TABLE.values() if not row.own)
+}
 OWN: Final = tuple(row for row in TABLE.values() if row.own)
 
 
-# Reading
+# Values as a file has them
 
 
-def parse_setting(row: Setting, value: Any) -> tuple[Any, list[str]]:
-    """Return a setting's value, and the keys in it that are not known. Raises ValueError."""
+def parse_setting(row: Setting, value: Any) -> Any:
+    """Return a setting's value as its receiver takes it. Raises ValueError."""
+    if isinstance(value, list | dict) and len(value) > MOST_ITEMS:
+        raise ValueError(f"has more than {MOST_ITEMS:,} items")
     try:
-        found = msgspec.convert(value, type=row.type)
+        found = convert(value, row.type)
+        if found == "":
+            raise ValueError("must not be empty")
         if row.name == "timeouts" and isinstance(found, float):
             found = Timeouts(request=found)
         if row.name == "lock" and isinstance(found, str):
             found = LockSetting(path=found)
-        if isinstance(found, tuple | dict) and len(found) > MOST_ITEMS:
-            raise ValueError(f"has more than {MOST_ITEMS:,} items")
         if row.name == "oauth" and (unknown := sorted(found.keys() - LOGIN_KEYS)):
             raise ValueError(f"{unknown[0]!r} is not one of {', '.join(sorted(LOGIN_KEYS))}")
         if row.to == "tools":
@@ -190,32 +135,40 @@ def parse_setting(row: Setting, value: Any) -> tuple[Any, list[str]]:
             raise ValueError("must be a number, 0 or more")
     except HoldfastError as error:
         raise ValueError(visible(error.message, 200)) from None
+    return found
+
+
+def convert(value: Any, kind: Any) -> Any:
+    """Return a value of a file as one of a type. Raises ValueError in words of such a file."""
+    try:
+        return msgspec.convert(value, type=kind)
     except msgspec.ValidationError as error:
-        raise ValueError(visible(str(error).partition(" - at ")[0].lower(), 200)) from None
-    if not (isinstance(found, Struct) and isinstance(value, Mapping)):
-        return found, []
-    return found, [str(key) for key in value if key not in found.__struct_fields__]
+        text, _, place = str(error).partition(" - at `$")
+    found = re.match(r"Expected `([^`]*)`, got `([^`]*)`", text)
+    if found is not None:
+        words = [
+            " or ".join(_IN_WORDS.get(one, one) for one in types.split(" | "))
+            for types in found.groups()
+        ]
+        text = f"must be {words[0]}, not {words[1]}"
+    place = place.strip(".`")
+    at = f" (at {place})" if place not in ("", "[...]") else ""
+    raise ValueError(f"{visible(text[:1].lower() + text[1:], 200)}{at}")
 
 
-# Walking
-
-
-def plain(value: Any) -> Any:
-    """Return a setting's value as a file would have it, without what is the default."""
-    if isinstance(value, LockSetting):
-        return value.path if value.mode == "block" else {"path": value.path, "mode": value.mode}
-    if isinstance(value, Struct):
-        default = type(value)()
-        return {
-            name: getattr(value, name)
-            for name in value.__struct_fields__
-            if getattr(value, name) != getattr(default, name)
-        }
-    return list(value) if isinstance(value, tuple) else value
+_IN_WORDS: Final = {
+    "str": "a string",
+    "int": "a number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
+"""Types of msgspec, as people call them who write JSON, TOML or YAML."""
 
 
 def flatten(field: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield every leaf of a plain value as text, by its place: ``args[1]``, ``env.TOKEN``."""
+    """Yield every leaf of a value as text, by its place: ``args[1]``, ``env.TOKEN``."""
     if isinstance(value, Mapping) and value:
         for name, inner in value.items():
             yield from flatten(f"{field}.{name}", inner)
@@ -226,25 +179,95 @@ def flatten(field: str, value: Any) -> Iterator[tuple[str, str]]:
         yield field, value if isinstance(value, str) else json.dumps(value)
 
 
-def map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Return a plain value with ``change`` applied to every string; names are made visible."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, list | tuple):
-        return [map_texts(item, change) for item in value]
-    if isinstance(value, dict):
-        return {visible(str(name)): map_texts(item, change) for name, item in value.items()}
-    return value
-
-
-def map_strings(field: str, value: Any, change: Callable[[str, str], str]) -> Any:
-    """Return the value with ``change(place, text)`` in the place of every string."""
+def map_strings(
+    field: str,
+    value: Any,
+    change: Callable[[str, str], str],
+    name: Callable[[str], str] = lambda name: name,
+) -> Any:
+    """Return a value with ``change(place, text)`` for every string; ``name`` changes the keys."""
     if isinstance(value, str):
         return change(field, value)
-    if isinstance(value, LockSetting):
-        return replace(value, path=change(field, value.path))
-    if isinstance(value, tuple):
-        return tuple(change(f"{field}[{place}]", text) for place, text in enumerate(value))
+    if isinstance(value, list | tuple):
+        places = ((f"{field}[{number}]", inner) for number, inner in enumerate(value))
+        return [map_strings(place, inner, change, name) for place, inner in places]
     if isinstance(value, dict):
-        return {name: change(f"{field}.{name}", text) for name, text in value.items()}
+        return {
+            name(key): map_strings(f"{field}.{key}", inner, change, name)
+            for key, inner in value.items()
+        }
     return value
+
+
+def map_path(value: Any, change: Callable[[str], str]) -> Any:
+    """Return the value of a setting that is a path, or a lock with one, with the path changed."""
+    if isinstance(value, dict):
+        return {**value, "path": change(value["path"])}
+    return change(value)
+
+
+# Checks
+
+_TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")  # RFC 9110 §5.6.2
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # RFC 9110 §5.5, obs-text aside
+_NOT_IN_URL: Final = re.compile(r"[\x00-\x20\x7f\\]")
+"""Parsers disagree about what a backslash means, which decides the host."""
+_FRAMING: Final = frozenset(
+    {"connection", "content-length", "expect", "keep-alive", "te", "trailer"}
+    | {"transfer-encoding", "upgrade"}
+)
+
+
+def value_faults(values: Mapping[str, Any], *, expanded: bool) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the values of settings, by their place.
+
+    Before expansion only what no variable can mend; after it all of it: variables may bring in
+    anything.
+    """
+    found: dict[str, str | None] = {}
+    if "command" in values and not values["command"].strip():
+        found["command"] = "must not be empty"
+    for name in ("url", "proxy"):
+        url = values.get(name)
+        if url is not None and (expanded or not url.startswith("${")):
+            found[name] = _url_fault(url, whole=expanded or "${" not in url)
+    headers = values.get("headers", {})
+    for name, value in headers.items():
+        found[f"headers.{name}"] = _header_fault(name, value)
+    if len({name.lower() for name in headers}) < len(headers):
+        found["headers"] = "has a header twice (upper and lower case are the same)"
+    names = {f"env.{name}": name for name in values.get("env", {})}
+    inherited = values.get("inherit_env", ())
+    if not isinstance(inherited, bool):
+        names |= {f"inherit_env[{place}]": name for place, name in enumerate(inherited)}
+    for place, name in names.items():
+        odd = not name or "=" in name or "\0" in name or has_unseen(name) or " " in name
+        if odd and (expanded or "${" not in name):
+            found[place] = "is no name for a variable"
+    return ((place, fault) for place, fault in found.items() if fault is not None)
+
+
+def _header_fault(name: str, value: str) -> str | None:
+    """Return why a header cannot be sent; a line break in it would begin another header."""
+    if not _TOKEN.fullmatch(name):
+        return "is no name for a header"
+    if name.lower() in _FRAMING:
+        return "is set by the client itself"
+    return "must be one line without control characters" if _CONTROL.search(value) else None
+
+
+def _url_fault(url: str, *, whole: bool) -> str | None:
+    """Return why this is not the URL of a server; ``whole`` False: judge only its scheme."""
+    from urllib.parse import urlsplit
+
+    if not url.lower().startswith(("http://", "https://")):
+        return "must begin with http:// or https://"
+    if whole and (_NOT_IN_URL.search(url) or has_unseen(url)):
+        return "has characters in it that a URL cannot have"
+    try:
+        parts = urlsplit(url) if whole else None
+        if parts is not None and (not parts.hostname or parts.port == 0):
+            return "has no host" if not parts.hostname else "has no valid port"
+    except ValueError:
+        return "is not a URL"
+    return None

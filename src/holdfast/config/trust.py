@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from holdfast._core.files import locked, make_private_folder, read_bytes, reason, write_atomic
 from holdfast._core.text import join_words, visible
@@ -35,20 +36,18 @@ from holdfast.config.entry import (
     input_definition,
     is_safe_name,
     texts,
-    used_variables,
 )
-from holdfast.config.environment import ConfigEnvironment
 from holdfast.config.files import EnvFile, UnreadableFileError
 from holdfast.config.resolution import project_contents, read_env_file
-from holdfast.config.settings import map_texts
+from holdfast.config.settings import map_strings
 from holdfast.errors import StateError, TrustError
 
 if TYPE_CHECKING:
-    from holdfast.config.loading import Configuration
+    from holdfast.config.loading import ConfigEnvironment, Configuration
 
 TrustVerdict = Literal["own", "trusted", "untrusted", "changed"]
 
-_FORM: Final = "holdfast trust 2"
+_FORM: Final[Literal["holdfast trust 2"]] = "holdfast trust 2"
 _MOST_SHOWN: Final = 5
 
 
@@ -83,8 +82,7 @@ def bound_parts(entry: ServerEntry, env_file: EnvFile | None) -> dict[str, str]:
     for name, content in project_contents(entry):
         found[f"{name} (content)"] = _digest(content)
     for name, asked in entry.inputs.items():
-        fields = [getattr(asked, field) for field in asked.__struct_fields__]
-        found[f"inputs.{name}"] = json.dumps(fields)
+        found[f"inputs.{name}"] = json.dumps(asdict(asked))
     return found
 
 
@@ -121,44 +119,40 @@ def require(entry: ServerEntry, env_file: EnvFile | None) -> None:
     trouble = "" if found.problem is None else f" ({found.problem})"
     own = next((source for source in entry.hides if source.scope == "user"), None)
     hidden = "" if own is None else f". It hides your own of {visible(str(own))}"
-    commands = f"Look: {_command('explain', entry.name)}. Approve: {approving(entry.name)}"
+    look = approving(entry.name, verb="explain")
+    commands = f"Look: {look}. Approve: {approving(entry.name)}"
     text = f"{what}{trouble}{hidden}. {commands}"
     raise TrustError(text, state="untrusted", data=found)
 
 
-def approving(*names: str) -> str:
+def approving(*names: str, verb: str = "trust") -> str:
     """Return the command that approves servers; safe to paste, whatever their names are."""
-    return _command("trust", *names)
-
-
-def _command(verb: str, *names: str) -> str:
     dashes = "-- " if any(name.startswith("-") for name in names) else ""
     return f"holdfast config {verb} {dashes}{shlex.join(names)}"
 
 
 def _changes(before: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
     after = {field: _short(text) for field, text in found.items()}
-    for field in sorted({*before, *after}, key=_by_place):
-        shown = visible(field, 120)
-        if field not in before:
-            yield f"{shown} is new"
-        elif field not in after:
-            yield f"{shown} is gone"
-        elif before[field] != after[field]:
-            yield f"{shown} is different"
-
-
-def _by_place(field: str) -> tuple[str, int, str]:
-    head, _, rest = field.partition("[")
-    number = rest.rstrip("]")
-    is_number = number.isascii() and number.isdigit() and len(number) < 10
-    return head, int(number) if is_number else -1, field
+    for field in sorted({*before, *after}):
+        if before.get(field) != after.get(field):
+            how = "new" if field not in before else "gone" if field not in after else "different"
+            yield f"{visible(field, 120)} is {how}"
 
 
 # Keeping
 
-Approvals = dict[str, dict[str, Any]]
-"""By file and server: the hash, and a short hash of each part."""
+
+class _Approved(Struct, frozen=True, kw_only=True):
+    hash: str
+    parts: dict[str, str]
+    """A short hash of each part."""
+
+
+class _Approvals(Struct, kw_only=True):
+    """The approvals of a user, by file and server."""
+
+    form: Literal["holdfast trust 2"]
+    approvals: dict[str, dict[str, _Approved]]
 
 
 class ApprovalStore:
@@ -169,33 +163,41 @@ class ApprovalStore:
         """The file that they are kept in: the user's, not the project's."""
 
     @cached_property
-    def _approvals(self) -> Approvals | UnreadableFileError:
+    def _kept(self) -> _Approvals:
+        return self._read()
+
+    def _read(self) -> _Approvals:
         try:
-            return _read(self.path)
-        except UnreadableFileError as error:
-            return error
+            data = read_bytes(self.path, files.USER_BYTES, owned=True)
+            return msgspec.convert(files.parse(str(self.path), data), _Approvals)
+        except FileNotFoundError:
+            return _Approvals(form=_FORM, approvals={})
+        except OSError as error:
+            # An approval that somebody else could have written is none.
+            why = reason(error)
+        except (msgspec.ValidationError, UnreadableFileError):
+            why = "is not a file of approvals"
+        raise UnreadableFileError(f"{visible(str(self.path))} {why}")
 
     def status(self, entry: ServerEntry, env_file: EnvFile | None = None) -> TrustStatus:
         """Return how an entry stands with the approvals."""
         if entry.source.scope != "project":
             return TrustStatus(verdict="own")
-        approvals = self._approvals
-        if isinstance(approvals, UnreadableFileError):
-            return TrustStatus(verdict="untrusted", problem=str(approvals))
-        approved = approvals.get(_key(entry), {}).get(entry.name)
+        try:
+            approved = self._kept.approvals.get(_key(entry), {}).get(entry.name)
+        except UnreadableFileError as error:
+            return TrustStatus(verdict="untrusted", problem=str(error))
         if approved is None:
             return TrustStatus(verdict="untrusted")
         found = bound_parts(entry, env_file or read_env_file(entry))
-        if approved["hash"] == fingerprint(found):
+        if approved.hash == fingerprint(found):
             return TrustStatus(verdict="trusted")
-        return TrustStatus(verdict="changed", changes=tuple(_changes(approved["parts"], found)))
+        return TrustStatus(verdict="changed", changes=tuple(_changes(approved.parts, found)))
 
     def approve(self, entries: Mapping[str, ServerEntry], seen: Mapping[str, str]) -> None:
         """Approve entries of project files, all or none.
 
-        Args:
-            entries: By name.
-            seen: The fingerprint of what a person was shown, by name. Nothing else is approved.
+        ``seen`` has fingerprints of what a person was shown. Nothing else is approved.
         """
         kept = {}
         for name, entry in entries.items():
@@ -205,7 +207,7 @@ class ApprovalStore:
             if seen.get(name, fingerprint(parts)) != fingerprint(parts):
                 raise StateError(f"server {visible(name)!r} has changed since it was shown")
             short = {field: _short(text) for field, text in parts.items()}
-            kept[name] = {"hash": fingerprint(parts), "parts": short}
+            kept[name] = _Approved(hash=fingerprint(parts), parts=short)
         if not kept:
             return
         with self._changing() as approvals:
@@ -222,48 +224,26 @@ class ApprovalStore:
         return found
 
     @contextmanager
-    def _changing(self) -> Iterator[Approvals]:
+    def _changing(self) -> Iterator[dict[str, dict[str, _Approved]]]:
         """Read, change and replace in one go; two at once take turns."""
         try:
             make_private_folder(self.path.parent)
             with locked(self.path.with_name("trust.lock")):
-                approvals = _read(self.path)
-                yield approvals
-                document = {"form": _FORM, "approvals": approvals}
-                text = json.dumps(document, indent=1, sort_keys=True) + "\n"
-                write_atomic(self.path, text.encode(), private=True)
+                kept = self._read()
+                yield kept.approvals
+                # Paths may be no text: this escapes what UTF-8 cannot hold.
+                text = json.dumps(msgspec.to_builtins(kept), indent=1, sort_keys=True)
+                write_atomic(self.path, f"{text}\n".encode(), private=True)
+                self.__dict__.pop("_kept", None)
         except UnreadableFileError as error:
             raise StateError(f"cannot change the approvals: {error}") from None
         except OSError as error:
             where = visible(str(self.path))
             raise StateError(f"cannot change the approvals: {where}: {reason(error)}") from None
-        self.__dict__.pop("_approvals", None)
 
 
 def _key(entry: ServerEntry) -> str:
     return os.path.realpath(entry.source.file)
-
-
-def _read(path: Path) -> Approvals:
-    try:
-        data = read_bytes(path, files.USER_BYTES, owned=True)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        # An approval that somebody else could have written is none.
-        raise UnreadableFileError(f"{visible(str(path))} {reason(error)}") from None
-    document = files.parse(str(path), data)
-    if document.get("form") != _FORM:
-        raise UnreadableFileError(f"{visible(str(path))} is not a file of approvals")
-    # What has not the right shape was never approved.
-    found: Approvals = {}
-    approvals = document.get("approvals")
-    for file, servers in approvals.items() if isinstance(approvals, dict) else ():
-        for name, kept in servers.items() if isinstance(servers, dict) else ():
-            fields = (kept.get("hash"), kept.get("parts")) if isinstance(kept, dict) else ()
-            if [type(field) for field in fields] == [str, dict]:
-                found.setdefault(file, {})[name] = kept
-    return found
 
 
 # Approving
@@ -300,20 +280,16 @@ def preview(config: Configuration, name: str) -> Approval:
     if entry.inputs:
         found["inputs"] = [input_definition(asked) for asked in entry.inputs.values()]
     found |= {name: f"sha256:{one}" for name, one in parts.items() if name.endswith(" (content)")}
-    in_file: dict[str, str] = {}
     if env_file is not None:
-        try:
-            found["envFile (content)"] = in_file = env_file.variables()
-        except ValueError as error:
-            found["envFile (content)"] = f"{error}"
+        found["envFile (content)"] = env_file.fault or env_file.variables
     return Approval(
         name=entry.name,
         file=visible(entry.source.file),
         verdict=status.verdict,
         changes=status.changes,
-        definition=map_texts(found, visible),
-        variables=tuple(dict.fromkeys(visible(one.name, 120) for _, one in used_variables(entry))),
-        cautions=tuple(dict.fromkeys(_cautions(entry, in_file))),
+        definition=map_strings("", found, lambda _, text: visible(text), visible),
+        variables=tuple(dict.fromkeys(visible(one.name, 120) for _, one in entry.variables)),
+        cautions=tuple(dict.fromkeys(_cautions(entry, env_file))),
         fingerprint=fingerprint(parts),
     )
 
@@ -368,34 +344,22 @@ _SHELLS: Final = frozenset(
 )
 _INLINE: Final = re.compile(r"-[cepr]|-ne|--eval|--print|-command", re.I)
 _INTERPRETERS: Final = re.compile(r"(?:python|node|deno|bun|perl|ruby|php|lua|osascript)[\d.]*\Z")
-_ANY: Final = object()
-_OF_SETTINGS: Final = {
-    ("inherit_env", True): "the server gets your whole environment, secrets too",
-    ("log", _ANY): "calls are written to a file that the project names",
-    ("proxy", _ANY): "all requests go through a proxy that the project names",
-    ("ca", _ANY): "the project decides which certificates are trusted",
-    ("replay", "safe"): "calls that claim to be without side effects are sent again",
-}
 _LONG: Final = 500
 _GAP: Final = re.compile(r"\s{20}")
 
 
-def _cautions(entry: ServerEntry, in_file: Mapping[str, str]) -> Iterator[str]:
+def _cautions(entry: ServerEntry, env_file: EnvFile | None) -> Iterator[str]:
     """Yield the warnings to show with an approval."""
     settings, command, url = entry.settings, entry.command or "", entry.url or ""
     named = [f"env.{visible(name)}" for name in entry.env if _LOADS_CODE.match(name)]
+    in_file = {} if env_file is None else env_file.variables
     named += [f"{name} in the envFile" for name in in_file if _LOADS_CODE.match(name)]
     for where in named:
         yield f"{where} can change which code runs"
     program = re.split(r"[/\\]", command)[-1].lower()
-    if program in _SHELLS:
-        yield "the command is a shell: what it runs stands in the arguments"
-    elif _INTERPRETERS.match(program) and any(_INLINE.match(one) for one in entry.args):
-        yield "the arguments have code in them that is run"
-    if "/" in command and not command.startswith(("/", "~", "${")):
-        yield "the command is a file of the project: approving it approves what that file becomes"
-    if url.lower().startswith("http://"):
-        yield "the URL is not encrypted"
+    has_code = _INTERPRETERS.match(program) and any(_INLINE.match(one) for one in entry.args)
+    replayed = settings.get("replay") == "safe"
+    local = "/" in command and not command.startswith(("/", "~", "${"))
     try:
         server = urlsplit(url).netloc
     except ValueError:
@@ -403,21 +367,23 @@ def _cautions(entry: ServerEntry, in_file: Mapping[str, str]) -> Iterator[str]:
     if "@" in server:
         host = visible(server.rpartition("@")[2], 100)
         yield f"the URL has a user name in it; the server is {host}"
-    if url.startswith("${") or "${" in server:
-        yield "which server is reached depends on a variable"
-    for (name, value), caution in _OF_SETTINGS.items():
-        if name in settings and value in (_ANY, settings[name]):
-            yield caution
-    off = [name for name in ("validate", "results") if settings.get(name) == "off"]
-    if off:
-        yield f"checks are switched off: {', '.join(off)}"
-    yield from _cautions_of_text(entry)
-
-
-def _cautions_of_text(entry: ServerEntry) -> Iterator[str]:
-    sent = dict.fromkeys(
-        visible(one.name, 80) for _, one in used_variables(entry) if one.kind != "place"
-    )
+    cautions = {
+        "the command is a shell: what it runs stands in the arguments": program in _SHELLS,
+        "the arguments have code in them that is run": has_code,
+        "the command is a file of the project: approving it approves what that file becomes": local,
+        "the URL is not encrypted": url.lower().startswith("http://"),
+        "which server is reached depends on a variable": url.startswith("${") or "${" in server,
+        "the server gets your whole environment, secrets too": settings.get("inherit_env") is True,
+        "calls are written to a file that the project names": "log" in settings,
+        "all requests go through a proxy that the project names": "proxy" in settings,
+        "the project decides which certificates are trusted": "ca" in settings,
+        "calls that claim to be without side effects are sent again": replayed,
+        "checks are switched off: validate": settings.get("validate") == "off",
+        "checks are switched off: results": settings.get("results") == "off",
+        "the name needs quotes in a shell": not is_safe_name(entry.name),
+    }
+    yield from (caution for caution, holds in cautions.items() if holds)
+    sent = dict.fromkeys(visible(one.name, 80) for _, one in entry.variables if one.kind != "place")
     if sent:
         yield f"the server is given the values of: {join_words(list(sent), 20)}"
     for name, asked in entry.inputs.items():
@@ -425,11 +391,9 @@ def _cautions_of_text(entry: ServerEntry) -> Iterator[str]:
             shown = visible(asked.default, 200)
             yield f"without an answer the input {visible(name, 80)!r} is: {shown}"
     for field, text in (("name", entry.name), *((field, text) for _, field, text in texts(entry))):
-        letters = {letter for letter in text if not letter.isascii()} if not text.isascii() else ()
-        if letters and field in ("name", "command", "url"):
-            codes = join_words([f"U+{ord(one):04X}" for one in sorted(letters)], 5)
+        if not text.isascii() and field in ("name", "command", "url"):
+            letters = sorted({letter for letter in text if not letter.isascii()})
+            codes = join_words([f"U+{ord(one):04X}" for one in letters], 5)
             yield f"the {field} has letters outside ASCII, which may look like others: {codes}"
         if len(text) > _LONG or _GAP.search(text):
             yield f"{visible(field, 80)} is {len(text):,} characters long: read it to its end"
-    if not is_safe_name(entry.name):
-        yield "the name needs quotes in a shell"

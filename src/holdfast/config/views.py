@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Struct
@@ -16,52 +17,16 @@ from holdfast._core.redact import HIDDEN, default_redactor
 from holdfast._core.redact_forms import secret_words
 from holdfast._core.text import truncate, visible
 from holdfast.config import trust
-from holdfast.config.entry import ServerEntry, said, used_variables
-from holdfast.config.environment import ConfigScope
-from holdfast.config.expansion import (
-    ConfigInput,
-    Expander,
+from holdfast.config.entry import (
     ExpansionError,
+    ServerEntry,
     Variable,
     VariableKind,
-    pieces,
+    definition,
 )
-from holdfast.config.loading import Configuration
-from holdfast.config.settings import plain
-from holdfast.config.trust import ApprovalStore, TrustVerdict
-
-
-class ServerRow(Struct, frozen=True, kw_only=True):
-    """One server in a list."""
-
-    name: str
-    kind: str
-    target: str
-    scope: ConfigScope
-    file: str
-    dialect: str
-    trust: TrustVerdict
-    disabled: bool
-    shadows: int
-    problems: tuple[str, ...]
-    warnings: tuple[str, ...]
-
-
-class FileRow(Struct, frozen=True, kw_only=True):
-    """One file in a list."""
-
-    path: str
-    scope: ConfigScope
-    dialect: str
-    servers: tuple[str, ...]
-    problems: tuple[str, ...]
-
-
-class ConfigOverview(Struct, frozen=True, kw_only=True):
-    """All servers, and the files that they come from, in order of precedence."""
-
-    servers: tuple[ServerRow, ...]
-    files: tuple[FileRow, ...]
+from holdfast.config.loading import ConfigScope, Configuration, LoadedFile
+from holdfast.config.resolution import Resolution
+from holdfast.config.trust import ApprovalStore, TrustStatus, TrustVerdict
 
 
 class VariableRow(Struct, frozen=True, kw_only=True):
@@ -72,8 +37,6 @@ class VariableRow(Struct, frozen=True, kw_only=True):
     fields: tuple[str, ...]
     is_set: bool
     has_default: bool
-    set_by: str | None
-    """The environment variable that gives it a value."""
 
 
 class ServerExplanation(Struct, frozen=True, kw_only=True):
@@ -81,6 +44,8 @@ class ServerExplanation(Struct, frozen=True, kw_only=True):
 
     name: str
     kind: str
+    target: str
+    """The command and its arguments, or the URL, on one line."""
     file: str
     section: tuple[str, ...]
     scope: ConfigScope
@@ -95,8 +60,16 @@ class ServerExplanation(Struct, frozen=True, kw_only=True):
     approve: str | None
     """The command that approves it, where that is needed."""
     shadows: tuple[str, ...]
+    """Where entries of the same name are that lost to this one."""
     problems: tuple[str, ...]
     warnings: tuple[str, ...]
+
+
+class ConfigOverview(Struct, frozen=True, kw_only=True):
+    """All servers, and the files that they come from, in order of precedence."""
+
+    servers: tuple[ServerExplanation, ...]
+    files: tuple[LoadedFile, ...]
 
 
 # Showing
@@ -104,93 +77,71 @@ class ServerExplanation(Struct, frozen=True, kw_only=True):
 
 def show(config: Configuration) -> ConfigOverview:
     """Return every server with its source, kind, trust and problems, and every file."""
-    display = EntryDisplay()
     store = ApprovalStore(config.environment)
-    return ConfigOverview(
-        servers=tuple(
-            ServerRow(
-                name=entry.name,
-                kind=entry.kind,
-                target=truncate(display.target(entry), _LONGEST_TARGET),
-                scope=entry.source.scope,
-                file=visible(entry.source.file),
-                dialect=entry.source.dialect,
-                trust=store.status(entry).verdict,
-                disabled=entry.disabled,
-                shadows=len(entry.hides),
-                problems=tuple(map(str, entry.errors)),
-                warnings=tuple(map(str, entry.warnings)),
-            )
-            for entry in config
-        ),
-        files=tuple(
-            FileRow(
-                path=visible(file.path),
-                scope=file.scope,
-                dialect=file.dialect,
-                servers=file.servers,
-                problems=tuple(map(str, file.problems)),
-            )
-            for file in config.files
-        ),
-    )
+    servers = tuple(_explained(entry, store.status(entry)) for entry in config)
+    return ConfigOverview(servers=servers, files=config.files)
 
 
 def explain(config: Configuration, name: str) -> ServerExplanation:
     """Return where a server comes from, what it hides, its variables and its trust."""
     entry = config[name]
-    display = EntryDisplay()
-    status = entry.trust()
-    source = entry.source
-    settings = {row.name: plain(value) for row, value in said(entry) if row.own}
+    return _explained(entry, entry.trust())
+
+
+def _explained(entry: ServerEntry, status: TrustStatus) -> ServerExplanation:
+    source, display = entry.source, EntryDisplay()
+    shown = display.definition(entry)
     return ServerExplanation(
         name=entry.name,
         kind=entry.kind,
+        target=truncate(display.target(entry), _LONGEST_TARGET),
         file=visible(source.file),
         section=tuple(map(visible, source.section)),
         scope=source.scope,
         dialect=source.dialect,
         workspace=visible(source.workspace),
         disabled=entry.disabled,
-        definition=display.definition(entry),
-        settings=display.table(settings),
+        settings=shown.pop("holdfast", {}),
+        definition=shown,
         variables=_variables(entry),
         trust=status.verdict,
         changes=status.changes,
         approve=None if status.ok else trust.approving(entry.name),
-        shadows=tuple(visible(str(source)) for source in entry.hides),
+        shadows=tuple(visible(str(lost)) for lost in entry.hides),
         problems=tuple(map(str, entry.errors)),
-        warnings=(*map(str, entry.warnings), *([status.problem] if status.problem else [])),
+        warnings=(*map(str, entry.warnings), *filter(None, [status.problem])),
     )
 
 
 def _variables(entry: ServerEntry) -> tuple[VariableRow, ...]:
     """Return the variables of an entry, in the order in which they stand."""
-    expander = Expander(entry)
+    resolution = Resolution(entry)
+
+    def has_value(variable: Variable) -> bool:
+        with suppress(ExpansionError):
+            return resolution.value(variable) is not None
+        return False
+
     used: dict[tuple[str, VariableKind], list[tuple[str, Variable]]] = {}
-    for field, variable in used_variables(entry):
+    for field, variable in entry.variables:
         used.setdefault((variable.name, variable.kind), []).append((field, variable))
-    found = []
-    for (name, kind), uses in used.items():
-        set_by = None if kind == "place" else name
-        if kind == "input":
-            set_by = entry.inputs.get(name, ConfigInput(id=name)).variable
-        found.append(
-            VariableRow(
-                name=visible(name, 120),
-                kind=kind,
-                fields=tuple(dict.fromkeys(visible(field, 120) for field, _ in uses)),
-                is_set=all(expander.has(variable) for _, variable in uses),
-                has_default=all(variable.default is not None for _, variable in uses),
-                set_by=set_by and visible(set_by, 120),
-            )
+    return tuple(
+        VariableRow(
+            name=visible(name, 120),
+            kind=kind,
+            fields=tuple(dict.fromkeys(visible(field, 120) for field, _ in uses)),
+            is_set=all(has_value(variable) for _, variable in uses),
+            has_default=all(variable.default is not None for _, variable in uses),
         )
-    return tuple(found)
+        for (name, kind), uses in used.items()
+    )
 
 
 # Redacted text
 
-_SCHEME: Final = re.compile(r"(?:bearer|basic|token)\s+", re.I)
+_REFERENCE: Final = re.compile(
+    r"(?:(?:bearer|basic|token)\s+)?\$\{(?:(?:env|input):)?[\w.-]+\}", re.I | re.A
+)
 _PAIR: Final = re.compile(r"(?P<head>-{0,2}(?P<name>[\w.-]+)(?:=|:\s*))(?P<value>.*)", re.S)
 _QUERY: Final = re.compile(r"(?P<head>[?&](?P<name>[^=&#?]*+)=)(?P<value>[^&#]*+)")
 _MOST_WORDS: Final = 50
@@ -218,15 +169,12 @@ class EntryDisplay:
         return " ".join([*shown, "…"] if len(entry.args) > _MOST_WORDS else shown)
 
     def definition(self, entry: ServerEntry) -> dict[str, Any]:
-        """Return how the server is reached, field by field."""
-        found: dict[str, Any] = {}
-        for row, value in said(entry):
-            if row.name == "args":
-                found["args"] = self.arguments(entry.command or "", value)
-            elif row.name == "url":
-                found["url"] = self.url(value)
-            elif not row.own and row.name != "disabled":
-                found[row.key or row.name] = self._named(row.name, value)
+        """Return the entry as a file would have it."""
+        found = self.table(definition(entry))
+        if entry.args:
+            found["args"] = self.arguments(entry.command or "", entry.args)
+        if entry.url is not None:
+            found["url"] = self.url(entry.url)
         return found
 
     def text(self, text: str) -> str:
@@ -272,18 +220,5 @@ class EntryDisplay:
         return self._masked(value) if self._redactor.is_secret(name) else self.text(value)
 
     def _masked(self, value: str) -> str:
-        """Return of a secret only its variables, and the word that says what it is."""
-        shown = ""
-        try:
-            for part in pieces(value):
-                if isinstance(part, str):
-                    scheme = _SCHEME.match(part)
-                    head = "" if scheme is None else scheme[0]
-                    shown += visible(head) + (HIDDEN if part[len(head) :] else "")
-                else:
-                    default = HIDDEN if part.default else ""
-                    mark = "" if part.default is None else f":-{default}"
-                    shown += visible(f"{str(part)[:-1]}{mark}}}")
-        except ExpansionError:
-            return HIDDEN
-        return shown
+        """Return of a secret only that it is a variable: the name of one is none."""
+        return visible(value) if _REFERENCE.fullmatch(value) else HIDDEN

@@ -183,7 +183,7 @@ class Peer:
             **entry: Fields of the entry that replace the true ones.
         """
         head = str(files["SKILL.md"]).split("---\n")[1]
-        self.catalog.add_skill(directory, files, read_yaml(head, core=True)).update(entry)
+        self.catalog.add_skill(directory, files, read_yaml(head)).update(entry)
 
     def prompt(
         self, name: str | None = None, *, description: str | None = None

@@ -176,7 +176,7 @@ class Skills:
                 raise self._refused(skill, f"{SKILL_FILE} does not begin with frontmatter")
             if len(match[1]) > FRONTMATTER_BYTES:
                 raise self._refused(skill, f"its frontmatter has over {FRONTMATTER_BYTES} bytes")
-            found = read_yaml(match[1], core=True)
+            found = read_yaml(match[1])
         except (UnicodeDecodeError, YamlFault) as error:
             why = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
             raise self._refused(skill, f"the frontmatter of {SKILL_FILE} {why}") from None

@@ -184,7 +184,7 @@ def show(config: str | None, output: Output) -> None:
     for file in found.files:
         names = ", ".join(file.servers) or "none"
         output.text(f"{file.path} ({file.dialect}, {file.scope}): {names}")
-        for problem in file.problems:
+        for problem in map(str, file.problems):
             output.text(f"  ! {problem}")
     for one in found.servers:
         output.text(f"{one.name}: {one.target} [{one.trust}{', disabled' if one.disabled else ''}]")

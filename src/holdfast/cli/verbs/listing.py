@@ -249,7 +249,7 @@ def servers(config: str | None, output: Output) -> None:
     else:
         output.note(NO_SERVER)
     for file in found.files:
-        for problem in file.problems:
+        for problem in map(str, file.problems):
             output.note(problem)
     for one in found.servers:
         for problem in (*one.problems, *one.warnings):
