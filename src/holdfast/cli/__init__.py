@@ -8,8 +8,7 @@ options.py      the options that every verb about a server has
 guide.py        the guide for agents and the man page
 
 output.py       stdout, stderr and files: text, JSON, errors and their exit codes
-views.py        tools, resources, prompts, tables: for a person, a pipe, or as JSON
-contents.py     contents of results: text as text, the rest as files
+views.py        tools, tables and contents of results: for a person, a pipe, or as JSON
 progress.py     the status line: what is waited for, how long, how far
 
 arguments.py    tools by name, ``name=value`` and its relatives by a tool's schema

@@ -22,13 +22,13 @@ DEBUG = "HOLDFAST_DEBUG"
 LISTS = ("list", "ls")
 """Other words for ``tools`` with a server, and for ``servers`` without one."""
 
-SYNONYMS: dict[str, tuple[str, ...]] = {
-    "call": ("exec", "invoke", "use"),
-    "describe": ("info", "inspect", "show"),
-    "remove": ("delete", "rm", "uninstall"),
-    "search": ("find", "grep"),
-    "status": ("health", "list-servers"),
-    "add": ("install", "new"),
+SYNONYMS = {
+    **dict.fromkeys(("exec", "invoke", "use"), "call"),
+    **dict.fromkeys(("info", "inspect", "show"), "describe"),
+    **dict.fromkeys(("delete", "rm", "uninstall"), "remove"),
+    **dict.fromkeys(("find", "grep"), "search"),
+    **dict.fromkeys(("health", "list-servers"), "status"),
+    **dict.fromkeys(("install", "new"), "add"),
 }
 """What people type for a verb; it is suggested."""
 
@@ -43,7 +43,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         """Load a verb; suggest the nearest for one that does not exist."""
         if cmd_name not in VERBS:
-            meant = next((verb for verb, words in SYNONYMS.items() if cmd_name in words), cmd_name)
+            meant = SYNONYMS.get(cmd_name, cmd_name)
             calls = [f"call {meant}"] if "." in meant.strip(".") else []
             near = did_you_mean(meant, calls or [*VERBS, *LISTS, "help", "version"])
             hint = f" D{near[1:]}" if near else ""
@@ -63,16 +63,13 @@ class Verbs(click.Group):
 root: Verbs = Verbs("holdfast", context_settings={"help_option_names": ["-h", "--help"]})
 
 
-def run(words: list[str]) -> int:
+def run(words: list[str], connected: Any = None) -> int:
     """Run one command line; return its exit code.
 
-    Unlike ``root.main``, which would take care of signals, pipes and exit codes itself.
+    Unlike ``root.main``, which would take care of signals, pipes and exit codes itself. The lines
+    of a shell are about the server that it is ``connected`` to.
     """
-    if words[:1] and words[0] in LISTS:
-        of_server = words[1:] and (words[1][:1] != "-" or {"--", "--url"} & set(words))
-        words = ["tools" if of_server else "servers", *words[1:]]
-    words, command = split(words)
-    words = explicit(words) if "--inherit-env" in words else words
+    words, command = split(words) if connected is None else (words, connected)
     # The form of errors is needed before the words are parsed.
     is_json = {"--json", "--output=json"} & set(words) or ("--output", "json") in pairwise(words)
     output = Output("json" if is_json else "text")
@@ -97,7 +94,8 @@ def run(words: list[str]) -> int:
     except (KeyboardInterrupt, EOFError, click.Abort):
         if sys.stderr.isatty():
             print(file=sys.stderr)  # the terminal has written ^C there
-        return output.complain("interrupted", Exit.INTERRUPTED, "interrupted")
+        more = "; the server was told to stop" if connected is not None else ""
+        return output.complain(f"interrupted{more}", Exit.INTERRUPTED, "interrupted")
     except BrokenPipeError:
         return abandon()
     except HoldfastError as error:
@@ -113,11 +111,15 @@ def run(words: list[str]) -> int:
 
 
 def split(words: list[str]) -> tuple[list[str], list[str] | None]:
-    """Return the words, and the command after ``--``, where the verb is about a server."""
-    if "--" not in words or words[0] in WITHOUT_SERVER:
-        return words, None
-    at = words.index("--")
-    return words[:at], words[at + 1 :]
+    """Return the words for click, and the command after ``--``, of a verb about a server."""
+    command = None
+    if words[:1] and words[0] in LISTS:
+        of_server = words[1:] and (words[1][:1] != "-" or {"--", "--url"} & set(words))
+        words = ["tools" if of_server else "servers", *words[1:]]
+    if "--" in words and words[0] not in WITHOUT_SERVER:
+        at = words.index("--")
+        words, command = words[:at], words[at + 1 :]
+    return explicit(words) if "--inherit-env" in words else words, command
 
 
 def _usage(error: click.ClickException) -> str:

@@ -1,6 +1,6 @@
 """Words that people type, by what the server has: tools by name, ``k=v`` by a tool's schema.
 
-Pure but for `read_file`, which is handed to `parse`.
+Pure but for `read_file`.
 """
 
 from __future__ import annotations
@@ -17,25 +17,11 @@ from holdfast.errors import ValidationError
 from holdfast.schema.signature import resolve, type_of, types
 from holdfast.schema.walk import properties
 
-Read = Callable[[str], str]
-
 _OWN_OPTIONS = ("args", "json", "output", "save", "timeout", "verbose", "header", "protocol")
 
 
-def pick(tools: Iterable[dict[str, Any]], name: str, verbs: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the tool of that name. Raises ValidationError with the nearest names."""
-    known = {tool["name"]: tool for tool in tools}
-    if name in known:
-        return known[name]
-    hint = suggestion(name, known, "The server has no tools at all.", verbs)
-    raise ValidationError(f"There is no tool {name!r}. {hint}")
-
-
 def suggestion(
-    name: str,
-    known: Iterable[str],
-    none: str = "There are none at all.",
-    also: Iterable[str] = (),
+    name: str, known: Iterable[str], none: str = "There are none at all.", also: Iterable[str] = ()
 ) -> str:
     """Return the known names that may be meant, or else some of those that there are."""
     names = list(known)
@@ -45,7 +31,21 @@ def suggestion(
     return f"There are: {', '.join(map(visible, names[:20]))}{more}" if names else none
 
 
-def parse(words: Iterable[str], schema: Mapping[str, Any], read: Read) -> dict[str, Any]:
+def read_file(name: str) -> str:
+    """Return the text of a file, or of standard input for ``-``."""
+    try:
+        if name == "-":
+            return sys.stdin.read()
+        return Path(name).expanduser().read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValidationError(f"@{name}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValidationError(f"@{name}: is not text in UTF-8") from None
+
+
+def parse(
+    words: Iterable[str], schema: Any, read: Callable[[str], str] = read_file
+) -> dict[str, Any]:
     """Return the arguments that words give; ``read`` returns the text of a file, or of ``-``.
 
     A word counts for more than what stands in the object from stdin.
@@ -206,18 +206,6 @@ _READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "object": ("a JSON object", _of_kind(dict)),
 }
 """By type: what it is called, and how it is read from a text."""
-
-
-def read_file(name: str) -> str:
-    """Return the text of a file, or of standard input for ``-``."""
-    try:
-        if name == "-":
-            return sys.stdin.read()
-        return Path(name).expanduser().read_text(encoding="utf-8")
-    except OSError as error:
-        raise ValidationError(f"@{name}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValidationError(f"@{name}: is not text in UTF-8") from None
 
 
 def describe(schema: Any) -> str:

@@ -16,7 +16,7 @@ import click
 
 from holdfast._core.text import has_unseen, visible
 from holdfast.cli import tool_cache
-from holdfast.cli.target import VARIABLE
+from holdfast.cli.main import VARIABLE
 from holdfast.cli.views import first_line
 from holdfast.schema.signature import resolve, types
 
@@ -61,9 +61,6 @@ def servers(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offe
     if param.nargs == -1 and ctx.params.get(param.name or ""):
         return []
     return [(name, "") for name in _servers(ctx) if name.startswith(incomplete)]
-
-
-SERVER = click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
 
 
 @_completer

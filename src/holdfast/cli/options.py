@@ -1,9 +1,9 @@
-"""The options that every verb about a server has, and how its help shows them."""
+"""The options of the verbs: those that every verb about a server has, and how help shows them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import click
@@ -28,12 +28,11 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in newer ve
     ) -> float:
         """Parse the number."""
         try:
-            found = float(value)
+            if 0 < (found := float(value)) < float("inf"):
+                return found
         except ValueError:
-            found = -1.0
-        if not 0 < found < float("inf"):
-            self.fail(f"{value!r} is not a number of seconds, more than 0.", param, ctx)
-        return found
+            pass
+        self.fail(f"{value!r} is not a number of seconds, more than 0.", param, ctx)
 
 
 files: Final = click.Path().shell_complete
@@ -49,16 +48,14 @@ class ServerCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verb's own options first, then the common ones."""
-        own: list[tuple[str, str]] = []
-        common: list[tuple[str, str]] = []
+        parts: dict[str, list[tuple[str, str]]] = {"Options": [], "Server options": []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None and isinstance(parameter, click.Option):
-                (common if parameter.name in COMMON else own).append(record)
-        with formatter.section("Options"):
-            formatter.write_dl(own)
-        with formatter.section("Server options"):
-            formatter.write_dl(common)
+                parts["Server options" if parameter.name in COMMON else "Options"].append(record)
+        for title, records in parts.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 def _output(ctx: click.Context, param: click.Parameter, value: str) -> Output:
@@ -83,23 +80,7 @@ def output_option(function: F) -> F:
 CONFIG = click.option(
     "--config", metavar="FILE", shell_complete=files, help="A configuration, not the usual ones."
 )
-OPEN = click.option(
-    "--open",
-    "open_tool",
-    metavar="TOOL",
-    default="session.open",
-    show_default=True,
-    help="The tool that opens a session.",
-)
-CLOSE = click.option(
-    "--close",
-    "close_tool",
-    metavar="TOOL",
-    default="session.close",
-    show_default=True,
-    help="The tool that closes it.",
-)
-
+YES = click.option("-y", "--yes", is_flag=True, help="Do it without being asked.")
 HEADER = click.option("--header", metavar="K:V", multiple=True, help="A header for the URL.")
 TRANSPORT = click.option(
     "--transport",
@@ -108,6 +89,23 @@ TRANSPORT = click.option(
     help="Speak to the URL so: auto, streamable or sse.",
 )
 CWD = click.option("--cwd", metavar="DIR", shell_complete=folders, help="Where the command runs.")
+SAVE = click.option(
+    "--save", metavar="DIR", shell_complete=folders, help="Where pictures and other files go."
+)
+
+
+def session_tools(function: F) -> F:
+    """Add ``--open`` and ``--close``."""
+    for word, what in (("close", "closes it"), ("open", "opens a session")):
+        function = click.option(
+            f"--{word}",
+            f"{word}_tool",
+            metavar="TOOL",
+            default=f"session.{word}",
+            show_default=True,
+            help=f"The tool that {what}.",
+        )(function)
+    return function
 
 
 @click.command()
@@ -153,29 +151,18 @@ COMMON: Final = frozenset(str(one.name) for one in OPTIONS) - {"output", "json"}
 
 
 def explicit(words: list[str]) -> list[str]:
-    """Return the words, with ``--inherit-env`` tied to its names, or to none.
+    """Return the words, with ``--inherit-env`` tied to all variables where no names follow.
 
     click would take any next word for its value, a server's name too.
     """
-    found: list[str] = []
-    for word in words:
-        if found and found[-1] == "--inherit-env":
-            found[-1] = "--inherit-env=" + (word if _NAMES.fullmatch(word) else EVERYTHING)
-            if _NAMES.fullmatch(word):
-                continue
-        found.append(word)
-    return found
+    following = [*words[1:], ""]
+    return [
+        f"{word}={EVERYTHING}" if word == "--inherit-env" and not _NAMES.fullmatch(after) else word
+        for word, after in zip(words, following, strict=True)
+    ]
 
 
-def variables(texts: tuple[str, ...], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of ``--env``; one without a value is taken from ``environ``."""
-    for name in texts:
-        if "=" not in name and name not in environ:
-            raise click.UsageError(f"--env {name}: it is not set here; give --env {name}=VALUE.")
-    return pairs("--env", tuple(t if "=" in t else f"{t}={environ[t]}" for t in texts), "=")
-
-
-def pairs(option: str, texts: tuple[str, ...], mark: str) -> dict[str, str]:
+def pairs(option: str, texts: tuple[str, ...], mark: str = "=") -> dict[str, str]:
     """Parse ``NAME=VALUE`` or ``NAME:VALUE`` of an option that may be given often."""
     found = {}
     for text in texts:

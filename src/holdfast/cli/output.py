@@ -97,6 +97,13 @@ class Output:
         else:
             self.text(text)
 
+    def done(self, value: Any, note: str) -> None:
+        """Report what was done: a note, or the value of it as JSON."""
+        if self.json:
+            self.value(value)
+        else:
+            self.note(note)
+
     def value(self, value: Any) -> None:
         """Write a result as JSON: indented on a terminal, one line elsewhere."""
         import msgspec
@@ -194,9 +201,7 @@ def show_message(arrow: str, seconds: float, frame: bytes) -> None:
     """Show a message of ``--trace``; at a terminal its lines hang below the message."""
     from holdfast._core.transports.trace import line
 
-    text = line(arrow, seconds, frame)
-    if sys.stderr.isatty():
-        text = wrap_words(text, columns_of_terminal(2), rest=" " * 12)
+    text = fold(line(arrow, seconds, frame), 12)
     tell(paint(text, "36" if arrow == "→" else "32"))
 
 
@@ -206,16 +211,28 @@ def tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def fold(text: str) -> str:
-    """Return text whose lines wrap at words, with hanging indents, if stderr is a terminal."""
+def fold(text: str, more: int = 2) -> str:
+    """Return text that wraps with hanging indents, if stderr is a terminal."""
     columns = columns_of_terminal(2)
-    if not sys.stderr.isatty() or cells(text) < columns:
-        return text
+    is_wide = sys.stderr.isatty() and cells(text) >= columns
+    return hang(text, columns, more=more) if is_wide else text
 
-    def folded(line: str) -> str:
-        return wrap_words(line, columns, rest=" " * (len(line) - len(line.lstrip()) + 2))
 
-    return "\n".join(map(folded, text.splitlines()))
+def hang(text: str, columns: int, first: str = "", *, more: int = 2, after: str = "|") -> str:
+    """Return text whose lines wrap at words; what goes on hangs ``more`` columns further in.
+
+    Or below a tab, which is two spaces. A command stays on one line, so that it can be copied.
+    """
+    lines = []
+    for line in text.splitlines():
+        head, tab, rest = line.partition("\t")
+        indent = cells(head) + 2 if tab else len(line) - len(line.lstrip()) + more
+        line = f"{head}  {rest}" if tab else line
+        if not line.startswith("holdfast "):
+            margin = first + " " * min(indent, columns // 2)
+            line = wrap_words(line, columns, first, margin, after=after)
+        lines.append(line)
+    return "\n".join(lines)
 
 
 _CHINESE: Final = "\u3000-\u30ff\u3400-\u9fff\uff00-\uff60"
@@ -253,9 +270,9 @@ def has_colour(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def paint(text: str, style: str) -> str:
-    """Return text for stderr, in colour where that is wanted."""
-    return f"\x1b[{style}m{text}\x1b[0m" if has_colour(sys.stderr) else text
+def paint(text: str, style: str, stream: TextIO | None = None) -> str:
+    """Return text for a stream, by default stderr, in colour where that is wanted."""
+    return f"\x1b[{style}m{text}\x1b[0m" if has_colour(stream or sys.stderr) else text
 
 
 _JSON: Final = (
@@ -300,17 +317,6 @@ def abandon() -> Exit:
 
 
 MOST_BYTES: Final = 64 * 1024 * 1024
-
-
-def renew(path: Path, text: str, is_ours: Callable[[str], bool], what: str) -> bool:
-    """Write a file anew that is ``what``; return False if it had the same text already."""
-    before = read_if_there(path)
-    if before == text:
-        return False
-    if before is not None and not is_ours(before):
-        raise ValidationError(f"{path} is not {what}; nothing was written")
-    write_file(path, text)
-    return True
 
 
 def read_if_there(path: Path) -> str | None:

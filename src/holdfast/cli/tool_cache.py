@@ -105,19 +105,6 @@ def stored_lines(words: list[str]) -> str | None:
     return found.lines
 
 
-def require(key: str) -> CachedTools:
-    """Return the stored tools. Raises ValidationError if the server was never seen."""
-    found = load(key)
-    if found is None:
-        from holdfast.errors import ValidationError
-
-        raise ValidationError(
-            f"{key}: not seen yet, so nothing is known of it offline; "
-            "list its tools once without --offline"
-        )
-    return found
-
-
 def seen_with(servers: Iterable[str], tool: str) -> str:
     """Return the servers that were last seen with a tool, or one near it, as a question."""
     from holdfast._core.text import close_matches

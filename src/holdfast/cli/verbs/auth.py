@@ -20,8 +20,7 @@ Verdict = Literal["ok", "note", "warn", "bad"]
 ACCOUNT = click.option("--account", metavar="NAME", help="Which login, of several.")
 
 
-@click.command(cls=ServerVerb)
-@click.argument("server", nargs=-1)
+@click.command(cls=ServerVerb, takes="")
 @ACCOUNT
 @click.option(
     "--scope", "scopes", metavar="SCOPE", multiple=True, help="Ask for this scope and no others."
@@ -32,13 +31,7 @@ ACCOUNT = click.option("--account", metavar="NAME", help="Which login, of severa
 @click.option("--client-id", metavar="ID", help="A client that you registered yourself.")
 @click.option("--fresh", is_flag=True, help="Register anew, and log in again.")
 async def login(
-    target: ServerTarget,
-    server: tuple[str, ...],
-    *,
-    no_browser: bool,
-    port: int | None,
-    fresh: bool,
-    **options: Any,
+    target: ServerTarget, *, no_browser: bool, port: int | None, fresh: bool, **options: Any
 ) -> None:
     """Log in to a server; other commands use the login and renew it."""
     if no_browser:
@@ -49,33 +42,29 @@ async def login(
         options["redirect_uri"] = f"http://127.0.0.1:{port}/callback"
     elif told := os.environ.get("MCP_OAUTH_CALLBACK_PORT"):  # as other clients are told
         options["redirect_uri"] = f"http://localhost:{told}/callback"
-    async with _client(target, server, options) as client:
+    async with _client(target, options) as client:
         await client.login(fresh=fresh)
         found = client.transport.authorizer.login
-    if target.output.json:
-        target.output.value(_row(found))
     who = f" as {found.subject}" if found.subject else ""
-    target.output.note(f"You are logged in to {found.server}{who}.")
+    target.output.done(_row(found), f"You are logged in to {found.server}{who}.")
 
 
-@click.command(cls=ServerVerb)
-@click.argument("server", nargs=-1)
+@click.command(cls=ServerVerb, takes="")
 @ACCOUNT
-async def logout(target: ServerTarget, server: tuple[str, ...], account: str | None) -> None:
+async def logout(target: ServerTarget, account: str | None) -> None:
     """Revoke and delete the login to a server."""
-    async with _client(target, server, {"account": account}) as client:
+    async with _client(target, {"account": account}) as client:
         found = await client.logout()
-    if target.output.json:
-        target.output.value({"logged_out": found})
-    target.output.note("You are logged out." if found else "There was no login.")
+    told = "You are logged out." if found else "There was no login."
+    target.output.done({"logged_out": found}, told)
 
 
-def _client(target: ServerTarget, server: tuple[str, ...], given: dict[str, Any]) -> Any:
+def _client(target: ServerTarget, given: dict[str, Any]) -> Any:
     """A client with these settings over those that its configuration has."""
     from holdfast import OAuth
 
     target.is_login = True
-    client = target.client(target.only(server))
+    client = target.client()
     status_line.end()  # a login has words of its own
     authorizer = getattr(client.transport, "authorizer", None)
     if authorizer is None or not isinstance(authorizer.options, OAuth):
@@ -105,16 +94,13 @@ async def discovery(client: Any) -> list[tuple[Verdict, str]]:
     except HoldfastError as error:
         return [*found, ("bad", error.message)]
     server = need.server
-    ways = {
-        "metadata documents": server.takes_documents,
-        "dynamic": server.registration_endpoint is not None,
-    }
-    registers = ", ".join(way for way, has in ways.items() if has)
+    ways = ["metadata documents"] if server.takes_documents else []
+    ways += ["dynamic"] if server.registration_endpoint is not None else []
     facts = {
         "authorization server": server.issuer + (" (assumed)" if server.assumed else ""),
         "resource": need.resource or "not sent",
         "scopes": " ".join(need.scopes or ()) or "none named",
-        "registration": registers or "by hand: give --client-id",
+        "registration": ", ".join(ways) or "by hand: give --client-id",
         "PKCE": ", ".join(server.pkce_methods or ()) or "not advertised",
         "device login": "yes" if server.device_authorization_endpoint else "no",
         "DPoP": "yes" if need.dpop else "no",

@@ -15,6 +15,7 @@ from holdfast.cli.options import (
     CWD,
     HEADER,
     TRANSPORT,
+    YES,
     ServerCommand,
     files,
     output_option,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 PROJECT = click.option(
     "--project", is_flag=True, help="The project's .mcp.json, not your own configuration."
 )
-YES = click.option("-y", "--yes", is_flag=True, help="Do it without being asked.")
 OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace servers of the same name.")
 
 
@@ -87,7 +87,7 @@ def add(
         command=command[0] if command else None,
         args=command[1:] if command else [],
         url=words[0] if words else None,
-        env=pairs("--env", tuple(one if "=" in one else f"{one}=${{{one}}}" for one in env), "="),
+        env=pairs("--env", tuple(one if "=" in one else f"{one}=${{{one}}}" for one in env)),
         headers=pairs("--header", header, ":"),
         cwd=cwd,
         transport=transport or "auto",
@@ -227,7 +227,7 @@ def explain(name: str, config: str | None, output: Output) -> None:
 @config.command(short_help="approve servers of a project's own file")
 @click.argument("names", nargs=-1, metavar="NAME...", shell_complete=suggest_servers)
 @click.option("--all", "everything", is_flag=True, help="Every server that needs an approval.")
-@click.option("-y", "--yes", is_flag=True, help="Approve without being asked.")
+@YES
 @CONFIG
 @output_option
 def trust(
@@ -270,9 +270,8 @@ def untrust(name: str, config: str | None, output: Output) -> None:
     from holdfast.config import load, revoke
 
     done = revoke(load(config), name)
-    if output.json:
-        output.value({"name": name, "changed": done})
-    output.note(f"{name}: {'no longer approved' if done else 'was not approved'}.")
+    told = f"{name}: {'no longer approved' if done else 'was not approved'}."
+    output.done({"name": name, "changed": done}, told)
 
 
 @click.command()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -18,12 +19,10 @@ import click
 
 from holdfast._core.text import counted, visible_lines
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
-from holdfast.cli.completers import SERVER
 from holdfast.cli.main import columns_of_terminal
-from holdfast.cli.output import Exit, Output, as_said, exit_for, wrap_words, write
-from holdfast.cli.target import ServerTarget, ServerVerb
+from holdfast.cli.output import Exit, Output, as_said, exit_for, hang, paint, write
+from holdfast.cli.target import ServerTarget, ServerVerb, known
 from holdfast.cli.verbs.status import identity, show_all
-from holdfast.cli.views import styled
 from holdfast.errors import (
     AuthError,
     HandshakeTimeout,
@@ -55,21 +54,19 @@ class Finding:
     advice: str = ""
 
 
-@click.command(cls=ServerVerb)
-@SERVER
-async def doctor(target: ServerTarget, server: tuple[str, ...]) -> int:
+@click.command(cls=ServerVerb, takes="", or_all=True)
+async def doctor(target: ServerTarget) -> int:
     """Start a server step by step and say what is wrong, and what to do.
 
     Looks at the command, its environment, the start, what it writes where, the revisions it
     speaks, its capabilities, its tools' schemas, and how it ends. Without a name: see 'status'.
     """
-    if not server and target.is_open:
+    if target.server is None and target.is_open:
         return await show_all(target)
-    name = target.only(server)
     findings: list[Finding] = []
     code = Exit.CONNECT
     try:
-        async for finding in _examine(target, name):
+        async for finding in _examine(target):
             findings.append(finding)
             _show(target.output, finding)
     except HoldfastError as error:
@@ -89,10 +86,11 @@ async def doctor(target: ServerTarget, server: tuple[str, ...]) -> int:
     return target.output.verdict(bad[0], code, "doctor") if bad else Exit.OK
 
 
-async def _examine(target: ServerTarget, name: str | None) -> AsyncIterator[Finding]:
+async def _examine(target: ServerTarget) -> AsyncIterator[Finding]:
     heard: list[str] = []
-    target.stdio.setdefault("stderr", heard.append)
-    client = target.client(name)
+    if not target.verbose:
+        target.options["stderr"] = heard.append
+    client = target.client()
     command = getattr(client.transport, "command", None)
     authorizer = getattr(client.transport, "authorizer", None)
     for finding in _before(client):
@@ -113,7 +111,7 @@ async def _examine(target: ServerTarget, name: str | None) -> AsyncIterator[Find
         is_open = True
         for finding in _introduced(client, time.perf_counter() - began):
             yield finding
-        for finding in await _tools(target, name, client):
+        for finding in await _tools(target, client):
             yield finding
     except HoldfastError:
         if command is None and not is_open:
@@ -138,20 +136,14 @@ async def _examine(target: ServerTarget, name: str | None) -> AsyncIterator[Find
     from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 
     for newest in (STATELESS[0], HANDSHAKE[0]):
-        yield await _speaks(target, name, newest, client.protocol_version)
+        yield await _speaks(target, newest, client.protocol_version)
 
 
 # How findings look
 
-_MARKS: Final = {
-    "ok": ("✓", "32"),
-    "note": ("·", "2"),
-    "warn": ("!", "33"),
-    "bad": ("✗", "31"),
-}
+_MARKS: Final = {"ok": ("✓", "32"), "note": ("·", "2"), "warn": ("!", "33"), "bad": ("✗", "31")}
 _STEP: Final = 12
 """Columns of a step's name."""
-_MARGIN: Final = " " * (_STEP + 3)
 
 
 def _show(output: Output, finding: Finding) -> None:
@@ -161,12 +153,15 @@ def _show(output: Output, finding: Finding) -> None:
     mark, colour = _MARKS[finding.verdict]
     lines = visible_lines(finding.text).splitlines() or [""]
     lines += [f"→ {visible_lines(finding.advice)}"] if finding.advice else []
-    for at, line in enumerate(lines if output.is_terminal else ()):
-        rest = _MARGIN + " " * (len(line) - len(line.lstrip()) + 2)
+    margin = " " * (_STEP + 3)
+    for at, line in enumerate(lines):
         after = ":" if line.startswith("PATH=") else "|"
-        hung = wrap_words(line, columns_of_terminal(), _MARGIN, rest, after=after)
-        lines[at] = hung.removeprefix(_MARGIN)
-    write(f"{styled(mark, colour)} {finding.step:<{_STEP}} " + f"\n{_MARGIN}".join(lines))
+        hung = f"{margin}{line}"
+        if output.is_terminal:
+            hung = hang(line, columns_of_terminal(), margin, after=after)
+        lines[at] = hung
+    head = f"{paint(mark, colour, sys.stdout)} {finding.step:<{_STEP}} "
+    write(head + "\n".join(lines).removeprefix(margin))
 
 
 # The steps
@@ -230,14 +225,14 @@ def _introduced(client: Client, seconds: float) -> Iterable[Finding]:
         yield Finding("instructions", "note", f"{len(client.instructions)} characters for models")
 
 
-async def _tools(target: ServerTarget, name: str | None, client: Client) -> list[Finding]:
+async def _tools(target: ServerTarget, client: Client) -> list[Finding]:
     try:
-        tools = await client.list_tools()
+        tools = await known(client.list_tools())
     except RpcError as error:
-        if error.code == METHOD_NOT_FOUND:
-            return [Finding("tools", "note", "it has no tools")]
         return [Finding("tools", "bad", f"cannot be listed: {error}")]
-    target.keep(name, [tool.raw for tool in tools])
+    if tools is None:
+        return [Finding("tools", "note", "it has no tools")]
+    target.keep([tool.raw for tool in tools])
     found = [Finding("tools", "ok", f"{len(tools)} listed")]
     return found + [finding for tool in tools for finding in _tool(tool)]
 
@@ -270,16 +265,17 @@ def _pollution(violations: list[ProtocolViolation], command: Any) -> Finding:
 
 
 def _ended(client: Client) -> Finding:
-    how = getattr(client.transport, "ended_by", None)
-    if how is None:
-        return Finding("ending", "ok", "the connection closed")
-    if how == "SIGKILL":
-        advice = "it ignores the end of its input and SIGTERM: it should stop at either"
-        return Finding("ending", "warn", "had to be killed (SIGKILL)", advice)
-    if how == "SIGTERM":
-        advice = "a server should end when its input does"
-        return Finding("ending", "warn", "needed SIGTERM after its input ended", advice)
-    return Finding("ending", "ok", f"ended by itself at {how}")
+    match getattr(client.transport, "ended_by", None):
+        case None:
+            return Finding("ending", "ok", "the connection closed")
+        case "SIGKILL":
+            advice = "it ignores the end of its input and SIGTERM: it should stop at either"
+            return Finding("ending", "warn", "had to be killed (SIGKILL)", advice)
+        case "SIGTERM":
+            advice = "a server should end when its input does"
+            return Finding("ending", "warn", "needed SIGTERM after its input ended", advice)
+        case how:
+            return Finding("ending", "ok", f"ended by itself at {how}")
 
 
 def _era(revision: str | None) -> str:
@@ -288,15 +284,11 @@ def _era(revision: str | None) -> str:
     return "stateless" if revision in STATELESS else "handshake"
 
 
-async def _speaks(
-    target: ServerTarget, name: str | None, newest: str, spoken: str | None
-) -> Finding:
+async def _speaks(target: ServerTarget, newest: str, spoken: str | None) -> Finding:
     """Return whether a new connection can agree on the newest revision of an era."""
     era = _era(newest)
-    kept = dict(target.options)
-    target.options["protocol"] = newest
     try:
-        async with target.client(name) as client:
+        async with target.at(target.server, protocol=newest).client() as client:
             await client.open()
             return Finding(era, "ok", f"speaks {client.protocol_version}")
     except (ProtocolError, RpcError):
@@ -305,62 +297,45 @@ async def _speaks(
         return Finding(era, "note", f"does not speak {newest}{more}")
     except HoldfastError as error:
         return Finding(era, "note", f"{newest} cannot be tried: {error.message}")
-    finally:
-        target.options = kept
 
 
 # What to do about a failure
 
 
-_MISSING_VARIABLE: Final = re.compile(
-    r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]*|[A-Z0-9]*(?:TOKEN|KEY|SECRET|PASSWORD))\b"
-    r"[^\n]{0,60}\b(?:required|missing|not set|not defined|must be set|undefined|unset)\b",
-    re.I,
+_NAME: Final = r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]*|[A-Z0-9]*(?:TOKEN|KEY|SECRET|PASSWORD))\b"
+_MISSING_VARIABLE: Final = (
+    r"KeyError: '([A-Z][A-Z0-9_]{2,})'",
+    rf"(?i){_NAME}[^\n]{{0,60}}\b(?:required|missing|not set|not defined|must be set|undefined"
+    r"|unset)\b",
+    rf"\b(?:required|missing|not set|set|provide|define)\b[^\n]{{0,60}}?{_NAME}",
 )
-_MISSING_VARIABLE_AFTER: Final = re.compile(
-    r"\b(?:required|missing|not set|set|provide|define)\b[^\n]{0,60}?"
-    r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]*|[A-Z0-9]*(?:TOKEN|KEY|SECRET|PASSWORD))\b"
-)
-_KEY_ERROR: Final = re.compile(r"KeyError: '([A-Z][A-Z0-9_]{2,})'")
 
-_BY_TEXT: Final = (
-    (r"command not found", "check the spelling, install it, or give its full path"),
-    (
-        r"permission denied|not executable",
-        "make it executable (chmod +x), or start it through its interpreter",
-    ),
-    (r"it is a directory", "name the program in it, not the folder"),
-    (
-        r"no such file or directory",
-        "a path does not exist: check the command, its arguments, --cwd",
-    ),
-    (r"ModuleNotFoundError|No module named", "the package is not installed for that interpreter"),
-    (r"Cannot find module|ERR_MODULE_NOT_FOUND", "the package is not installed: npm install it"),
-    (r"EADDRINUSE|address already in use", "another process has its port: stop that one first"),
-    (r"ENOTFOUND|getaddrinfo|Name or service not known", "the name cannot be resolved: check it"),
-    (r"connection refused", "nothing listens there: is the server running, is the port right?"),
-    (
-        r"certificate|CERTIFICATE_VERIFY_FAILED",
-        "the certificate is not trusted: name your own with ca in the configuration",
-    ),
-    (r"npm (error|ERR)|404 Not Found - GET", "npm could not install it: check the package's name"),
-    (
-        r"\b(404|405)\b|Not Found",
-        "there is no MCP endpoint at this path: is it /mcp, /sse, another?",
-    ),
-    (
-        r"answered with text/html|gave no answer in its response",
-        "this is no MCP endpoint: is it at another path, such as /mcp or /sse?",
-    ),
-    (r"HTTP status 5\d\d", "the server, or a proxy before it, failed: see its log, try again"),
-    (r"usage:|unrecognized arguments|unknown option", "the server does not take these arguments"),
-)
+_BY_TEXT: Final = {
+    r"command not found": "check the spelling, install it, or give its full path",
+    r"permission denied|not executable": "make it executable (chmod +x), or start it through its "
+    "interpreter",
+    r"it is a directory": "name the program in it, not the folder",
+    r"no such file or directory": "a path does not exist: check the command, its arguments, --cwd",
+    r"ModuleNotFoundError|No module named": "the package is not installed for that interpreter",
+    r"Cannot find module|ERR_MODULE_NOT_FOUND": "the package is not installed: npm install it",
+    r"EADDRINUSE|address already in use": "another process has its port: stop that one first",
+    r"ENOTFOUND|getaddrinfo|Name or service not known": "the name cannot be resolved: check it",
+    r"connection refused": "nothing listens there: is the server running, is the port right?",
+    r"certificate|CERTIFICATE_VERIFY_FAILED": "the certificate is not trusted: name your own with "
+    "ca in the configuration",
+    r"npm (error|ERR)|404 Not Found - GET": "npm could not install it: check the package's name",
+    r"\b(404|405)\b|Not Found": "there is no MCP endpoint at this path: is it /mcp, /sse, another?",
+    r"answered with text/html|gave no answer in its response": "this is no MCP endpoint: is it at "
+    "another path, such as /mcp or /sse?",
+    r"HTTP status 5\d\d": "the server, or a proxy before it, failed: see its log, try again",
+    r"usage:|unrecognized arguments|unknown option": "the server does not take these arguments",
+}
 
 
 def missing_variable(text: str) -> str | None:
     """Return the environment variable that a server misses, if its words name one."""
-    patterns = (_KEY_ERROR, _MISSING_VARIABLE, _MISSING_VARIABLE_AFTER)
-    return next((found[1] for one in patterns if (found := one.search(text))), None)
+    found = (re.search(one, text) for one in _MISSING_VARIABLE)
+    return next((one[1] for one in found if one), None)
 
 
 def advice(error: HoldfastError, environ: Mapping[str, str]) -> str:
@@ -376,7 +351,7 @@ def advice(error: HoldfastError, environ: Mapping[str, str]) -> str:
         return f"it misses a variable: --env {variable}=…, or env in the configuration"
     if isinstance(error, RpcError) and error.code == METHOD_NOT_FOUND:
         return "it does not seem to speak MCP: is it the right program, with the right arguments?"
-    for pattern, cure in _BY_TEXT:
+    for pattern, cure in _BY_TEXT.items():
         if re.search(pattern, str(error), re.I):
             return cure
     if isinstance(error, HandshakeTimeout):

@@ -1,25 +1,26 @@
-"""Lists: tools, describe, resources, prompts, servers, search."""
+"""What servers have: tools, describe, search, resources, prompts, skills, servers."""
 
 from __future__ import annotations
 
 import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast.cli import completers, tool_cache, views
-from holdfast.cli.arguments import pick
-from holdfast.cli.completers import SERVER
 from holdfast.cli.options import CONFIG, output_option
 from holdfast.cli.output import Exit, Output
 from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb, known
-from holdfast.cli.views import blocks, first_line, flat, heading, prose, table, words_of
+from holdfast.cli.verbs.status import ServerHealth, identity, visit
+from holdfast.cli.views import blocks, description, first_line, flat, heading, prose, table
 
 if TYPE_CHECKING:
     from holdfast.agents.listing import ServerTool
-    from holdfast.cli.verbs.status import ServerHealth
+
+Definitions = Sequence[dict[str, Any]]
 
 OFFLINE = click.option(
     "--offline", is_flag=True, help="What was last seen, without starting the server."
@@ -27,9 +28,9 @@ OFFLINE = click.option(
 
 
 @click.command(cls=ServerVerb)
-@click.argument("server", nargs=-1, metavar="[SERVER]...", shell_complete=completers.servers)
+@click.argument("names", nargs=-1, metavar="[SERVER]...", shell_complete=completers.servers)
 @OFFLINE
-def tools(target: ServerTarget, server: tuple[str, ...], offline: bool) -> Any:
+def tools(target: ServerTarget, names: tuple[str, ...], offline: bool) -> Any:
     """The tools of a server, of several, or of all that are configured.
 
     \b
@@ -39,37 +40,44 @@ def tools(target: ServerTarget, server: tuple[str, ...], offline: bool) -> Any:
     holdfast tools server.py
     holdfast tools -- uvx mcp-server-git
     """
-    if target.is_open and len(server) != 1:
-        for word in server:
+    if target.is_open and len(names) != 1:
+        for word in names:
             if target.entry(word) is None:
                 raise click.UsageError(f"{word} is not configured: name it alone.")
-        names = list(server or target.configuration.servers)
-        if names:
-            return _grouped_offline(target, names) if offline else _list_grouped(target, names)
-    name = target.only(server)
-    if not offline:
-        return _list_tools(target, name)
-    views.tools(target.output, _seen_of(target, name))
-    return None
+        if several := list(names or target.configuration.servers):
+            return _grouped_offline(target, several) if offline else _list_grouped(target, several)
+    target.take(names)
+    return _with_tools(target, offline, partial(views.tools, target.output))
+
+
+def _with_tools(
+    target: ServerTarget, offline: bool, show: Callable[[Definitions, str], None]
+) -> Any:
+    """Show the tools of a server and its name, as last seen (without a loop), or as it says now."""
+    if offline:
+        return show(target.seen(), target.key())
+
+    async def asked() -> None:
+        async with target.client() as client:
+            found = await target.list_tools(client)
+        show(found or (), client.name)
+
+    return asked()
 
 
 def _grouped_offline(target: ServerTarget, names: list[str]) -> int:
-    from holdfast.cli.verbs.status import ServerHealth
-
     found = []
     for name in names:
-        known = tool_cache.load(name)
-        if known is None:
+        cached = tool_cache.load(name)
+        if cached is None:
             found.append(ServerHealth(name, "offline", reason="not seen yet", exit=Exit.USAGE))
         else:
-            target.output.note(f"{name}: {known}")
-            found.append(ServerHealth(name, "ready", tools=known.tools))
+            target.output.note(f"{name}: {cached}")
+            found.append(ServerHealth(name, "ready", tools=cached.tools))
     return _grouped(target.output, found)
 
 
 async def _list_grouped(target: ServerTarget, names: list[str]) -> int:
-    from holdfast.cli.verbs.status import visit
-
     return _grouped(target.output, await visit(target, names))
 
 
@@ -83,20 +91,12 @@ def _grouped(output: Output, found: Sequence[ServerHealth]) -> int:
             continue
         if output.is_terminal:
             heading(one.name)
-        views.tools(output, one.tools or (), "" if output.is_terminal else f"{one.name}.")
+        prefix = "" if output.is_terminal else f"{one.name}."
+        views.tools(output, one.tools or (), one.name, prefix)
     bad = [one for one in found if one.exit]
     for one in bad:
         output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
     return bad[0].verdict(output) if bad else Exit.OK
-
-
-async def _list_tools(target: ServerTarget, name: str | None) -> None:
-    async with target.client(name) as client:
-        found = await target.list_tools(name, client)
-    if not found and not target.output.json:
-        target.output.note(f"{client.name} has no tools.")
-    else:
-        views.tools(target.output, found or [])
 
 
 @click.command(cls=ServerVerb)
@@ -116,25 +116,32 @@ def describe(target: ServerTarget, words: tuple[str, ...], offline: bool) -> Any
     if is_server:
         if offline:
             raise click.UsageError("Offline there are only tools; name one, or see 'tools'.")
-        return _overview(target, words[0] if words else None)
+        target.server = words[0] if words else None
+        return _overview(target)
     if not words:
         raise click.UsageError(f"Which one? {target.hint()}")
-    name, wanted, rest = target.named(words[0], words[1:])
+    wanted, rest = target.named(words[0], words[1:])
     if rest:
         raise click.UsageError(f"Not understood: {' '.join(rest)}.")
-    called = [f"{name}.{wanted}"] if target.entry(name) is not None else list(words)
-    if not offline:
-        return _describe(target, name, wanted, called)
-    _show(target, _seen_of(target, name), wanted, called)
-    return None
+    is_configured = target.entry(target.server) is not None
+    called = [f"{target.server}.{wanted}"] if is_configured else list(words)
+
+    def show(found: Definitions, _: str) -> None:
+        definition = target.pick(found, wanted)
+        command = shlex.join(["holdfast", "call", *called])
+        if target.output.json:
+            target.output.value(definition)
+        else:
+            again = f" {target.reach()}".rstrip()
+            prose(target.output, description(definition, command, again))
+
+    return _with_tools(target, offline, show)
 
 
-async def _overview(target: ServerTarget, name: str | None) -> None:
+async def _overview(target: ServerTarget) -> None:
     """Show a server in short: who it is, and everything that it offers."""
-    from holdfast.cli.verbs.status import identity
-
     output = target.output
-    async with target.client(name) as client:
+    async with target.client() as client:
         await client.open()
         facts = {
             "name": client.name,
@@ -152,17 +159,15 @@ async def _overview(target: ServerTarget, name: str | None) -> None:
         key: None if found is None else [one.raw for one in found] for key, found in lists.items()
     }
     if raw["tools"] is not None:
-        target.keep(name, raw["tools"])
+        target.keep(raw["tools"])
     if output.json:
         output.value({**facts, **raw})
         return
     who = facts["server"] or "a server without a name"
-    lines = [f"{facts['name']}: {who}, protocol {facts['protocol']}"]
-    if facts["instructions"]:
-        lines.append(f"\n{flat(facts['instructions'].strip())}")
-    prose(output, "\n".join(lines))
+    words = f"\n\n{flat(facts['instructions'].strip())}" if facts["instructions"] else ""
+    prose(output, f"{facts['name']}: {who}, protocol {facts['protocol']}{words}")
     for key, called in _CALLED.items():
-        rows = [(called(one), words_of(one)) for one in raw[key] or ()]
+        rows = [(called(one), views.words_of(one)) for one in raw[key] or ()]
         if rows and output.is_terminal:
             output.text("")
             heading(key.title())
@@ -181,53 +186,96 @@ _CALLED: dict[str, Callable[[dict[str, Any]], str]] = {
 """What a server offers, and how each is called."""
 
 
-async def _describe(target: ServerTarget, name: str | None, wanted: str, called: list[str]) -> None:
-    async with target.client(name) as client:
-        found = await target.list_tools(name, client) or []
-    _show(target, found, wanted, called)
-
-
-def _show(
-    target: ServerTarget, found: list[dict[str, Any]], wanted: str, called: list[str]
-) -> None:
-    command = shlex.join(["holdfast", "call", *called])
-    again = f" {target.reach()}".rstrip()
-    views.tool(target.output, pick(found, wanted), command, again)
-
-
-def _seen_of(target: ServerTarget, name: str | None) -> list[dict[str, Any]]:
-    """Return what was last seen of a server; say when."""
-    found = tool_cache.require(target.key(name))
-    target.output.note(str(found))
-    return found.tools
-
-
 @click.command(cls=ServerVerb)
-@SERVER
-async def resources(target: ServerTarget, server: tuple[str, ...]) -> None:
+@click.argument("words", nargs=-1, required=True)
+@click.option("--most", metavar="N", type=click.IntRange(1), default=10, help="How many to show.")
+@click.option("--offline", is_flag=True, help="In what was last seen, without starting servers.")
+async def search(target: ServerTarget, words: tuple[str, ...], most: int, offline: bool) -> int:
+    """Find tools by words: names, descriptions and parameters of all configured servers.
+
+    \b
+    holdfast search read file
+    """
+    from holdfast.agents.search import Index
+
+    output = target.output
+    found: dict[str, Iterable[dict[str, Any]]] = {}
+    if offline:
+        for name in target.configuration.servers:
+            cached = tool_cache.load(name)
+            found[name] = cached.tools if cached is not None else ()
+    elif target.given:
+        async with target.client() as client:
+            found[""] = await target.list_tools(client) or ()
+    else:
+        for one in await visit(target, list(target.configuration.servers)):
+            found[one.name] = one.tools or ()
+            if one.exit:
+                output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
+    hits = Index(_named(found)).search(" ".join(words), most)
+    if output.json:
+        output.value({"tools": [{"tool": one.tool.dotted, "score": one.score} for one in hits]})
+    elif hits:
+        views.tools(output, [{**one.tool.tool.raw, "name": one.tool.dotted} for one in hits], "")
+    if hits:
+        return Exit.OK
+    is_empty = not target.given and not target.configuration.servers
+    told = NO_SERVER if is_empty else "No tool fits."
+    output.note(told)
+    return output.verdict(told, Exit.TOOL, "search")
+
+
+def _named(known: dict[str, Iterable[dict[str, Any]]]) -> list[ServerTool]:
+    from holdfast import Tool
+    from holdfast.agents.listing import ServerTool
+    from holdfast.types.base import decode, encode
+
+    return [
+        ServerTool(server, tool, f"{server}.{tool.name}".removeprefix("."))
+        for server, raws in known.items()
+        for tool in (decode(encode(raw), Tool) for raw in raws)
+    ]
+
+
+@click.command(cls=ServerVerb, takes="")
+async def resources(target: ServerTarget) -> None:
     """The resources of a server, and its templates for more."""
-    async with target.client(target.only(server)) as client:
-        found = await known(client.list_resources())
-        templates = await known(client.list_resource_templates())
-    if not (found or templates or target.output.json):
-        target.output.note(f"{client.name} has no resources.")
-    else:
-        views.resources(target.output, found or (), templates or ())
+    async with target.client() as client:
+        found = await known(client.list_resources()) or ()
+        templates = await known(client.list_resource_templates()) or ()
+    raw = {"resources": [one.raw for one in found]}
+    raw["resourceTemplates"] = [one.raw for one in templates]
+    rows = [(one.uri, one.description or one.title or one.name) for one in found]
+    rows += [(one.uri_template, one.description or one.title or one.name) for one in templates]
+    table(target.output, raw, ("resource", "what it is"), rows, owner=client.name)
 
 
-@click.command(cls=ServerVerb)
-@SERVER
-async def prompts(target: ServerTarget, server: tuple[str, ...]) -> None:
+@click.command(cls=ServerVerb, takes="")
+async def prompts(target: ServerTarget) -> None:
     """The prompts of a server, with their arguments."""
-    async with target.client(target.only(server)) as client:
-        found = await known(client.list_prompts())
-    if not found and not target.output.json:
-        target.output.note(f"{client.name} has no prompts.")
-    else:
-        views.prompts(target.output, found or ())
+    async with target.client() as client:
+        found = await known(client.list_prompts()) or ()
+    rows = []
+    for one in found:
+        names = [a.name if a.required else f"[{a.name}]" for a in one.arguments or ()]
+        rows.append((one.name, " ".join(names), one.description or one.title or ""))
+    raw = {"prompts": [one.raw for one in found]}
+    columns = ("prompt", "arguments", "what it is for")
+    table(target.output, raw, columns, rows, owner=client.name)
 
 
-# Servers
+@click.command(cls=ServerVerb, takes="")
+async def skills(target: ServerTarget) -> None:
+    """The skills that a server publishes. Reads no file of any of them."""
+    async with target.client() as client:
+        found = await client.list_skills()
+    rows = [
+        (one.name, one.uri, "dynamic" if one.dynamic else str(len(one.files)), one.description)
+        for one in found
+    ]
+    raw = {"skills": [one.raw for one in found]}
+    columns = ("skill", "uri", "files", "what it is for")
+    table(target.output, raw, columns, rows, owner=client.name)
 
 
 @click.command()
@@ -248,12 +296,10 @@ def servers(config: str | None, output: Output) -> None:
         table(output, found, ("server", "standing", "what it is", "from"), rows, paths=True)
     else:
         output.note(NO_SERVER)
-    for file in found.files:
-        for problem in file.problems:
-            output.note(problem)
-    for one in found.servers:
-        for problem in (*one.problems, *one.warnings):
-            output.note(problem)
+    problems = [problem for file in found.files for problem in file.problems]
+    problems += [said for one in found.servers for said in (*one.problems, *one.warnings)]
+    for problem in problems:
+        output.note(problem)
 
 
 _STANDINGS = {
@@ -262,60 +308,3 @@ _STANDINGS = {
     "untrusted": "not trusted",
     "changed": "changed",
 }
-
-
-# Search
-
-
-@click.command(cls=ServerVerb)
-@click.argument("words", nargs=-1, required=True)
-@click.option("--most", metavar="N", type=click.IntRange(1), default=10, help="How many to show.")
-@click.option("--offline", is_flag=True, help="In what was last seen, without starting servers.")
-async def search(target: ServerTarget, words: tuple[str, ...], most: int, offline: bool) -> int:
-    """Find tools by words: names, descriptions and parameters of all configured servers.
-
-    \b
-    holdfast search read file
-    """
-    from holdfast.agents.search import Index
-    from holdfast.cli.verbs.status import visit
-
-    known: dict[str, Iterable[dict[str, Any]]] = {}
-    if offline:
-        for name in target.configuration.servers:
-            cached = tool_cache.load(name)
-            known[name] = cached.tools if cached is not None else ()
-    elif target.given:
-        async with target.client() as client:
-            known[""] = await target.list_tools(None, client) or ()
-    else:
-        for one in await visit(target, list(target.configuration.servers)):
-            known[one.name] = one.tools or ()
-            if one.exit:
-                target.output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
-    hits = Index(_named(known)).search(" ".join(words), most)
-    if target.output.json:
-        facts = [{"tool": one.tool.dotted, "score": one.score} for one in hits]
-        target.output.value({"tools": facts})
-    elif hits:
-        rows = [{**one.tool.tool.raw, "name": one.tool.dotted} for one in hits]
-        views.tools(target.output, rows)
-    if hits:
-        return Exit.OK
-    is_empty = not target.given and not target.configuration.servers
-    told = NO_SERVER if is_empty else "No tool fits."
-    target.output.note(told)
-    return target.output.verdict(told, Exit.TOOL, "search")
-
-
-def _named(known: dict[str, Iterable[dict[str, Any]]]) -> list[ServerTool]:
-    from holdfast import Tool
-    from holdfast.agents.listing import ServerTool
-    from holdfast.types.base import decode, encode
-
-    found = []
-    for server, raws in known.items():
-        for raw in raws:
-            tool = decode(encode(raw), Tool)
-            found.append(ServerTool(server, tool, f"{server}.{tool.name}".removeprefix(".")))
-    return found

@@ -1,46 +1,33 @@
-"""Reading: resources, prompts, completion, skills."""
+"""Reading: resources, prompts, skills; completion of their arguments."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import click
 
 from holdfast._core.text import did_you_mean, visible
-from holdfast.cli import views
-from holdfast.cli.arguments import parse, read_file, suggestion
-from holdfast.cli.completers import SERVER, prefixes
-from holdfast.cli.options import folders, pairs
+from holdfast.cli.arguments import parse, suggestion
+from holdfast.cli.completers import prefixes
+from holdfast.cli.options import SAVE, pairs
 from holdfast.cli.output import Exit, write
 from holdfast.cli.target import ServerTarget, ServerVerb
-from holdfast.cli.views import first_line, table
+from holdfast.cli.views import Contents, first_line
 from holdfast.errors import HoldfastError, RpcError, ValidationError
 from holdfast.types import PromptReference, ResourceReference
 
-if TYPE_CHECKING:
-    from holdfast import Client
-    from holdfast.types import Skill
 
-SAVE = click.option(
-    "--save", metavar="DIR", shell_complete=folders, help="Where what is no text goes."
-)
-
-
-@click.command(cls=ServerVerb)
-@click.argument("words", nargs=-1, metavar="[SERVER] URI")
+@click.command(cls=ServerVerb, takes="URI")
 @SAVE
-async def read(target: ServerTarget, words: tuple[str, ...], save: str | None) -> int:
+async def read(target: ServerTarget, uri: str, save: str | None) -> int:
     """Read a resource.
 
     \b
     holdfast read docs file:///README.md
     holdfast read demo://greeting -- python server.py
     """
-    server, (uri,) = target.take(words, "URI")
-    async with target.client(server) as client:
+    async with target.client() as client:
         try:
             found = await client.read_resource(uri)
         except RpcError as error:
@@ -50,7 +37,11 @@ async def read(target: ServerTarget, words: tuple[str, ...], save: str | None) -
                 if uri not in known and (hint := did_you_mean(uri, known, 3, 0.8)):
                     target.output.note(f"D{hint[1:]}")
             return code
-    views.resource(target.output, found, uri, save)
+    if target.output.json:
+        target.output.value(found.raw)
+    else:
+        stem = uri.rstrip("/").rpartition("/")[2]
+        Contents(target.output, save, stem.rpartition(".")[0] or stem).show(found.contents)
     return Exit.OK
 
 
@@ -67,8 +58,9 @@ async def prompt(
     holdfast prompt demo.review language=python
     holdfast prompt review language=python -- python server.py
     """
-    server, name, words = target.named(prompt, words)
-    async with target.client(server) as client:
+    name, words = target.named(prompt, words)
+    output = target.output
+    async with target.client() as client:
         known: list[str] | None = None
         with suppress(RpcError):  # not every server has a list
             prompts = {one.name: one for one in await client.list_prompts()}
@@ -76,22 +68,23 @@ async def prompt(
                 hint = suggestion(name, list(prompts))
                 raise ValidationError(f"There is no prompt {name!r}. {hint}")
             known = [one.name for one in prompts[name].arguments or ()]
-        found = await client.get_prompt(name, fill(words, known, name))
-    views.prompt(target.output, found, name, save)
-
-
-def fill(words: Iterable[str], known: list[str] | None, prompt: str) -> dict[str, str]:
-    """Return the arguments that words give, which are texts; refuse those that are not known."""
-    schema = {"properties": {name: {"type": "string"} for name in known or ()}}
-    found = parse(words, schema, read_file)
-    for name in found:
-        if known is not None and name not in known:
-            hint = suggestion(name, known)
-            raise ValidationError(f"{prompt}: there is no argument {name!r}. {hint}")
-    return {
-        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in found.items()
-    }
+        schema = {"properties": {one: {"type": "string"} for one in known or ()}}
+        arguments = parse(words, schema)
+        for one, value in arguments.items():
+            if known is not None and one not in known:
+                hint = suggestion(one, known)
+                raise ValidationError(f"{name}: there is no argument {one!r}. {hint}")
+            if not isinstance(value, str):
+                arguments[one] = json.dumps(value, ensure_ascii=False)
+        found = await client.get_prompt(name, arguments)
+    if output.json:
+        output.value(found.raw)
+        return
+    contents = Contents(output, save, name)
+    for message in found.messages:
+        if len(found.messages) > 1:
+            output.text(f"[{message.role}]")
+        contents.show([message.content])
 
 
 @click.command(cls=ServerVerb)
@@ -106,16 +99,15 @@ async def complete(
     \b
     holdfast complete demo.review language=py
     """
-    server, about, rest = target.named(about, words)
+    about, rest = target.named(about, words)
     if len(rest) != 1:
         raise click.UsageError(
             f"Not understood: {' '.join(rest)}." if rest else "Missing: NAME=TEXT."
         )
     name, _, text = rest[0].partition("=")
     ref = ResourceReference(uri=about) if "://" in about else PromptReference(name=about)
-    known = pairs("--with", context, "=") or None
-    async with target.client(server) as client:
-        found = await client.complete(ref, name, text, known)
+    async with target.client() as client:
+        found = await client.complete(ref, name, text, pairs("--with", context) or None)
     if target.output.json:
         target.output.value({"completion": found.raw})
         return
@@ -123,37 +115,30 @@ async def complete(
         target.output.text(first_line(value))
 
 
-# Skills
-
-
-@click.command(cls=ServerVerb)
-@SERVER
-async def skills(target: ServerTarget, server: tuple[str, ...]) -> None:
-    """The skills that a server publishes. Reads no file of any of them."""
-    async with target.client(target.only(server)) as client:
-        found = await client.list_skills()
-    rows = [
-        (one.name, one.uri, "dynamic" if one.dynamic else str(len(one.files)), one.description)
-        for one in found
-    ]
-    raw = {"skills": [one.raw for one in found]}
-    table(target.output, raw, ("skill", "uri", "files", "what it is for"), rows)
-
-
-@click.command(cls=ServerVerb)
-@click.argument("words", nargs=-1, metavar="[SERVER] SKILL")
+@click.command(cls=ServerVerb, takes="SKILL")
 @click.option("--file", default="SKILL.md", metavar="PATH", help="Another file than SKILL.md.")
 @click.option("--dynamic", is_flag=True, help="Read a skill without digests, too.")
-async def skill(target: ServerTarget, words: tuple[str, ...], file: str, dynamic: bool) -> None:
+async def skill(target: ServerTarget, wanted: str, file: str, dynamic: bool) -> None:
     """Read a skill, by its name or URI; size, digest and frontmatter are verified.
 
     \b
     holdfast skill shop refunds
     holdfast skill shop skill://refunds/SKILL.md --file guide.md
     """
-    server, (wanted,) = target.take(words, "SKILL")
-    async with target.client(server) as client:
-        found = await _find(client, wanted)
+    async with target.client() as client:
+        if "://" in wanted:
+            found = await client.get_skill(wanted)
+        else:
+            known = await client.list_skills()
+            fitting = [one for one in known if one.name == wanted]
+            if not fitting:
+                hint = suggestion(wanted, [one.name for one in known])
+                raise ValidationError(f"There is no skill {wanted!r}. {hint}")
+            if len(fitting) > 1:
+                uris = ", ".join(visible(one.uri, 200) for one in fitting)
+                text = f"There are {len(fitting)} skills {wanted!r}; name one by its URI: {uris}"
+                raise ValidationError(text)
+            found = fitting[0]
         read = await client.read_skill(found, file, dynamic=dynamic)
     if target.output.json:
         text = read.data.decode("utf-8", "replace")
@@ -164,19 +149,3 @@ async def skill(target: ServerTarget, words: tuple[str, ...], file: str, dynamic
         target.output.content(read.text.rstrip("\n"))
     except UnicodeDecodeError:
         write(read.data)
-
-
-async def _find(client: Client, wanted: str) -> Skill:
-    """Return the skill at a URI, or the only one of a name."""
-    if "://" in wanted:
-        return await client.get_skill(wanted)
-    known = await client.list_skills()
-    found = [one for one in known if one.name == wanted]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        uris = ", ".join(visible(one.uri, 200) for one in found)
-        text = f"There are {len(found)} skills {wanted!r}; name one by its URI: {uris}"
-        raise ValidationError(text)
-    hint = suggestion(wanted, [one.name for one in known])
-    raise ValidationError(f"There is no skill {wanted!r}. {hint}")

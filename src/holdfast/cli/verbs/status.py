@@ -1,40 +1,33 @@
-"""``holdfast status`` and ``ping``: which servers can be used; the tools of many at once."""
+"""Servers at work: ``status``, ``ping``, ``watch``; the tools of many servers at once."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from holdfast._core.text import counted, visible_lines
-from holdfast.cli.completers import SERVER, servers
+from holdfast._core.text import counted, has_unseen, visible_json, visible_lines
+from holdfast.cli.completers import servers
 from holdfast.cli.output import Exit, Output, as_said, exit_for
 from holdfast.cli.progress import status as status_line
 from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb
 from holdfast.cli.views import first_line
-from holdfast.errors import AuthError, HoldfastError, TrustError
+from holdfast.errors import AuthError, HoldfastError, TransportError, TrustError
 
 if TYPE_CHECKING:
     from holdfast import Client
+    from holdfast._core.calls.handlers import Notification
+    from holdfast.events import Event
 
 State = Literal["ready", "offline", "needs login", "not approved", "disabled", "broken"]
-
-_MARKS: Final = {
-    "ready": ("✓", "green"),
-    "offline": ("✗", "red"),
-    "broken": ("✗", "red"),
-    "needs login": ("!", "yellow"),
-    "not approved": ("!", "yellow"),
-    "disabled": ("·", "dim"),
-    "starting": ("…", "dim"),
-}
 
 
 @click.command(cls=ServerVerb)
@@ -47,14 +40,13 @@ async def status(target: ServerTarget, names: tuple[str, ...]) -> int:
     return await show_all(target, names)
 
 
-@click.command(cls=ServerVerb)
-@SERVER
-async def ping(target: ServerTarget, server: tuple[str, ...]) -> int:
+@click.command(cls=ServerVerb, takes="", or_all=True)
+async def ping(target: ServerTarget) -> int:
     """See whether a server answers, who it is, and how long that took; without a name, all."""
-    if not server and target.is_open:
+    if target.server is None and target.is_open:
         return await show_all(target)
     began = time.perf_counter()
-    async with target.client(target.only(server)) as client:
+    async with target.client() as client:
         await client.open()
         opened = time.perf_counter()
         await client.ping()
@@ -74,6 +66,9 @@ def identity(client: Client) -> str | None:
     """Return a server's own name and version, if it says them."""
     info = client.server_info
     return None if info is None else f"{info.name} {info.version}"
+
+
+# Many servers
 
 
 @dataclass(frozen=True)
@@ -114,6 +109,15 @@ class ServerHealth:
         ms = self.ms or 0
         return f"{count}, {f'{ms:.0f} ms' if ms < 1000 else f'{ms / 1000:.1f} s'}"
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        facts: dict[str, Any] = {"name": self.name, "state": self.state, "ms": self.ms}
+        if self.state == "ready":
+            tools = None if self.tools is None else len(self.tools)
+            facts |= {"tools": tools, "server": self.server, "protocol": self.protocol}
+        return {**facts, "reason": self.reason} if self.reason else facts
+
     def verdict(self, output: Output) -> Exit:
         """Say in JSON why it cannot be used; return the exit code."""
         return output.verdict(f"{self.name}: {self.state}: {self.reason}", self.exit, "status")
@@ -133,21 +137,12 @@ async def show_all(target: ServerTarget, names: tuple[str, ...] = ()) -> int:
     finally:
         if live:
             live.stop()
-    if out.json:
-        out.value({"servers": [_facts(one) for one in found]})
-    elif live is None:
-        for one in found:
-            out.text(f"{one.name}\t{one.state}\t{one.told}")
+    if live is None:
+        lines = [f"{one.name}\t{one.state}\t{one.told}\n" for one in found]
+        if out.json or lines:
+            out.result({"servers": [one.facts for one in found]}, "".join(lines))
     bad = next((one for one in found if one.exit), None)
     return Exit.OK if bad is None else bad.verdict(out)
-
-
-def _facts(one: ServerHealth) -> dict[str, Any]:
-    facts: dict[str, Any] = {"name": one.name, "state": one.state, "ms": one.ms}
-    if one.state == "ready":
-        tools = None if one.tools is None else len(one.tools)
-        facts |= {"tools": tools, "server": one.server, "protocol": one.protocol}
-    return {**facts, "reason": one.reason} if one.reason else facts
 
 
 async def visit(
@@ -157,13 +152,7 @@ async def visit(
 ) -> list[ServerHealth]:
     """List the tools of every server, a few at a time, and store them; nobody is asked anything.
 
-    Args:
-        target: The command line.
-        names: The configured servers.
-        done: Called with each standing, as they come; None: the status line shows the wait.
-
-    Returns:
-        A standing for each name, in the order of the names.
+    ``done`` is called with each result, as they come; without it the status line shows the wait.
     """
     import asyncio
 
@@ -173,10 +162,10 @@ async def visit(
 
     async def one(name: str) -> ServerHealth:
         async with room:
-            standing = await _visit(target, name)
+            found = await _visit(target, name)
         if done is not None:
-            done(standing)
-        return standing
+            done(found)
+        return found
 
     return list(await asyncio.gather(*map(one, names)))
 
@@ -186,10 +175,11 @@ async def _visit(target: ServerTarget, name: str) -> ServerHealth:
     if entry is not None and entry.disabled:
         return ServerHealth(name, "disabled", reason=f"in {entry.source.file}")
     began = time.perf_counter()
+    there = target.at(name)
     try:
-        async with target.client(name, ask=False) as client:
+        async with there.client(ask=False) as client:
             await client.open()
-            tools = await target.list_tools(name, client)
+            tools = await there.list_tools(client)
             elapsed = round((time.perf_counter() - began) * 1000, 1)
             facts = (tools, identity(client), client.protocol_version)
         return ServerHealth(name, "ready", elapsed, "", Exit.OK, *facts)
@@ -204,6 +194,17 @@ async def _visit(target: ServerTarget, name: str) -> ServerHealth:
             state = "needs login"
         reason = as_said(str(error)).removeprefix(f"{name}: ")
         return ServerHealth(name, state, elapsed, reason, exit=exit_for(error))
+
+
+_MARKS: Final = {
+    "ready": ("✓", "green"),
+    "offline": ("✗", "red"),
+    "broken": ("✗", "red"),
+    "needs login": ("!", "yellow"),
+    "not approved": ("!", "yellow"),
+    "disabled": ("·", "dim"),
+    "starting": ("…", "dim"),
+}
 
 
 class _Live:
@@ -225,9 +226,9 @@ class _Live:
         self._live.start()
         self.stop = self._live.stop
 
-    def update(self, standing: ServerHealth) -> None:
+    def update(self, found: ServerHealth) -> None:
         """Show the state of one server."""
-        self._rows[standing.name] = standing
+        self._rows[found.name] = found
         self._live.update(self._grid(), refresh=True)
 
     def _grid(self) -> Any:
@@ -247,3 +248,91 @@ class _Live:
             told = visible_lines(one.told) if one else ""
             grid.add_row(shown, Text(name), Text(state, colour), Text(told))
         return grid
+
+
+# What a server says of its own accord
+
+
+@click.command(cls=ServerVerb, takes="")
+@click.option("--level", metavar="LEVEL", help="Have log messages sent, from this level up.")
+@click.option("--resource", metavar="URI", multiple=True, help="Hear when a resource changes.")
+async def watch(target: ServerTarget, level: str | None, resource: tuple[str, ...]) -> int:
+    """Notifications, log messages and the connection's states, until Ctrl-C.
+
+    Lost connections come back by themselves, and so does what was asked for.
+    """
+    import asyncio
+
+    from holdfast.events import Transition
+
+    target.options.setdefault("when_down", "wait")
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    was_ready = False
+
+    def tell(what: str, facts: Mapping[str, Any]) -> None:
+        """One line for each thing that happens, so that it can be searched and piped."""
+        if ended.done():
+            return
+        try:
+            value = {"time": time.time(), "what": what, "params": facts}
+            target.output.result(value, _line(what.removeprefix("notifications/"), facts))
+        except Exception as error:  # nobody reads any more, say: that ends the watch
+            ended.set_exception(error)
+
+    def moved(event: Event) -> None:
+        nonlocal was_ready
+        assert isinstance(event, Transition)
+        was_ready = was_ready or event.new == "ready"
+        reason = {"reason": str(event.reason)} if event.reason else {}
+        tell("connection", {"state": str(event.new), **reason})
+
+    def notified(notification: Notification) -> None:
+        tell(notification.method, notification.params)
+
+    async def ask(client: Client) -> None:
+        """Have said what is only said on request; anew if the server, once there, is lost."""
+        while True:
+            try:
+                await (client.wait_ready() if was_ready else client.open())
+                if level is not None:
+                    await client.set_log_level(level)
+                for uri in resource:
+                    await client.subscribe_resource(uri)
+                return
+            except TransportError:
+                if not was_ready:
+                    raise
+
+    async with target.client() as client:
+        status_line.end()  # each state is a line of its own
+        client.events.subscribe(moved, Transition.name)
+        client.on_notification(notified)
+        asked = asyncio.ensure_future(ask(client))
+        try:
+            await asyncio.wait({asked, ended}, return_when=asyncio.FIRST_COMPLETED)
+            await (ended if ended.done() or not asked.exception() else asked)
+        except asyncio.CancelledError:  # Ctrl-C, which is how a watch ends
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()
+            ended.cancel()
+            if sys.stderr.isatty():
+                print(file=sys.stderr)  # the terminal has written ^C there
+        finally:
+            asked.cancel()
+    return Exit.INTERRUPTED
+
+
+def _line(what: str, facts: Mapping[str, Any]) -> str:
+    """``12:00:00 message level=info the words``: what a log message says stands last, and plain."""
+    facts = {key: value for key, value in facts.items() if key != "_meta"}
+    words = facts.pop("data", None) if what == "message" else None
+    told = [f"{key}={_word(value)}" for key, value in facts.items()]
+    said = [] if words is None else [_word(words)]
+    return " ".join([time.strftime("%H:%M:%S"), what, *told, *said])
+
+
+def _word(value: Any) -> str:
+    """On one line, whatever it is."""
+    if isinstance(value, str) and not has_unseen(value):
+        return value
+    return visible_json(json.dumps(value, ensure_ascii=False))
