@@ -35,7 +35,7 @@ from tests.cli.conftest import DEMO, Cli, Configure, stdio
         (["tools", "--nope"], "No such option '--nope'"),
         (["tools", "--output", "xml"], "'xml' is not one of 'text', 'json'"),
         (["tools", "--output"], "Option '--output' requires an argument"),
-        (["tools", "--timeout", "x"], "'x' is not a number of seconds, more than 0."),
+        (["tools", "--timeout", "x"], "'x' is not a valid float"),
         (["config", "nope"], "No such command 'nope'"),
         (["completion", "tcsh"], "No completion for the shell 'tcsh'"),
         (["diff", "a"], "Missing argument 'SECOND'"),

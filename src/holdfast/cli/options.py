@@ -18,23 +18,6 @@ EVERYTHING: Final = "*"
 _NAMES: Final = re.compile(r"[A-Z_][A-Z0-9_]*(,[A-Z_][A-Z0-9_]*)*")
 
 
-class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions
-    """A number of seconds, more than 0."""
-
-    name = "seconds"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Parse the number."""
-        try:
-            if 0 < (found := float(value)) < float("inf"):
-                return found
-        except ValueError:
-            pass
-        self.fail(f"{value!r} is not a number of seconds, more than 0.", param, ctx)
-
-
 files: Final = click.Path().shell_complete
 folders: Final = click.Path(file_okay=False).shell_complete
 
@@ -128,7 +111,7 @@ def session_tools(function: F) -> F:
 )
 @CWD
 @CONFIG
-@click.option("--timeout", metavar="SECONDS", type=Seconds(), help="How long one request may take.")
+@click.option("--timeout", metavar="SECONDS", type=float, help="How long one request may take.")
 @click.option("--protocol", metavar="REVISION", help="Speak this revision and no other.")
 @click.option(
     "--log", metavar="FILE", shell_complete=files, help="Add the calls to a log, as JSON lines."

@@ -11,11 +11,10 @@ import os
 import re
 import select
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final, Self, TextIO
 
 from holdfast import errors
 from holdfast._core.files import read_bytes, reason, resolve_output, write_atomic
@@ -26,33 +25,27 @@ from holdfast.errors import HoldfastError, ValidationError
 
 
 class Exit(IntEnum):
-    """Exit codes, for scripts."""
+    """Exit codes, for scripts, and what they mean, for people and agents."""
 
-    OK = 0
-    TOOL = 1
-    USAGE = 2
-    CONNECT = 3
-    TIMEOUT = 4
-    AUTH = 5
-    DRIFT = 6
-    FAULT = 70
-    INTERRUPTED = 130
-    BROKEN_PIPE = 141
+    OK = 0, "it worked"
+    TOOL = 1, "the server answered with an error"
+    USAGE = 2, "wrong words, file or configuration; nothing was sent"
+    CONNECT = 3, "the server cannot be started or reached, or went away"
+    TIMEOUT = 4, "no answer in time"
+    AUTH = 5, "the server wants a login, or an approval is missing"
+    DRIFT = 6, "the tools are not those of the lock file or of the generated module"
+    FAULT = 70, "a fault of holdfast"
+    INTERRUPTED = 130, "interrupted"
+    BROKEN_PIPE = 141, "nobody reads the output any more"
 
+    meaning: str
 
-MEANINGS: Final = {
-    Exit.OK: "it worked",
-    Exit.TOOL: "the server answered with an error",
-    Exit.USAGE: "wrong words, file or configuration; nothing was sent",
-    Exit.CONNECT: "the server cannot be started or reached, or went away",
-    Exit.TIMEOUT: "no answer in time",
-    Exit.AUTH: "the server wants a login, or an approval is missing",
-    Exit.DRIFT: "the tools are not those of the lock file or of the generated module",
-    Exit.FAULT: "a fault of holdfast",
-    Exit.INTERRUPTED: "interrupted",
-    Exit.BROKEN_PIPE: "nobody reads the output any more",
-}
-"""For people and agents."""
+    def __new__(cls, code: int, meaning: str) -> Self:
+        """Make a code with its meaning."""
+        found = int.__new__(cls, code)
+        found._value_, found.meaning = code, meaning
+        return found
+
 
 ENDINGS: Final = (
     (errors.DriftError, Exit.DRIFT),
@@ -329,9 +322,15 @@ def read_if_there(path: Path) -> str | None:
         raise ValidationError(f"{path}: cannot be read: {reason(error)}") from None
 
 
-def write_file(path: Path, text: str, place: Callable[[Path], str] = resolve_output) -> None:
-    """Write a file, whole or not at all; ``place`` says where its path leads."""
+def write_file(path: Path, text: str, *, is_own: bool = False) -> None:
+    """Write a file, whole or not at all.
+
+    Of a file of the user's own, links are followed, and the folder is made.
+    """
     try:
-        write_atomic(place(path), text.encode("utf-8", "surrogateescape"))
+        if is_own:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        place = os.path.realpath(path) if is_own else resolve_output(path)
+        write_atomic(place, text.encode("utf-8", "surrogateescape"))
     except OSError as error:
         raise ValidationError(f"{path}: cannot be written: {reason(error)}") from None

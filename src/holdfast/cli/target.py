@@ -93,6 +93,8 @@ class ServerTarget:
         if timeout is not None:
             from holdfast.policies import Timeouts
 
+            if not 0 < timeout < float("inf"):
+                raise click.UsageError(f"--timeout {timeout:g}: must be more than 0, and finite.")
             total = max(timeout, Timeouts().total)
             self.options["timeouts"] = Timeouts(request=timeout, handshake=timeout, total=total)
 

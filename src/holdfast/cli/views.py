@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast._core.files import reason, resolve_output
-from holdfast._core.text import visible_lines
+from holdfast._core.text import visible, visible_lines
 from holdfast.cli.arguments import describe
 from holdfast.cli.main import columns_of_terminal
 from holdfast.cli.output import Output, hang, paint, wrap_words, write
@@ -176,6 +176,19 @@ def prose(output: Output, text: str) -> None:
         output.text(hang(text, columns_of_terminal(), more=0))
     else:
         output.text(text.replace("\t", "  "))
+
+
+def outline(value: Any, indent: str = "") -> list[str]:
+    """Return a value as lines, much as in YAML; what is empty is left out."""
+    lines: list[str] = []
+    for name, one in value.items() if isinstance(value, dict) else (("", one) for one in value):
+        mark = f"{indent}{visible(name)}:" if name else f"{indent}-"
+        if one and isinstance(one, dict | list | tuple):
+            inner = outline(one, f"{indent}  ")
+            lines += [mark, *inner] if name else [f"{mark} {inner[0].lstrip()}", *inner[1:]]
+        elif one or one is False:
+            lines.append(f"{mark} {visible(one) if isinstance(one, str) else json.dumps(one)}")
+    return lines
 
 
 _REST = " " * 4

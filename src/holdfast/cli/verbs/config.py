@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from typing import TYPE_CHECKING, Literal
 
 import click
+from msgspec import to_builtins
 
 from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.elicitation import agreed, confirm, is_interactive
@@ -23,6 +23,7 @@ from holdfast.cli.options import (
 )
 from holdfast.cli.output import Output
 from holdfast.cli.target import is_url
+from holdfast.cli.views import outline
 from holdfast.errors import TrustError
 
 if TYPE_CHECKING:
@@ -178,19 +179,9 @@ def show(config: str | None, output: Output) -> None:
     from holdfast.config import show as overview
 
     found = overview(load(config))
-    if output.json:
-        output.value(found)
-        return
-    for file in found.files:
-        names = ", ".join(file.servers) or "none"
-        output.text(f"{file.path} ({file.dialect}, {file.scope}): {names}")
-        for problem in file.problems:
-            output.text(f"  ! {problem}")
-    for one in found.servers:
-        output.text(f"{one.name}: {one.target} [{one.trust}{', disabled' if one.disabled else ''}]")
-        for problem in (*one.problems, *one.warnings):
-            output.text(f"  ! {problem}")
-    if not found.files:
+    if found.files or output.json:
+        output.result(found, "\n".join(outline(to_builtins(found))))
+    else:
         output.note("No configuration was found.")
 
 
@@ -204,24 +195,7 @@ def explain(name: str, config: str | None, output: Output) -> None:
     from holdfast.config import load
 
     found = explained(load(config), name)
-    where = " › ".join(found.section)
-    lines = [
-        f"{found.name}: {found.kind}{', disabled' if found.disabled else ''}",
-        f"  from      {found.file}{f' ({where})' if where else ''}, {found.dialect}, {found.scope}",
-        f"  says      {json.dumps(found.definition, ensure_ascii=False)}",
-    ]
-    if found.settings:
-        lines.append(f"  settings  {json.dumps(found.settings, ensure_ascii=False)}")
-    for one in found.variables:
-        state = "has a default" if one.has_default else "set" if one.is_set else "NOT SET"
-        lines.append(f"  variable  {one.name}: {state} (in {', '.join(one.fields)})")
-    lines.append(f"  trust     {found.trust}")
-    lines += [f"            {change}" for change in found.changes]
-    if found.approve:
-        lines.append(f"            approve it with: {found.approve}")
-    lines += [f"  hides     {other}" for other in found.shadows]
-    lines += [f"  ! {problem}" for problem in (*found.problems, *found.warnings)]
-    output.result(found, "\n".join(lines))
+    output.result(found, "\n".join(outline(to_builtins(found))))
 
 
 @config.command(short_help="approve servers of a project's own file")

@@ -188,7 +188,7 @@ async def check(target: ServerTarget, label: str | None, breaking: bool) -> int:
         for name, entry in _wanted(target, label, list(locked.servers))
     ]
     codes = {one["exit"] for one in results} - {Exit.OK}
-    code = Exit.DRIFT if Exit.DRIFT in codes else Exit(min(codes, default=Exit.OK))
+    code = Exit.DRIFT if Exit.DRIFT in codes else min(codes, default=Exit.OK)
     if output.json:
         output.value({"ok": code == Exit.OK, "servers": results})
     if code == Exit.OK:

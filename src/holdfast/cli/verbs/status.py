@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -131,13 +131,12 @@ async def show_all(target: ServerTarget, names: tuple[str, ...] = ()) -> int:
     out = target.output
     if not wanted:
         out.note(NO_SERVER)
-    live = _Live(wanted) if out.is_terminal and not out.json else None
-    try:
-        found = await visit(target, wanted, live.update if live else None)
-    finally:
-        if live:
-            live.stop()
-    if live is None:
+    if out.is_terminal and not out.json:
+        rows: dict[str, ServerHealth | None] = dict.fromkeys(wanted)
+        with _live(rows):
+            found = await visit(target, wanted, rows)
+    else:
+        found = await visit(target, wanted)
         lines = [f"{one.name}\t{one.state}\t{one.told}\n" for one in found]
         if out.json or lines:
             out.result({"servers": [one.facts for one in found]}, "".join(lines))
@@ -146,25 +145,23 @@ async def show_all(target: ServerTarget, names: tuple[str, ...] = ()) -> int:
 
 
 async def visit(
-    target: ServerTarget,
-    names: Sequence[str],
-    done: Callable[[ServerHealth], None] | None = None,
+    target: ServerTarget, names: Sequence[str], rows: dict[str, ServerHealth | None] | None = None
 ) -> list[ServerHealth]:
     """List the tools of every server, a few at a time, and store them; nobody is asked anything.
 
-    ``done`` is called with each result, as they come; without it the status line shows the wait.
+    Each result is put into ``rows`` as it comes; without them the status line shows the wait.
     """
     import asyncio
 
-    if done is None:
+    if rows is None:
         status_line.begin(f"asking {counted(len(names), 'server')}")
     room = asyncio.Semaphore(max(4, 2 * (os.cpu_count() or 1)))
 
     async def one(name: str) -> ServerHealth:
         async with room:
             found = await _visit(target, name)
-        if done is not None:
-            done(found)
+        if rows is not None:
+            rows[name] = found
         return found
 
     return list(await asyncio.gather(*map(one, names)))
@@ -203,51 +200,42 @@ _MARKS: Final = {
     "needs login": ("!", "yellow"),
     "not approved": ("!", "yellow"),
     "disabled": ("·", "dim"),
-    "starting": ("…", "dim"),
 }
 
 
-class _Live:
-    """The lines on a terminal, redrawn as servers answer."""
+def _live(rows: Mapping[str, ServerHealth | None]) -> Any:
+    """Return what draws the lines on a terminal, and again as servers answer."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.spinner import Spinner
+    from rich.table import Table
+    from rich.text import Text
 
-    def __init__(self, names: list[str]) -> None:
-        from rich.console import Console
-        from rich.live import Live
+    spinner = Spinner("dots", style="dim")
 
-        self._rows: dict[str, ServerHealth | None] = dict.fromkeys(names)
-        self._live = Live(
-            self._grid(),
-            console=Console(highlight=False, file=sys.stdout),
-            refresh_per_second=10,
-            vertical_overflow="visible",
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self._live.start()
-        self.stop = self._live.stop
-
-    def update(self, found: ServerHealth) -> None:
-        """Show the state of one server."""
-        self._rows[found.name] = found
-        self._live.update(self._grid(), refresh=True)
-
-    def _grid(self) -> Any:
-        from rich.spinner import Spinner
-        from rich.table import Table
-        from rich.text import Text
-
+    def drawn() -> Table:
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(width=1)
         grid.add_column(style="bold", overflow="fold")
         grid.add_column(no_wrap=True)
         grid.add_column(overflow="fold")
-        for name, one in self._rows.items():
-            state = one.state if one else "starting"
-            mark, colour = _MARKS[state]
-            shown = Text(mark, colour) if one else Spinner("dots", style=colour)
-            told = visible_lines(one.told) if one else ""
-            grid.add_row(shown, Text(name), Text(state, colour), Text(told))
+        for name, one in rows.items():
+            if one is None:
+                grid.add_row(spinner, Text(name), Text("starting", "dim"))
+            else:
+                mark, colour = _MARKS[one.state]
+                told = Text(visible_lines(one.told))
+                grid.add_row(Text(mark, colour), Text(name), Text(one.state, colour), told)
         return grid
+
+    return Live(
+        get_renderable=drawn,
+        console=Console(highlight=False, file=sys.stdout),
+        refresh_per_second=10,
+        vertical_overflow="visible",
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
 
 
 # What a server says of its own accord
