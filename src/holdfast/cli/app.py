@@ -60,7 +60,8 @@ class Verbs(click.Group):
         formatter.write(help_text())
 
 
-root: Verbs = Verbs("holdfast", context_settings={"help_option_names": ["-h", "--help"]})
+HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+root: Verbs = Verbs("holdfast", context_settings=HELP)
 
 
 def run(words: list[str], connected: Any = None) -> int:

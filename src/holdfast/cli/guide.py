@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 
 from holdfast._version import __version__
-from holdfast.cli.app import root
+from holdfast.cli.app import HELP, root
 from holdfast.cli.main import EXAMPLES, MOTTO, SECTIONS, TARGETS, USAGE, VERBS
 from holdfast.cli.output import Exit
 
@@ -89,7 +89,7 @@ def man() -> str:
         parts.append(f".SH {title.upper()}")
         for name in verbs:
             for called, found in _with_parts(f"holdfast {name}", command(name)):
-                context = click.Context(found, info_name=called, terminal_width=76)
+                context = click.Context(found, info_name=called, terminal_width=76, **HELP)
                 text, mark, options = found.get_help(context).partition("\nServer options:\n")
                 common = options if mark else common
                 text = text.removeprefix("Usage: ")

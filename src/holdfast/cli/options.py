@@ -41,89 +41,83 @@ class ServerCommand(click.Command):
                 formatter.write_dl(records)
 
 
+def option(spec: str, text: str, name: str | None = None, **settings: Any) -> Callable[[F], F]:
+    """Declare an option: ``"--flag"``, ``"--key VALUE"``, ``"--key VALUE..."`` for one of many.
+
+    A shell completes a FILE and a DIR; ``name`` is the verb's parameter, if it is another word.
+    """
+    keys = spec.split()
+    value = "" if keys[-1].startswith("-") else keys.pop()
+    found: dict[str, Any] = {"is_flag": True}
+    if value:
+        form = value.removesuffix("...")
+        complete = {"FILE": files, "LOCK": files, "DIR": folders}.get(form)
+        found = {"metavar": form, "multiple": value != form, "shell_complete": complete}
+    return click.option(*keys, *filter(None, [name]), help=text, **{**found, **settings})
+
+
 def _output(ctx: click.Context, param: click.Parameter, value: str) -> Output:
     return Output("json" if ctx.params.pop("json", False) else value)
 
 
 def output_option(function: F) -> F:
     """Add ``--output FORM``, and ``--json`` for its most used form; the verb gets an `Output`."""
-    form = click.option(
-        "--output",
+    form = option(
+        "--output FORM",
+        "text, or json: everything there is, as JSON.",
         type=click.Choice(["text", "json"]),
         default="text",
-        metavar="FORM",
         callback=_output,
-        help="text, or json: everything there is, as JSON.",
     )
     # Eager, so that it is known when the other one is.
-    short = click.option("--json", is_flag=True, is_eager=True, help="The same as --output json.")
+    short = option("--json", "The same as --output json.", is_eager=True)
     return form(short(function))
 
 
-CONFIG = click.option(
-    "--config", metavar="FILE", shell_complete=files, help="A configuration, not the usual ones."
-)
-YES = click.option("-y", "--yes", is_flag=True, help="Do it without being asked.")
-HEADER = click.option("--header", metavar="K:V", multiple=True, help="A header for the URL.")
-TRANSPORT = click.option(
-    "--transport",
+CONFIG = option("--config FILE", "A configuration, not the usual ones.")
+YES = option("-y --yes", "Do it without being asked.")
+HEADER = option("--header K:V...", "A header for the URL.")
+TRANSPORT = option(
+    "--transport HOW",
+    "Speak to the URL so: auto, streamable or sse.",
     type=click.Choice(["auto", "streamable", "sse"]),
-    metavar="HOW",
-    help="Speak to the URL so: auto, streamable or sse.",
 )
-CWD = click.option("--cwd", metavar="DIR", shell_complete=folders, help="Where the command runs.")
-SAVE = click.option(
-    "--save", metavar="DIR", shell_complete=folders, help="Where pictures and other files go."
-)
+CWD = option("--cwd DIR", "Where the command runs.")
+SAVE = option("--save DIR", "Where pictures and other files go.")
 
 
 def session_tools(function: F) -> F:
     """Add ``--open`` and ``--close``."""
-    for word, what in (("close", "closes it"), ("open", "opens a session")):
-        function = click.option(
-            f"--{word}",
-            f"{word}_tool",
-            metavar="TOOL",
-            default=f"session.{word}",
-            show_default=True,
-            help=f"The tool that {what}.",
-        )(function)
+    for word, text in (
+        ("close", "The tool that closes it."),
+        ("open", "The tool that opens a session."),
+    ):
+        usual = f"session.{word}"
+        add = option(f"--{word} TOOL", text, f"{word}_tool", default=usual, show_default=True)
+        function = add(function)
     return function
 
 
 @click.command()
 @output_option
-@click.option("--url", metavar="URL", help="A server at a URL.")
+@option("--url URL", "A server at a URL.")
 @HEADER
 @TRANSPORT
-@click.option(
-    "--env",
-    metavar="K[=V]",
-    multiple=True,
-    help="A variable for the command; without a value, the one set here.",
-)
-@click.option(
-    "--inherit-env",
-    metavar="[NAMES]",
+@option("--env K[=V]...", "A variable for the command; without a value, the one set here.")
+@option(
+    "--inherit-env [NAMES]",
+    "Pass on these variables (A,B), or all of them.",
     is_flag=False,
     flag_value=EVERYTHING,
-    help="Pass on these variables (A,B), or all of them.",
 )
 @CWD
 @CONFIG
-@click.option("--timeout", metavar="SECONDS", type=float, help="How long one request may take.")
-@click.option("--protocol", metavar="REVISION", help="Speak this revision and no other.")
-@click.option(
-    "--log", metavar="FILE", shell_complete=files, help="Add the calls to a log, as JSON lines."
-)
-@click.option(
-    "--lock",
-    metavar="FILE",
-    shell_complete=files,
-    help="Refuse tools that are not as the lock file says.",
-)
-@click.option("--trace", is_flag=True, help="Show each message, without secrets, on stderr.")
-@click.option("-v", "--verbose", is_flag=True, help="Show the server's stderr, and logs.")
+@option("--timeout SECONDS", "How long one request may take.", type=float)
+@option("--protocol REVISION", "Speak this revision and no other.")
+@option("--log FILE", "Add the calls to a log, as JSON lines.")
+@option("--lock FILE", "Refuse tools that are not as the lock file says.")
+@option("--trace", "Show each message, without secrets, on stderr.")
+@option("-v --verbose", "Show the server's stderr, and logs.")
 def _any_verb() -> None:
     """Stand for every verb about a server."""
 

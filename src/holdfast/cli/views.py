@@ -1,7 +1,7 @@
 """What servers have, and give back, as a person or a pipe is shown it; as JSON, as it came.
 
-Where a person looks, tables are drawn with rich; a program reads tab-separated lines. Text is shown
-as text, pictures and other data become files.
+A person sees columns, a program reads tab-separated lines. Text is shown as text, pictures and
+other data become files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from holdfast._core.text import visible, visible_lines
 from holdfast.cli.arguments import describe
 from holdfast.cli.main import columns_of_terminal
 from holdfast.cli.output import Output, hang, paint, wrap_words, write
-from holdfast.cli.progress import cells, status
+from holdfast.cli.progress import cells
 from holdfast.errors import ProtocolError, ValidationError
 from holdfast.schema.signature import example, fields, signature
 
@@ -113,22 +113,13 @@ def _parameters(schema: Definition) -> str:
 
 # Tables and prose
 
-_READABLE = 14
-"""Columns of the window that each part of a table should have, before names are folded."""
-
 
 def table(
-    output: Output,
-    value: Any,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    owner: str = "",
-    paths: bool = False,
+    output: Output, value: Any, columns: Sequence[str], rows: Sequence[Sequence[str]], owner: str
 ) -> None:
-    """One row a thing, or its value as JSON; a note that the ``owner`` has none.
+    """Show one row a thing, or its value as JSON; say if the ``owner`` has none.
 
-    The last column may be long: it wraps; or has ``paths``.
+    At a terminal in columns, or one below the other if the window is too narrow for that.
     """
     if output.json:
         output.value(value)
@@ -136,35 +127,19 @@ def table(
     if not rows:
         output.note(f"{owner} has no {columns[0]}s.")
         return
-    cut = [[first_line(cell) for cell in row] for row in rows]
+    cut = [[visible_lines(first_line(cell)) for cell in row] for row in rows]
+    widths = [max(map(cells, column)) for column in zip(columns, *cut, strict=True)]
     if not output.is_terminal:
-        output.text("\n".join("\t".join(row) for row in cut))
-        return
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    drawn = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
-    texts = [[Text(visible_lines(cell)) for cell in row] for row in cut]
-    for at, column in enumerate(columns):
-        lengths = [row[at].cell_len for row in texts] + ([] if at else [len(column)])
-        # Paths have no words to wrap at.
-        is_whole = at == 0 or (paths and at == len(columns) - 1)
-        width = _whole(lengths, len(columns), console.width) if is_whole else None
-        drawn.add_column(column, overflow="fold", width=width, style="" if at else "bold")
-    for row_of_texts in texts:
-        drawn.add_row(*row_of_texts)
-    with status.aside():
-        console.print(drawn)
-
-
-def _whole(names: Sequence[int], columns: int, window: int) -> int | None:
-    """Return room for whole names, which can be copied; None where too few would profit."""
-    room = min(window * 2 // 3, window - _READABLE * (columns - 1))
-    whole = max((name for name in names if name <= room), default=0)
-    return whole if whole and (whole == max(names) or whole * 2 >= room) else None
+        write("\n".join("\t".join(row) for row in cut))
+    elif sum(widths) + 2 * len(widths) > columns_of_terminal():
+        blocks([(row[0], " · ".join(filter(None, row[1:]))) for row in cut])
+    else:
+        for at, row in enumerate([columns, *cut]):
+            pairs = zip(row, widths, strict=True)
+            first, *more = (cell + " " * (width - cells(cell)) for cell, width in pairs)
+            rest = "  ".join(["", *more]).rstrip()
+            line = f"{paint(first, '1', sys.stdout)}{rest}" if at else f"{first}{rest}"
+            write(line if at else paint(line, "2", sys.stdout))
 
 
 def prose(output: Output, text: str) -> None:

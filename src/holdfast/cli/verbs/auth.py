@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import click
 
-from holdfast.cli.options import output_option
+from holdfast.cli.options import option, output_option
 from holdfast.cli.output import Output
 from holdfast.cli.progress import status as status_line
 from holdfast.cli.target import ServerTarget, ServerVerb
@@ -17,19 +17,17 @@ from holdfast.cli.views import table
 from holdfast.errors import AuthError, HoldfastError
 
 Verdict = Literal["ok", "note", "warn", "bad"]
-ACCOUNT = click.option("--account", metavar="NAME", help="Which login, of several.")
+ACCOUNT = option("--account NAME", "Which login, of several.")
 
 
 @click.command(cls=ServerVerb, takes="")
 @ACCOUNT
-@click.option(
-    "--scope", "scopes", metavar="SCOPE", multiple=True, help="Ask for this scope and no others."
-)
-@click.option("--no-browser", is_flag=True, help="Print the address instead of opening it.")
-@click.option("--device", is_flag=True, help="Log in by a code, on any device.")
-@click.option("--port", metavar="PORT", type=int, help="Where the browser comes back to.")
-@click.option("--client-id", metavar="ID", help="A client that you registered yourself.")
-@click.option("--fresh", is_flag=True, help="Register anew, and log in again.")
+@option("--scope SCOPE...", "Ask for this scope and no others.", name="scopes")
+@option("--no-browser", "Print the address instead of opening it.")
+@option("--device", "Log in by a code, on any device.")
+@option("--port PORT", "Where the browser comes back to.", type=int)
+@option("--client-id ID", "A client that you registered yourself.")
+@option("--fresh", "Register anew, and log in again.")
 async def login(
     target: ServerTarget, *, no_browser: bool, port: int | None, fresh: bool, **options: Any
 ) -> None:
@@ -139,7 +137,7 @@ def status(output: Output) -> None:
         (row["server"], row["account"], row["who"] or "", row["state"], " ".join(row["scopes"]))
         for row in rows
     ]
-    table(output, rows, ("server", "account", "who", "until", "scopes"), shown)
+    table(output, rows, ("server", "account", "who", "until", "scopes"), shown, "")
 
 
 def _row(login: Any) -> dict[str, Any]:
@@ -165,7 +163,7 @@ def _row(login: Any) -> dict[str, Any]:
 
 @auth.command("client-metadata")
 @click.argument("url")
-@click.option("--name", default="Holdfast", show_default=True, help="The client's name.")
+@option("--name NAME", "The client's name.", default="Holdfast", show_default=True)
 @output_option
 def client_metadata(url: str, name: str, output: Output) -> None:
     """The client metadata document to host at URL (give it as client_metadata_url)."""

@@ -13,7 +13,7 @@ from holdfast._core.calls.handlers import Approver
 from holdfast.cli.arguments import parse, whole
 from holdfast.cli.completers import parameters, tools
 from holdfast.cli.elicitation import handlers
-from holdfast.cli.options import SAVE
+from holdfast.cli.options import SAVE, option
 from holdfast.cli.output import Exit
 from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, ServerVerb
@@ -29,20 +29,18 @@ if TYPE_CHECKING:
 LONG: Final = 86_400.0
 """Seconds for a whole task: at a terminal, Ctrl-C ends the wait before."""
 
-BUDGET = click.option(
-    "--budget", type=click.IntRange(1), metavar="N", help="Show N characters; the rest is saved."
-)
+BUDGET = option("--budget N", "Show N characters; the rest is saved.", type=click.IntRange(1))
 
 
 @click.command(cls=ServerVerb, context_settings={"ignore_unknown_options": True})
 @click.argument("tool", shell_complete=tools)
 @click.argument("words", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=parameters)
-@click.option("--args", "text", metavar="JSON", help="The arguments as one JSON object.")
+@option("--args JSON", "The arguments as one JSON object.", name="text")
 @SAVE
-@click.option("--as-task", is_flag=True, help="Let the server make a task of it.")
-@click.option("--detach", is_flag=True, help="Leave the task running, and print its id.")
+@option("--as-task", "Let the server make a task of it.")
+@option("--detach", "Leave the task running, and print its id.")
 @BUDGET
-@click.option("--approve", is_flag=True, help="Ask before a tool that may be destructive.")
+@option("--approve", "Ask before a tool that may be destructive.")
 async def call(
     target: ServerTarget,
     tool: str,
@@ -154,11 +152,11 @@ async def get(target: ServerTarget, task_id: str) -> None:
     async with target.client() as client:
         found = await client.get_task(task_id)
     row = (found.task_id, found.status, found.status_message or "")
-    table(target.output, {"tasks": [found.raw]}, ("task", "status", "message"), [row])
+    table(target.output, {"tasks": [found.raw]}, ("task", "status", "message"), [row], "")
 
 
 @tasks.command("wait", cls=ServerVerb, takes="TASK_ID")
-@click.option("--total", type=float, default=LONG, help="Seconds; then the task is cancelled.")
+@option("--total SECONDS", "Then the task is cancelled.", type=float, default=LONG)
 @SAVE
 @BUDGET
 async def wait(

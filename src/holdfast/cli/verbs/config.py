@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import to_builtins
 
+from holdfast.cli import options
 from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.elicitation import agreed, confirm, is_interactive
-from holdfast.cli.options import (
-    CONFIG,
-    CWD,
-    HEADER,
-    TRANSPORT,
-    YES,
-    ServerCommand,
-    files,
-    output_option,
-    pairs,
-)
+from holdfast.cli.options import CONFIG, YES, option, output_option, pairs
 from holdfast.cli.output import Output
 from holdfast.cli.target import is_url
 from holdfast.cli.views import outline
@@ -29,38 +20,22 @@ from holdfast.errors import TrustError
 if TYPE_CHECKING:
     from holdfast.config import ConfigEdit
 
-PROJECT = click.option(
-    "--project", is_flag=True, help="The project's .mcp.json, not your own configuration."
-)
-OVERWRITE = click.option("--overwrite", is_flag=True, help="Replace servers of the same name.")
+PROJECT = option("--project", "The project's .mcp.json, not your own configuration.")
+OVERWRITE = option("--overwrite", "Replace servers of the same name.")
 
 
-@click.command(cls=ServerCommand)
+@click.command(cls=options.ServerCommand)
 @click.argument("name")
 @click.argument("words", nargs=-1, metavar="[URL]")
 @PROJECT
 @OVERWRITE
 @YES
-@click.option(
-    "--env", metavar="K[=V]", multiple=True, help="A variable; without a value, ${K} is written."
-)
-@CWD
-@HEADER
-@TRANSPORT
+@option("--env K[=V]...", "A variable; without a value, ${K} is written.")
+@options.CWD
+@options.HEADER
+@options.TRANSPORT
 @output_option
-def add(
-    name: str,
-    words: tuple[str, ...],
-    *,
-    project: bool,
-    overwrite: bool,
-    yes: bool,
-    env: tuple[str, ...],
-    cwd: str | None,
-    header: tuple[str, ...],
-    transport: Literal["auto", "streamable", "sse"] | None,
-    output: Output,
-) -> None:
+def add(name: str, words: tuple[str, ...], output: Output, **given: Any) -> None:
     """Add a server to your configuration. What you type yourself needs no approval.
 
     \b
@@ -69,31 +44,30 @@ def add(
     """
     from holdfast.config import add as write
 
-    command: list[str] | None = click.get_current_context().obj
-    if command is not None and (words or not command):
+    command: list[str] = click.get_current_context().obj or []
+    if bool(command) == bool(words):
         raise click.UsageError("Give a URL, or a command after --, and nothing else.")
-    if command is None and not words:
-        raise click.UsageError("Give a URL, or a command after --.")
     if words and not (len(words) == 1 and is_url(words[0])):
         if "://" in words[0]:
             raise click.UsageError(f"{words[0]!r}: a URL begins with http:// or https://.")
         raise click.UsageError(f"Write: holdfast add {name} -- {shlex.join(words)}")
-    if not (yes or output.json) and is_interactive():  # a script has typed it already
-        where = "the project's .mcp.json" if project else "your configuration"
+    if not (given["yes"] or output.json) and is_interactive():  # a script has typed it already
+        where = "the project's .mcp.json" if given["project"] else "your configuration"
         output.note(f"{name}: {shlex.join(command) if command else words[0]}")
         if not confirm(f"Add it to {where}?"):
             raise click.Abort
+    env = (one if "=" in one else f"{one}=${{{one}}}" for one in given["env"])
     done = write(
         name,
         command=command[0] if command else None,
-        args=command[1:] if command else [],
+        args=command[1:],
         url=words[0] if words else None,
-        env=pairs("--env", tuple(one if "=" in one else f"{one}=${{{one}}}" for one in env)),
-        headers=pairs("--header", header, ":"),
-        cwd=cwd,
-        transport=transport or "auto",
-        scope="project" if project else "user",
-        overwrite=overwrite,
+        env=pairs("--env", tuple(env)),
+        headers=pairs("--header", given["header"], ":"),
+        cwd=given["cwd"],
+        transport=given["transport"] or "auto",
+        scope="project" if given["project"] else "user",
+        overwrite=given["overwrite"],
     )
     _report(output, done, "added to", f"\nTry it: holdfast tools {shlex.quote(name)}")
 
@@ -118,13 +92,12 @@ def remove(name: str, project: bool, output: Output) -> None:
     """Remove a server from your configuration, or else from the project's .mcp.json."""
     from holdfast.config import remove as take_out
 
-    done = take_out(name, scope="project" if project else None)
-    _report(output, done, "removed from")
+    _report(output, take_out(name, scope="project" if project else None), "removed from")
 
 
 @click.command("import")
-@click.argument("products", nargs=-1, metavar="[PRODUCT_OR_FILE]...", shell_complete=files)
-@click.option("--only", metavar="NAME", multiple=True, help="Only this server.")
+@click.argument("products", nargs=-1, metavar="[PRODUCT_OR_FILE]...", shell_complete=options.files)
+@option("--only NAME...", "Only this server.")
 @OVERWRITE
 @YES
 @output_option
@@ -200,7 +173,7 @@ def explain(name: str, config: str | None, output: Output) -> None:
 
 @config.command(short_help="approve servers of a project's own file")
 @click.argument("names", nargs=-1, metavar="NAME...", shell_complete=suggest_servers)
-@click.option("--all", "everything", is_flag=True, help="Every server that needs an approval.")
+@option("--all", "Every server that needs an approval.", name="everything")
 @YES
 @CONFIG
 @output_option
@@ -249,7 +222,7 @@ def untrust(name: str, config: str | None, output: Output) -> None:
 
 
 @click.command()
-@click.option("-v", "--verbose", is_flag=True, help="Show the client's log as well.")
+@option("-v --verbose", "Show the client's log as well.")
 def demo(verbose: bool) -> int:
     """See a client connect, list, call, and survive the death of its server."""
     from holdfast.demo.story import main

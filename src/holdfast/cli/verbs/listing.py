@@ -15,7 +15,7 @@ import click
 from holdfast._core.text import did_you_mean, visible
 from holdfast.cli import completers, tool_cache, views
 from holdfast.cli.arguments import parse, suggestion
-from holdfast.cli.options import CONFIG, SAVE, output_option, pairs
+from holdfast.cli.options import CONFIG, SAVE, option, output_option, pairs
 from holdfast.cli.output import Exit, Output, write
 from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb, known
 from holdfast.cli.verbs.status import ServerHealth, identity, visit
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 Definitions = Sequence[dict[str, Any]]
 
-OFFLINE = click.option(
-    "--offline", is_flag=True, help="What was last seen, without starting the server."
-)
+OFFLINE = option("--offline", "What was last seen, without starting the server.")
 
 
 @click.command(cls=ServerVerb)
@@ -193,8 +191,8 @@ _CALLED: dict[str, Callable[[dict[str, Any]], str]] = {
 
 @click.command(cls=ServerVerb)
 @click.argument("words", nargs=-1, required=True)
-@click.option("--most", metavar="N", type=click.IntRange(1), default=10, help="How many to show.")
-@click.option("--offline", is_flag=True, help="In what was last seen, without starting servers.")
+@option("--most N", "How many to show.", type=click.IntRange(1), default=10)
+@option("--offline", "In what was last seen, without starting servers.")
 async def search(target: ServerTarget, words: tuple[str, ...], most: int, offline: bool) -> int:
     """Find tools by words: names, descriptions and parameters of all configured servers.
 
@@ -252,7 +250,7 @@ async def resources(target: ServerTarget) -> None:
     raw["resourceTemplates"] = [one.raw for one in templates]
     rows = [(one.uri, one.description or one.title or one.name) for one in found]
     rows += [(one.uri_template, one.description or one.title or one.name) for one in templates]
-    table(target.output, raw, ("resource", "what it is"), rows, owner=client.name)
+    table(target.output, raw, ("resource", "what it is"), rows, client.name)
 
 
 @click.command(cls=ServerVerb, takes="")
@@ -266,7 +264,7 @@ async def prompts(target: ServerTarget) -> None:
         rows.append((one.name, " ".join(names), one.description or one.title or ""))
     raw = {"prompts": [one.raw for one in found]}
     columns = ("prompt", "arguments", "what it is for")
-    table(target.output, raw, columns, rows, owner=client.name)
+    table(target.output, raw, columns, rows, client.name)
 
 
 @click.command(cls=ServerVerb, takes="")
@@ -280,7 +278,7 @@ async def skills(target: ServerTarget) -> None:
     ]
     raw = {"skills": [one.raw for one in found]}
     columns = ("skill", "uri", "files", "what it is for")
-    table(target.output, raw, columns, rows, owner=client.name)
+    table(target.output, raw, columns, rows, client.name)
 
 
 @click.command()
@@ -298,7 +296,7 @@ def servers(config: str | None, output: Output) -> None:
         is_home = output.is_terminal and one.file.startswith(f"{home}/")
         rows.append((one.name, state, one.target, one.file.replace(home, "~", is_home)))
     if rows or output.json:
-        table(output, found, ("server", "standing", "what it is", "from"), rows, paths=True)
+        table(output, found, ("server", "standing", "what it is", "from"), rows, "")
     else:
         output.note(NO_SERVER)
     problems = [problem for file in found.files for problem in file.problems]
@@ -390,7 +388,7 @@ async def prompt(
 @click.command(cls=ServerVerb)
 @click.argument("about", metavar="PROMPT_OR_URI", shell_complete=completers.prefixes)
 @click.argument("words", nargs=-1, metavar="NAME[=TEXT]")
-@click.option("--with", "context", metavar="K=V", multiple=True, help="An argument set already.")
+@option("--with K=V...", "An argument set already.", name="context")
 async def complete(
     target: ServerTarget, about: str, words: tuple[str, ...], context: tuple[str, ...]
 ) -> None:
@@ -418,8 +416,8 @@ async def complete(
 
 
 @click.command(cls=ServerVerb, takes="SKILL")
-@click.option("--file", default="SKILL.md", metavar="PATH", help="Another file than SKILL.md.")
-@click.option("--dynamic", is_flag=True, help="Read a skill without digests, too.")
+@option("--file PATH", "Another file than SKILL.md.", default="SKILL.md")
+@option("--dynamic", "Read a skill without digests, too.")
 async def skill(target: ServerTarget, wanted: str, file: str, dynamic: bool) -> None:
     """Read a skill, by its name or URI; size, digest and frontmatter are verified.
 

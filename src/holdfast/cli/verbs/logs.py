@@ -11,7 +11,7 @@ import click
 
 from holdfast._core.text import show_json, visible
 from holdfast.cli.elicitation import confirm, is_interactive
-from holdfast.cli.options import YES, files, output_option, pairs, session_tools
+from holdfast.cli.options import YES, option, output_option, pairs, session_tools
 from holdfast.cli.output import Exit, Output, exit_for, tell
 from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.errors import ValidationError
@@ -19,10 +19,8 @@ from holdfast.errors import ValidationError
 if TYPE_CHECKING:
     from holdfast.calllog.entries import Entry
 
-GO_ON = click.option("--go-on", is_flag=True, help="Go on after a call that fails.")
-FILL = click.option(
-    "--fill", metavar="K=V", multiple=True, help="A value for what the log has blacked out."
-)
+GO_ON = option("--go-on", "Go on after a call that fails.")
+FILL = option("--fill K=V...", "A value for what the log has blacked out.")
 
 
 @click.command(cls=ServerVerb, takes="LOG")
@@ -46,13 +44,12 @@ async def replay(target: ServerTarget, log: str, **given: Any) -> int:
 @GO_ON
 @FILL
 @YES
-@click.option("--session", metavar="NAME", help="Run it in a session of this name.")
-@click.option(
-    "--session-key",
-    metavar="PARAMETER",
+@option("--session NAME", "Run it in a session of this name.")
+@option(
+    "--session-key PARAMETER",
+    "The parameter that names the session.",
     default="sessionName",
     show_default=True,
-    help="The parameter that names the session.",
 )
 @session_tools
 async def run(
@@ -161,13 +158,8 @@ def diff(first: str, second: str, output: Output) -> int:
 
 @click.command("serve-log")
 @click.argument("log", type=click.Path())
-@click.option(
-    "--tools",
-    metavar="LOCK",
-    shell_complete=files,
-    help="A lock file whose tool definitions are listed.",
-)
-@click.option("--server", metavar="NAME", help="Which server of the lock file.")
+@option("--tools LOCK", "A lock file whose tool definitions are listed.")
+@option("--server NAME", "Which server of the lock file.")
 def serve_log(log: str, tools: str | None, server: str | None) -> None:
     """Answer from a log: a mock server on standard input and output.
 

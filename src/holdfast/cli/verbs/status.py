@@ -16,6 +16,7 @@ import click
 
 from holdfast._core.text import counted, has_unseen, visible_json, visible_lines
 from holdfast.cli.completers import servers
+from holdfast.cli.options import option
 from holdfast.cli.output import Exit, Output, as_said, exit_for
 from holdfast.cli.progress import status as status_line
 from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb
@@ -242,8 +243,8 @@ def _live(rows: Mapping[str, ServerHealth | None]) -> Any:
 
 
 @click.command(cls=ServerVerb, takes="")
-@click.option("--level", metavar="LEVEL", help="Have log messages sent, from this level up.")
-@click.option("--resource", metavar="URI", multiple=True, help="Hear when a resource changes.")
+@option("--level LEVEL", "Have log messages sent, from this level up.")
+@option("--resource URI...", "Hear when a resource changes.")
 async def watch(target: ServerTarget, level: str | None, resource: tuple[str, ...]) -> int:
     """Notifications, log messages and the connection's states, until Ctrl-C.
 
