@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from holdfast.cli.options import pairs
+from holdfast.cli.app import pairs
 from tests.cli.conftest import DEMO, Cli
 from tests.cli.rig import puppet
 

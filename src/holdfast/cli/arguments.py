@@ -88,14 +88,11 @@ def _without_dashes(option: str, rest: deque[str], schema: Mapping[str, Any]) ->
     known = properties(schema)
     first, dot, more = given.partition(".")
     plain = first.rstrip(":")
-    fitting = (one for one in (plain, plain.replace("-", "_")) if not known or one in known)
-    parameter = next(fitting, None)
-    if parameter is None:
-        hint = did_you_mean(f"--{first}", [f"--{one}" for one in (*known, *_OWN_OPTIONS)])
-        raise ValidationError(
-            f"--{given} is no option, and no parameter of the tool"
-            + (f": {hint}" if hint else f" (it takes: {', '.join(known)})")
-        )
+    parameter = plain if not known or plain in known else plain.replace("-", "_")
+    if known and parameter not in known:
+        near = did_you_mean(f"--{first}", [f"--{one}" for one in (*known, *_OWN_OPTIONS)])
+        hint = f": {near}" if near else f" (it takes: {', '.join(known)})"
+        raise ValidationError(f"--{given} is no option, and no parameter of the tool{hint}")
     name = f"{parameter}{':' * first.endswith(':')}{dot}{more}"
     if sign:
         return f"{name}={text}"
@@ -187,14 +184,10 @@ def _number(text: str) -> float:
     return int(value) if value == int(value) and "." not in text else value
 
 
-def _of_kind(kind: type) -> Callable[[str], Any]:
-    def read(text: str) -> Any:
-        value = json.loads(text)
-        if not isinstance(value, kind):
-            raise ValueError
-        return value
-
-    return read
+def _container(text: str, start: str) -> Any:
+    if not text.lstrip().startswith(start):
+        raise ValueError
+    return json.loads(text)
 
 
 _READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
@@ -202,8 +195,8 @@ _READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "boolean": ("true or false", lambda text: _BOOLEANS[text.lower()]),
     "integer": ("a whole number", int),
     "number": ("a number", _number),
-    "array": ("a JSON list", _of_kind(list)),
-    "object": ("a JSON object", _of_kind(dict)),
+    "array": ("a JSON list", lambda text: _container(text, "[")),
+    "object": ("a JSON object", lambda text: _container(text, "{")),
 }
 """By type: what it is called, and how it is read from a text."""
 

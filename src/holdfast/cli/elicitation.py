@@ -43,19 +43,14 @@ def _present(approval: Approval) -> None:
     """Show what is about to be approved, to the letter."""
     text = visible_json(json.dumps(approval.definition, indent=2, ensure_ascii=False))
     text = highlight(text) if has_colour(sys.stderr) else text
-    more = [f"changed: {one}" for one in approval.changes]
-    more += [f"careful: {one}" for one in approval.cautions]
     tell(f"{visible_lines(f'{approval.name}, from {approval.file}:')}\n{text}")
-    for line in more:
+    more = [f"changed: {one}" for one in approval.changes]
+    for line in [*more, *(f"careful: {one}" for one in approval.cautions)]:
         tell(visible_lines(line))
 
 
 def agreed(approvals: Sequence[Approval]) -> bool:
-    """Show each approval, and ask once for all of them.
-
-    Raises:
-        TrustError: Nobody can be asked.
-    """
+    """Show each approval, and ask once for all. Raises TrustError if nobody can be asked."""
     for approval in approvals:
         _present(approval)
     names = [approval.name for approval in approvals]
@@ -68,11 +63,7 @@ def agreed(approvals: Sequence[Approval]) -> bool:
 
 
 def approve_in_place(config: Configuration, name: str) -> None:
-    """Offer to approve a server that a verb is about to use.
-
-    Raises:
-        TrustError: The person said no.
-    """
+    """Offer to approve a server that a verb is about to use. Raises TrustError at a no."""
     entry = config.servers[name]
     if entry.errors or entry.disabled or entry.trust().ok:
         return
@@ -86,11 +77,7 @@ def approve_in_place(config: Configuration, name: str) -> None:
 
 
 async def offer_login(request: LoginRequest) -> str | None:
-    """At a terminal, say who asks for a login and where, and start it if the person agrees.
-
-    Raises:
-        LoginFailed: The person said no.
-    """
+    """Say who asks for a login and where; start it if the person agrees, else LoginFailed."""
     from holdfast._core.auth.browser import browser_login, describe
 
     tell(visible_lines(describe(request)))
@@ -179,9 +166,8 @@ async def answer(request: AnyElicitation, ask: Ask) -> dict[str, Any]:
         return {"action": "cancel"}
 
 
-async def _field(name: str, schema: Any, required: bool, ask: Ask) -> Any:
+async def _field(name: str, schema: dict[str, Any], required: bool, ask: Ask) -> Any:
     """One field, asked until it fits or is left out."""
-    schema = schema if isinstance(schema, dict) else {}
     default = schema.get("default")
     hint = "|".join(_choices(schema)) or describe(schema)
     shown = f" [{default}]" if default is not None else "" if required else " (may be empty)"
@@ -201,10 +187,7 @@ async def _field(name: str, schema: Any, required: bool, ask: Ask) -> Any:
 
 
 def _fitting(text: str, schema: dict[str, Any], name: str) -> Any:
-    """Convert what was typed by the schema, and check it. Raises ValidationError.
-
-    A schema that says nonsense is left.
-    """
+    """Convert what was typed by the schema, and check it, unless the schema is nonsense."""
     from holdfast.schema.explain import Unusable
     from holdfast.schema.validate import Checker
 

@@ -38,15 +38,15 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "serve-log": ("logs", "answer from a log, as a mock server on stdio"),
     },
     "Set up": {
-        "login": ("auth", "log in to a server behind a URL"),
-        "logout": ("auth", "revoke and delete a login"),
-        "auth": ("auth", "who is logged in where"),
-        "add": ("config", "add a server to your configuration"),
-        "remove": ("config", "remove a server"),
-        "import": ("config", "copy the servers of other products"),
-        "config": ("config", "show, explain and trust configuration"),
+        "login": ("setup", "log in to a server behind a URL"),
+        "logout": ("setup", "revoke and delete a login"),
+        "auth": ("setup", "who is logged in where"),
+        "add": ("setup", "add a server to your configuration"),
+        "remove": ("setup", "remove a server"),
+        "import": ("setup", "copy the servers of other products"),
+        "config": ("setup", "show, explain and trust configuration"),
         "completion": ("completion", "install shell completion, or print it"),
-        "demo": ("config", "see a client at work, against a server that comes with it"),
+        "demo": ("setup", "see a client at work, against a server that comes with it"),
     },
 }
 """All verbs: the module of ``verbs/`` that each is in, and its line. Plain tuples, because help

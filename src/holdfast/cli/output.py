@@ -57,7 +57,6 @@ ENDINGS: Final = (
     (errors.ToolError, Exit.TOOL),
     (errors.HandshakeRefused, Exit.CONNECT),
     (errors.RpcError, Exit.TOOL),
-    (errors.HoldfastError, Exit.CONNECT),
 )
 """The first that fits counts: what is special stands before what is general."""
 
@@ -122,11 +121,11 @@ class Output:
 
     def fail(self, error: HoldfastError) -> Exit:
         """Report an error; return the exit code for it."""
-        said = (error.code, error.outcome_unknown or None, error.task_id)
-        named = zip(("code", "outcomeUnknown", "taskId"), said, strict=True)
-        facts = {name: value for name, value in named if value is not None}
+        facts = {"code": error.code, "taskId": error.task_id}
+        facts["outcomeUnknown"] = error.outcome_unknown or None
+        said = {name: value for name, value in facts.items() if value is not None}
         message = as_said(str(error)) or type(error).__name__
-        return self.complain(message, exit_for(error), error.kind, **facts)
+        return self.complain(message, exit_for(error), error.kind, **said)
 
     def verdict(self, message: str, code: Exit, kind: str) -> Exit:
         """A result that is bad news, and shown already: the error line says so too, in JSON."""
@@ -175,7 +174,7 @@ _PATH: Final = r"; PATH is '[^'\n]*'"
 def as_said(text: str, *, with_path: bool = False) -> str:
     """Return an error's advice for programs in the words of the command line.
 
-    The PATH is for ``doctor``, which asks for it ``with_path``.
+    The PATH is for ``doctor``.
     """
     text = text if with_path else re.sub(_PATH, "", text)
     for there, here in _SAID_AS:

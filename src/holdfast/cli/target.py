@@ -19,11 +19,11 @@ import click
 from holdfast._core.text import did_you_mean, visible_lines
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli import tool_cache
+from holdfast.cli.app import COMMON, EVERYTHING, OPTIONS, ServerCommand, pairs
 from holdfast.cli.arguments import suggestion
 from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.elicitation import approve_in_place, ask_input, is_interactive, offer_login
 from holdfast.cli.main import VARIABLE
-from holdfast.cli.options import COMMON, EVERYTHING, OPTIONS, ServerCommand, pairs
 from holdfast.cli.output import Output, show_message, show_stderr
 from holdfast.cli.progress import status
 from holdfast.errors import RpcError, ValidationError

@@ -10,10 +10,10 @@ import click
 import msgspec
 
 from holdfast._core.calls.handlers import Approver
+from holdfast.cli.app import SAVE, option
 from holdfast.cli.arguments import parse, whole
 from holdfast.cli.completers import parameters, tools
 from holdfast.cli.elicitation import handlers
-from holdfast.cli.options import SAVE, option
 from holdfast.cli.output import Exit
 from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, ServerVerb

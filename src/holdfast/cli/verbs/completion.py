@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from holdfast._core.files import xdg_folder
+from holdfast.cli.app import YES, output_option
 from holdfast.cli.elicitation import confirm, is_interactive
-from holdfast.cli.options import YES, output_option
 from holdfast.cli.output import Output, read_if_there, write, write_file
 
 VARIABLE = "_HOLDFAST_COMPLETE"

@@ -242,7 +242,7 @@ class Examination:
         if getattr(transport, "command", None) is None and not self._is_open:
             self.find("transport", "note", "HTTP")
         if getattr(getattr(transport, "authorizer", None), "refusal", None) is not None:
-            from holdfast.cli.verbs.auth import discovery
+            from holdfast.cli.verbs.setup import discovery
 
             for verdict, text in await discovery(client):
                 self.find("login", verdict, text)

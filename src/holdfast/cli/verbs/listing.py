@@ -14,11 +14,11 @@ import click
 
 from holdfast._core.text import did_you_mean, visible
 from holdfast.cli import completers, tool_cache, views
+from holdfast.cli.app import CONFIG, SAVE, option, output_option, pairs
 from holdfast.cli.arguments import parse, suggestion
-from holdfast.cli.options import CONFIG, SAVE, option, output_option, pairs
 from holdfast.cli.output import Exit, Output, write
 from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb, known
-from holdfast.cli.verbs.status import ServerHealth, identity, visit
+from holdfast.cli.verbs.status import ServerHealth, identity, note_unusable, verdict, visit
 from holdfast.cli.views import blocks, description, first_line, flat, heading, prose, table
 from holdfast.errors import HoldfastError, RpcError, ValidationError
 
@@ -48,7 +48,10 @@ def tools(target: ServerTarget, names: tuple[str, ...], offline: bool) -> Any:
             if target.entry(word) is None:
                 raise click.UsageError(f"{word} is not configured: name it alone.")
         if several := list(names or target.configuration.servers):
-            return _grouped_offline(target, several) if offline else _list_grouped(target, several)
+            output = target.output
+            if offline:
+                return _grouped(output, _seen(output, several))
+            return _list_grouped(target, several)
     target.take(names)
     return _with_tools(target, offline, partial(views.tools, target.output))
 
@@ -68,16 +71,16 @@ def _with_tools(
     return asked()
 
 
-def _grouped_offline(target: ServerTarget, names: list[str]) -> int:
+def _seen(output: Output, names: Iterable[str]) -> list[ServerHealth]:
+    """Return what was last seen of servers, and say when."""
     found = []
     for name in names:
-        cached = tool_cache.load(name)
-        if cached is None:
+        if (cached := tool_cache.load(name)) is None:
             found.append(ServerHealth(name, "offline", reason="not seen yet", exit=Exit.USAGE))
         else:
-            target.output.note(f"{name}: {cached}")
+            output.note(f"{name}: {cached}")
             found.append(ServerHealth(name, "ready", tools=cached.tools))
-    return _grouped(target.output, found)
+    return found
 
 
 async def _list_grouped(target: ServerTarget, names: list[str]) -> int:
@@ -90,16 +93,13 @@ def _grouped(output: Output, found: Sequence[ServerHealth]) -> int:
         facts = [{"name": one.name, "state": one.state, "tools": one.tools} for one in found]
         output.value({"servers": facts})
     for one in found:
-        if output.json or one.state != "ready":
-            continue
-        if output.is_terminal:
-            heading(one.name)
-        prefix = "" if output.is_terminal else f"{one.name}."
-        views.tools(output, one.tools or (), one.name, prefix)
-    bad = [one for one in found if one.exit]
-    for one in bad:
-        output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
-    return bad[0].verdict(output) if bad else Exit.OK
+        if not output.json and one.state == "ready":
+            if output.is_terminal:
+                heading(one.name)
+            prefix = "" if output.is_terminal else f"{one.name}."
+            views.tools(output, one.tools or (), one.name, prefix)
+    note_unusable(output, found)
+    return verdict(output, found)
 
 
 @click.command(cls=ServerVerb)
@@ -202,19 +202,14 @@ async def search(target: ServerTarget, words: tuple[str, ...], most: int, offlin
     from holdfast.agents.search import Index
 
     output = target.output
-    found: dict[str, Iterable[dict[str, Any]]] = {}
-    if offline:
-        for name in target.configuration.servers:
-            cached = tool_cache.load(name)
-            found[name] = cached.tools if cached is not None else ()
-    elif target.given:
+    if target.given:
         async with target.client() as client:
-            found[""] = await target.list_tools(client) or ()
+            tools = await target.list_tools(client)
+        found = [ServerHealth("", "ready", tools=tools)]
     else:
-        for one in await visit(target, list(target.configuration.servers)):
-            found[one.name] = one.tools or ()
-            if one.exit:
-                output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
+        names = list(target.configuration.servers)
+        found = _seen(output, names) if offline else await visit(target, names)
+        note_unusable(output, found)
     hits = Index(_named(found)).search(" ".join(words), most)
     if output.json:
         output.value({"tools": [{"tool": one.tool.dotted, "score": one.score} for one in hits]})
@@ -228,15 +223,15 @@ async def search(target: ServerTarget, words: tuple[str, ...], most: int, offlin
     return output.verdict(told, Exit.TOOL, "search")
 
 
-def _named(known: dict[str, Iterable[dict[str, Any]]]) -> list[ServerTool]:
+def _named(servers: Iterable[ServerHealth]) -> list[ServerTool]:
     from holdfast import Tool
     from holdfast.agents.listing import ServerTool
     from holdfast.types.base import decode, encode
 
     return [
-        ServerTool(server, tool, f"{server}.{tool.name}".removeprefix("."))
-        for server, raws in known.items()
-        for tool in (decode(encode(raw), Tool) for raw in raws)
+        ServerTool(one.name, tool, f"{one.name}.{tool.name}".removeprefix("."))
+        for one in servers
+        for tool in (decode(encode(raw), Tool) for raw in one.tools or ())
     ]
 
 

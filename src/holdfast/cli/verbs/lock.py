@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from holdfast._core.text import counted
-from holdfast.cli.options import option, session_tools
+from holdfast.cli.app import option, session_tools
 from holdfast.cli.output import Exit, exit_for, read_if_there, write_file
 from holdfast.cli.target import ServerTarget, ServerVerb, is_url
 from holdfast.errors import HoldfastError, ValidationError

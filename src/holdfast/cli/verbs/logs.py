@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast._core.text import show_json, visible
+from holdfast.cli.app import YES, option, output_option, pairs, session_tools
 from holdfast.cli.elicitation import confirm, is_interactive
-from holdfast.cli.options import YES, option, output_option, pairs, session_tools
 from holdfast.cli.output import Exit, Output, exit_for, tell
 from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.errors import ValidationError

@@ -8,16 +8,18 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
 from holdfast._core.text import counted, has_unseen, visible_json, visible_lines
+from holdfast.cli.app import option
 from holdfast.cli.completers import servers
-from holdfast.cli.options import option
-from holdfast.cli.output import Exit, Output, as_said, exit_for
+from holdfast.cli.main import columns_of_terminal
+from holdfast.cli.output import Exit, Output, as_said, exit_for, hang, paint, write
+from holdfast.cli.progress import cells
 from holdfast.cli.progress import status as status_line
 from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb
 from holdfast.cli.views import first_line
@@ -119,10 +121,6 @@ class ServerHealth:
             facts |= {"tools": tools, "server": self.server, "protocol": self.protocol}
         return {**facts, "reason": self.reason} if self.reason else facts
 
-    def verdict(self, output: Output) -> Exit:
-        """Say in JSON why it cannot be used; return the exit code."""
-        return output.verdict(f"{self.name}: {self.state}: {self.reason}", self.exit, "status")
-
 
 async def show_all(target: ServerTarget, names: tuple[str, ...] = ()) -> int:
     """Show the state of the named servers, by default of all that are configured."""
@@ -133,36 +131,51 @@ async def show_all(target: ServerTarget, names: tuple[str, ...] = ()) -> int:
     if not wanted:
         out.note(NO_SERVER)
     if out.is_terminal and not out.json:
-        rows: dict[str, ServerHealth | None] = dict.fromkeys(wanted)
-        with _live(rows):
-            found = await visit(target, wanted, rows)
+        width = max(map(cells, wanted), default=0)
+        found = await visit(target, wanted, lambda one: _draw(one, width))
     else:
         found = await visit(target, wanted)
         lines = [f"{one.name}\t{one.state}\t{one.told}\n" for one in found]
         if out.json or lines:
             out.result({"servers": [one.facts for one in found]}, "".join(lines))
+    return verdict(out, found)
+
+
+def note_unusable(output: Output, found: Sequence[ServerHealth]) -> None:
+    """Note which servers cannot be used."""
+    for one in found:
+        if one.exit:
+            output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
+
+
+def verdict(output: Output, found: Sequence[ServerHealth]) -> Exit:
+    """Return the exit code for the first server that cannot be used; say why in JSON."""
     bad = next((one for one in found if one.exit), None)
-    return Exit.OK if bad is None else bad.verdict(out)
+    if bad is None:
+        return Exit.OK
+    return output.verdict(f"{bad.name}: {bad.state}: {bad.reason}", bad.exit, "status")
 
 
 async def visit(
-    target: ServerTarget, names: Sequence[str], rows: dict[str, ServerHealth | None] | None = None
+    target: ServerTarget, names: Sequence[str], done: Callable[[ServerHealth], None] | None = None
 ) -> list[ServerHealth]:
     """List the tools of every server, a few at a time, and store them; nobody is asked anything.
 
-    Each result is put into ``rows`` as it comes; without them the status line shows the wait.
+    ``done`` is called with each result, as they come; the status line shows who is waited for.
     """
     import asyncio
 
-    if rows is None:
-        status_line.begin(f"asking {counted(len(names), 'server')}")
+    status_line.begin(f"asking {counted(len(names), 'server')}")
     room = asyncio.Semaphore(max(4, 2 * (os.cpu_count() or 1)))
+    waiting = dict.fromkeys(names)
 
     async def one(name: str) -> ServerHealth:
         async with room:
             found = await _visit(target, name)
-        if rows is not None:
-            rows[name] = found
+        waiting.pop(name, None)
+        if done is not None:
+            done(found)
+        status_line.say(f"waiting for {', '.join(waiting)}")
         return found
 
     return list(await asyncio.gather(*map(one, names)))
@@ -195,48 +208,23 @@ async def _visit(target: ServerTarget, name: str) -> ServerHealth:
 
 
 _MARKS: Final = {
-    "ready": ("✓", "green"),
-    "offline": ("✗", "red"),
-    "broken": ("✗", "red"),
-    "needs login": ("!", "yellow"),
-    "not approved": ("!", "yellow"),
-    "disabled": ("·", "dim"),
+    "ready": ("✓", "32"),
+    "offline": ("✗", "31"),
+    "broken": ("✗", "31"),
+    "needs login": ("!", "33"),
+    "not approved": ("!", "33"),
+    "disabled": ("·", "2"),
 }
 
 
-def _live(rows: Mapping[str, ServerHealth | None]) -> Any:
-    """Return what draws the lines on a terminal, and again as servers answer."""
-    from rich.console import Console
-    from rich.live import Live
-    from rich.spinner import Spinner
-    from rich.table import Table
-    from rich.text import Text
-
-    spinner = Spinner("dots", style="dim")
-
-    def drawn() -> Table:
-        grid = Table.grid(padding=(0, 2, 0, 0))
-        grid.add_column(width=1)
-        grid.add_column(style="bold", overflow="fold")
-        grid.add_column(no_wrap=True)
-        grid.add_column(overflow="fold")
-        for name, one in rows.items():
-            if one is None:
-                grid.add_row(spinner, Text(name), Text("starting", "dim"))
-            else:
-                mark, colour = _MARKS[one.state]
-                told = Text(visible_lines(one.told))
-                grid.add_row(Text(mark, colour), Text(name), Text(one.state, colour), told)
-        return grid
-
-    return Live(
-        get_renderable=drawn,
-        console=Console(highlight=False, file=sys.stdout),
-        refresh_per_second=10,
-        vertical_overflow="visible",
-        redirect_stdout=False,
-        redirect_stderr=False,
-    )
+def _draw(one: ServerHealth, width: int) -> None:
+    """Draw the line of a server on the terminal."""
+    mark, colour = _MARKS[one.state]
+    name = one.name + " " * (width - cells(one.name))
+    line = f"{mark}  {name}  {one.state:<12}\t{visible_lines(one.told)}"
+    line = hang(line, columns_of_terminal())
+    line = line.replace(one.state, paint(one.state, colour, sys.stdout), 1)
+    write(paint(mark, colour, sys.stdout) + line.removeprefix(mark))
 
 
 # What a server says of its own accord
