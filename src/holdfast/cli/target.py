@@ -10,7 +10,7 @@ import inspect
 import os
 import re
 import shlex
-from collections.abc import Awaitable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -31,6 +31,7 @@ from holdfast.errors import RpcError, ValidationError
 if TYPE_CHECKING:
     from holdfast import Client
     from holdfast.config import Configuration, ServerEntry
+    from holdfast.sync.portal import Portal
 
 NO_SERVER = "No server is configured. Add one: holdfast add NAME -- COMMAND, or NAME URL."
 
@@ -42,6 +43,8 @@ class ServerTarget:
 
     verbs: Sequence[str] = ()
     """What may be written in place of a tool's name, to be suggested too."""
+    portal: Portal | None = None
+    """The loop of a shell, which has a connection already."""
 
     def __init__(
         self,
@@ -159,11 +162,7 @@ class ServerTarget:
         return word in self.configuration.servers or is_direct(word)
 
     def entry(self, word: str | None) -> ServerEntry | None:
-        """Return a configured server; None if there is no word, or it is a server itself.
-
-        Raises:
-            ValidationError: There is none of this name.
-        """
+        """Return a configured server; None if there is no word, or it is a server itself."""
         if word is None or is_url(word):
             return None
         entry = self.configuration.servers.get(word)
@@ -199,9 +198,14 @@ class ServerTarget:
 
     def client(self, *, ask: bool = True) -> Client:
         """Return a client, not connected yet; ``ask`` a person for what is missing."""
+        import logging
+
         import holdfast
 
-        _set_up_logs(self.verbose)
+        if self.verbose:
+            _show_logs()
+        elif not (logger := logging.getLogger("holdfast")).handlers:
+            logger.addHandler(logging.NullHandler())
         is_asked = ask and not self.output.json and is_interactive()
         resolved = None
         target: Any = self.command or self.url or self.server or self.variable or ""
@@ -248,13 +252,6 @@ class ServerTarget:
         stderr = self.options.get("stderr", show_stderr if self.verbose else None)
         options = {name: value for name, value in self.options.items() if name != "stderr"}
         return options if is_web or stderr is None else {**options, "stderr": stderr}
-
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a verb. In a loop of its own: Ctrl-C cancels calls and closes servers."""
-        import asyncio
-
-        with asyncio.Runner() as runner:
-            return runner.run(work)
 
     # Its tools
 
@@ -385,21 +382,22 @@ class ServerVerb(ServerCommand):
         found = self.callback(target, *taken, **given)
         if not inspect.iscoroutine(found):
             return found
+        import asyncio
+
         try:
-            return target.run(found)
+            if target.portal is not None:
+                return target.portal.run(found)
+            # A loop of its own: Ctrl-C cancels calls and closes servers.
+            with asyncio.Runner() as runner:
+                return runner.run(found)
         finally:
             status.end()
 
 
-def _set_up_logs(verbose: bool) -> None:
-    """Show the library's log, or have it hold its peace; it may quote a server, as stderr does."""
+def _show_logs() -> None:
+    """Show the library's log; it may quote a server, and is shown as its stderr is."""
     import logging
 
-    logger = logging.getLogger("holdfast")
-    if not verbose:
-        if not logger.handlers:
-            logger.addHandler(logging.NullHandler())
-        return
     from holdfast._core.redact import redact_text
 
     class Safe(logging.Formatter):
@@ -409,4 +407,4 @@ def _set_up_logs(verbose: bool) -> None:
     shown = logging.StreamHandler()
     shown.setFormatter(Safe("%(name)s: %(message)s"))
     logging.basicConfig(handlers=[shown])
-    logger.setLevel(logging.DEBUG)
+    logging.getLogger("holdfast").setLevel(logging.DEBUG)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 LONG: Final = 86_400.0
 """Seconds for a whole task: at a terminal, Ctrl-C ends the wait before."""
+GOES_ON: Final = "The task goes on. Its result:"
 
 BUDGET = option("--budget N", "Show N characters; the rest is saved.", type=click.IntRange(1))
 
@@ -92,7 +93,7 @@ async def call(
             if running.task is None:
                 running.cancel()
             else:
-                _note_resume(target, running.detach())
+                target.output.note(f"{GOES_ON} {_wait(target, running.detach())}")
             raise
         except HoldfastError as error:
             raise _advised(error, target) from None
@@ -100,7 +101,7 @@ async def call(
     if result is not None:
         return show(target, result, name, save, budget or policy.budget_of(name))
     target.output.result({"taskId": task_id}, task_id)
-    _note_resume(target, task_id)
+    target.output.note(f"{GOES_ON} {_wait(target, task_id)}")
     return Exit.OK
 
 
@@ -173,7 +174,7 @@ async def wait(
         except asyncio.CancelledError:
             # Nobody is warned of the error of a wait that was given up.
             waiting.add_done_callback(lambda done: done.cancelled() or done.exception())
-            _note_resume(target, task_id)
+            target.output.note(f"{GOES_ON} {_wait(target, task_id)}")
             raise
         except HoldfastError as error:
             raise _advised(error, target) from None
@@ -198,10 +199,6 @@ def _advised(error: HoldfastError, target: ServerTarget) -> HoldfastError:
     if error.task_id is not None and error.hint:
         error.hint = f"{_wait(target, error.task_id)} asks for it again"
     return error
-
-
-def _note_resume(target: ServerTarget, task_id: str) -> None:
-    target.output.note(f"The task goes on. Its result: {_wait(target, task_id)}")
 
 
 def _wait(target: ServerTarget, task_id: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
+from os.path import exists
 from pathlib import Path
 from typing import Any
 
@@ -125,16 +125,12 @@ async def lock(target: ServerTarget, label: str | None) -> None:
     """
     from holdfast.lock import guard as locks
     from holdfast.lock.commands import capabilities
-    from holdfast.policies import Identity
-    from holdfast.servers.group import offered_skills
 
     path = target.options.pop("lock", NAME)
     declared = capabilities()
-    target.options["identity"] = Identity(capabilities=declared)
-    async with target.client() as client:
-        tools, skills = await client.list_tools(), await offered_skills(client)
-        found = locks.LockedServer.of(tools, client.instructions, declared, skills)
-        label = label or target.server or client.name
+    client, tools, skills = await _offered(target, declared)
+    found = locks.LockedServer.of(tools, client.instructions, declared, skills)
+    label = label or target.server or client.name
     before = _read(target, path, label, or_none=True)
     before = before and before.servers.get(label)
     changed = locks.write(path, locks.LockFile({label: found}))
@@ -148,12 +144,23 @@ async def lock(target: ServerTarget, label: str | None) -> None:
     target.output.done(facts, told)
 
 
+async def _offered(target: ServerTarget, capabilities: dict[str, Any] | None) -> Any:
+    """Return the client, and the tools and skills that the server lists to one like it."""
+    from holdfast.policies import Identity
+    from holdfast.servers.group import offered_skills
+
+    if capabilities is not None:
+        target.options["identity"] = Identity(capabilities=capabilities)
+    async with target.client() as client:
+        return client, await client.list_tools(), await offered_skills(client)
+
+
 def _read(target: ServerTarget, path: str, label: str | None, *, or_none: bool = False) -> Any:
     """Return the lock file; say of one that is broken how it is made again."""
     from holdfast.lock import guard as locks
     from holdfast.lock.lockfile import lock_command
 
-    if or_none and not os.path.exists(path):
+    if or_none and not exists(path):
         return None
     try:
         return locks.read(path)
@@ -195,16 +202,11 @@ async def check(target: ServerTarget, label: str | None, breaking: bool) -> int:
 
 async def _checked(target: ServerTarget, entry: str, locked: Any, breaking: bool) -> dict[str, Any]:
     """Compare one server; one that cannot be reached is reported, and does not stop the others."""
-    from holdfast.lock import guard as locks
-    from holdfast.policies import Identity
-    from holdfast.servers.group import offered_skills
+    from holdfast.lock.guard import compare_locked
 
     try:
-        if locked.capabilities is not None:
-            target.options["identity"] = Identity(capabilities=locked.capabilities)
-        async with target.client() as client:
-            tools, skills = await client.list_tools(), await offered_skills(client)
-            changes = locks.compare_locked(locked, tools, client.instructions, skills)
+        client, tools, skills = await _offered(target, locked.capabilities)
+        changes = compare_locked(locked, tools, client.instructions, skills)
     except HoldfastError as error:
         if not target.output.json:
             target.output.fail(error)

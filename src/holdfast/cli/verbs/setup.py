@@ -353,11 +353,9 @@ def status(output: Output) -> None:
     if not rows and not output.json:
         output.note("Nobody is logged in. Log in: holdfast login SERVER.")
         return
-    shown = [
-        (row["server"], row["account"], row["who"] or "", row["state"], " ".join(row["scopes"]))
-        for row in rows
-    ]
-    table(output, rows, ("server", "account", "who", "until", "scopes"), shown, "")
+    columns = ("server", "account", "who", "state")
+    shown = [[*(row[name] or "" for name in columns), " ".join(row["scopes"])] for row in rows]
+    table(output, rows, (*columns, "scopes"), shown, "")
 
 
 def _row(login: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from importlib.util import find_spec
@@ -24,6 +24,7 @@ from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.cli.verbs.status import identity
 from holdfast.schema.walk import properties
+from holdfast.sync.portal import portal
 
 if TYPE_CHECKING:
     from holdfast import Client
@@ -43,18 +44,12 @@ class Connected(ServerTarget):
         if any(given.values()):
             raise click.UsageError("Server options are given to the shell, not to a line of it.")
         super().__init__(output)
-        self._kept = kept
+        self._kept, self.portal = kept, portal()
         self.given, self.is_open = True, False
 
     def client(self, *, ask: bool = True) -> Any:
         """Return the connection of the shell, which stays open after the line."""
         return nullcontext(self._kept)
-
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a verb on the loop of the shell's connection."""
-        from holdfast.sync.portal import portal
-
-        return portal().run(work)
 
     def reach(self) -> str:
         """Return nothing: a line is about the same server."""
@@ -72,7 +67,6 @@ def shell(target: ServerTarget) -> int:
     through a pipe, too: the exit code is then that of the last line that failed.
     """
     from holdfast.sync.client import Client
-    from holdfast.sync.portal import portal
 
     target.options["handlers"] = handlers()
     target.options.setdefault("when_down", "wait")
