@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,6 +97,19 @@ def test_it_survives_a_crash_of_the_server(cli: Cli) -> None:
     assert done.out == "before\nafter\n"
     assert done.code == 3
     assert "crashing with exit code 1, as asked" in done.err
+
+
+def test_it_ends_when_nobody_reads_any_more(home: Path, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    read, written = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "holdfast", "shell", "--", *puppet(journal=str(journal))]
+    done = subprocess.run(
+        command, input=b"echo\necho\n", stdout=written, stderr=subprocess.PIPE, check=False
+    )
+    os.close(written)
+    assert done.returncode == 141
+    assert len(told(journal, "tools/call")) == 1
 
 
 # At a terminal

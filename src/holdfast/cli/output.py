@@ -210,7 +210,7 @@ def fold(text: str, more: int = 2) -> str:
     return hang(text, columns, more=more) if is_wide else text
 
 
-def hang(text: str, columns: int, first: str = "", *, more: int = 2, after: str = "|") -> str:
+def hang(text: str, columns: int, first: str = "", *, more: int = 2) -> str:
     """Return text whose lines wrap at words; what goes on hangs ``more`` columns further in.
 
     Or below a tab, which is two spaces. A command stays on one line, so that it can be copied.
@@ -222,7 +222,7 @@ def hang(text: str, columns: int, first: str = "", *, more: int = 2, after: str 
         line = f"{head}  {rest}" if tab else line
         if not line.startswith("holdfast "):
             margin = first + " " * min(indent, columns // 2)
-            line = wrap_words(line, columns, first, margin, after=after)
+            line = wrap_words(line, columns, first, margin)
         lines.append(line)
     return "\n".join(lines)
 
@@ -231,20 +231,18 @@ _CHINESE: Final = "\u3000-\u30ff\u3400-\u9fff\uff00-\uff60"
 _CLOSING: Final = "\u3001\u3002\u300d\u300f\u3011\uff01\uff09\uff0c\uff0e\uff1a\uff1b\uff1f"
 
 
-def wrap_words(
-    text: str, columns: int, first: str = "", rest: str = "", *, after: str = "|"
-) -> str:
+def wrap_words(text: str, columns: int, first: str = "", rest: str = "") -> str:
     """Return text in lines of whole words, indented by ``first`` and ``rest``.
 
     A word that is longer than a line, such as a link, stays whole, so that it can be copied;
     so does a command of ours, from its first word to the end of the text. Choices (``a|b``) may be
-    parted ``after`` a bar, Chinese and Japanese between characters.
+    parted after a bar, Chinese and Japanese between characters.
     """
     before, colon, command = text.partition(": holdfast ")
     if colon and cells(first) + cells(text) > columns:
         return f"{wrap_words(before, columns - 1, first, rest)}:\n{rest}holdfast {command}"
     # A mark before a space (or one that is tied, \x01) is a word like others.
-    part = rf"(?:[^\s{after}{_CHINESE}]|[{after}](?=[\s\x01{after}]|$))+[{after}]?|[{after}]"
+    part = rf"(?:[^\s|{_CHINESE}]|[|](?=[\s\x01|]|$))+[|]?|[|]"
     lines: list[str] = []
     line, used = first, cells(first)
     for space, word in re.findall(rf"(\s*)([{_CHINESE}][{_CLOSING}]*|{part})", text):

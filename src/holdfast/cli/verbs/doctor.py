@@ -90,7 +90,7 @@ class Examination:
         """What was looked at, how it looks, and what to do about it."""
 
     def find(self, step: str, verdict: str, text: str, advice: str = "") -> None:
-        """Show a finding: at a terminal its lines hang, a PATH is parted between its folders."""
+        """Show a finding; at a terminal its lines hang below the step."""
         self.findings.append({"step": step, "verdict": verdict, "text": text, "advice": advice})
         output = self._target.output
         if output.json:
@@ -101,9 +101,7 @@ class Examination:
         margin = " " * (_STEP + 3)
         if output.is_terminal:
             columns = columns_of_terminal()
-            for at, line in enumerate(lines):
-                after = ":" if line.startswith("PATH=") else "|"
-                lines[at] = hang(line, columns, margin, after=after).removeprefix(margin)
+            lines = [hang(line, columns, margin).removeprefix(margin) for line in lines]
         head = f"{paint(mark, colour, sys.stdout)} {step:<{_STEP}} "
         write(head + f"\n{margin}".join(lines))
 

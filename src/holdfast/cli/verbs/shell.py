@@ -84,7 +84,7 @@ def shell(target: ServerTarget) -> int:
 def _obey(client: Client, output: Output) -> int:
     """Run lines until the end of the input. A person has seen what failed; a script is told."""
     failed = 0
-    while True:
+    while failed != Exit.BROKEN_PIPE:
         try:
             words = shlex.split(ask(f"{visible_lines(client.name)}> "), comments=True)
         except KeyboardInterrupt:
