@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import click
 
 from holdfast._version import __version__
@@ -88,7 +86,10 @@ def man() -> str:
     for title, verbs in SECTIONS.items():
         parts.append(f".SH {title.upper()}")
         for name in verbs:
-            for called, found in _with_parts(f"holdfast {name}", command(name)):
+            below = sorted(getattr(command(name), "commands", {}).items())
+            parted = [(f"{name} {sub}", one) for sub, one in below]
+            for called, found in [(name, command(name)), *parted]:
+                called = f"holdfast {called}"
                 context = click.Context(found, info_name=called, terminal_width=76, **HELP)
                 text, mark, options = found.get_help(context).partition("\nServer options:\n")
                 common = options if mark else common
@@ -102,13 +103,6 @@ def man() -> str:
 def command(verb: str) -> click.Command:
     """Return the command of a verb."""
     return root.get_command(click.Context(root), verb)
-
-
-def _with_parts(name: str, found: click.Command) -> Iterator[tuple[str, click.Command]]:
-    """Yield a verb, and the verbs below it."""
-    yield name, found
-    for below, sub in sorted(getattr(found, "commands", {}).items()):
-        yield from _with_parts(f"{name} {below}", sub)
 
 
 def _verbatim(text: str) -> str:

@@ -287,7 +287,8 @@ def servers(config: str | None, output: Output) -> None:
     home = os.path.expanduser("~")
     rows = []
     for one in found.servers:
-        state = "disabled" if one.disabled else "broken" if one.problems else _STANDINGS[one.trust]
+        trust = {"own": "yours", "untrusted": "not trusted"}.get(one.trust, one.trust)
+        state = "disabled" if one.disabled else "broken" if one.problems else trust
         is_home = output.is_terminal and one.file.startswith(f"{home}/")
         rows.append((one.name, state, one.target, one.file.replace(home, "~", is_home)))
     if rows or output.json:
@@ -298,14 +299,6 @@ def servers(config: str | None, output: Output) -> None:
     problems += [said for one in found.servers for said in (*one.problems, *one.warnings)]
     for problem in problems:
         output.note(problem)
-
-
-_STANDINGS = {
-    "own": "yours",
-    "trusted": "trusted",
-    "untrusted": "not trusted",
-    "changed": "changed",
-}
 
 
 # Reading

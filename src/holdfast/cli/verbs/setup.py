@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import to_builtins
@@ -236,7 +236,6 @@ def demo(verbose: bool) -> int:
 
 # Logins
 
-Verdict = Literal["ok", "note", "warn", "bad"]
 ACCOUNT = option("--account NAME", "Which login, of several.")
 
 
@@ -291,10 +290,10 @@ def _client(target: ServerTarget, given: dict[str, Any]) -> Any:
     return client
 
 
-async def discovery(client: Any) -> list[tuple[Verdict, str]]:
+async def discovery(client: Any) -> list[tuple[str, str]]:
     """Return each step from a refusal to the authorization server: its verdict and its text."""
     authorizer = client.transport.authorizer
-    found: list[tuple[Verdict, str]] = []
+    found: list[tuple[str, str]] = []
 
     def watch(ask: Any, answer: Any) -> None:
         document = answer.document() if getattr(answer, "status", 0) == 200 else None

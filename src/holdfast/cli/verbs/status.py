@@ -211,15 +211,13 @@ _MARKS: Final = {
     "ready": ("✓", "32"),
     "offline": ("✗", "31"),
     "broken": ("✗", "31"),
-    "needs login": ("!", "33"),
-    "not approved": ("!", "33"),
     "disabled": ("·", "2"),
 }
 
 
 def _draw(one: ServerHealth, width: int) -> None:
     """Draw the line of a server on the terminal."""
-    mark, colour = _MARKS[one.state]
+    mark, colour = _MARKS.get(one.state, ("!", "33"))
     name = one.name + " " * (width - cells(one.name))
     line = f"{mark}  {name}  {one.state:<12}\t{visible_lines(one.told)}"
     line = hang(line, columns_of_terminal())
