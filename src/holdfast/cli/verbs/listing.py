@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast._core.text import did_you_mean, visible
+from holdfast._core.text import counted, did_you_mean, visible
 from holdfast.cli import completers, tool_cache, views
 from holdfast.cli.app import CONFIG, SAVE, option, output_option, pairs
 from holdfast.cli.arguments import parse, suggestion
@@ -267,10 +267,10 @@ async def skills(target: ServerTarget) -> None:
     """The skills that a server publishes. Reads no file of any of them."""
     async with target.client() as client:
         found = await client.list_skills()
-    rows = [
-        (one.name, one.uri, "dynamic" if one.dynamic else str(len(one.files)), one.description)
-        for one in found
-    ]
+    rows = []
+    for one in found:
+        files = "dynamic" if one.dynamic else counted(len(one.files), "file")
+        rows.append((one.name, one.uri, files, one.description))
     raw = {"skills": [one.raw for one in found]}
     columns = ("skill", "uri", "files", "what it is for")
     table(target.output, raw, columns, rows, client.name)
