@@ -135,7 +135,7 @@ def test_a_person_is_shown_all_of_it_and_asked(terminal: Open, cli: Cli, witness
 def test_a_hostile_name_can_be_approved_as_it_is_told(cli: Cli, home: Path) -> None:
     Path(".mcp.json").write_text(json.dumps({"mcpServers": {"-x; y": stdio(["true"])}}))
     done = cli("config", "explain", "--", "-x; y")
-    assert "approve it with: holdfast config trust -- '-x; y'" in done.out
+    assert "approve: holdfast config trust -- '-x; y'" in done.out
     assert cli("config", "trust", "--yes", "--", "-x; y").code == 0
 
 
@@ -145,24 +145,25 @@ def test_a_hostile_name_can_be_approved_as_it_is_told(cli: Cli, home: Path) -> N
 def test_every_file_and_server_is_shown(cli: Cli, configure: Configure, witness: Path) -> None:
     path = configure(git=stdio(["git-server"], env={"TOKEN": "s3cret"}), evil=stdio(["mine"]))
     done = cli("config", "show")
-    assert done.out.splitlines()[0].endswith(".mcp.json (mcpServers, project): evil, web")
-    assert f"{path} (mcpServers, user): git, evil" in done.out
-    assert "git: git-server [own]" in done.out
+    assert f"- path: {path}\n    scope: user\n    dialect: mcpServers\n" in done.out
+    assert "- name: git\n    kind: stdio\n    target: git-server\n" in done.out
     assert "s3cret" not in done.out
     found = cli("config", "show", "--output", "json").value
     assert [one["name"] for one in found["servers"]] == ["evil", "web", "git"]
-    assert cli("config", "show", "--config", str(path)).out.count("\n") == 3
+    assert "project" not in cli("config", "show", "--config", str(path)).out
 
 
 def test_a_server_is_explained(cli: Cli, configure: Configure) -> None:
     entry = stdio(["x", "--token", "s3cret"], env={"A": "${UNSET_ONE}", "B": "${B:-1}"})
     path = configure(git=entry)
     text = cli("config", "explain", "git").out
-    assert text.startswith("git: stdio\n")
-    assert f"from      {path}" in text
-    assert "variable  UNSET_ONE: NOT SET (in env.A)" in text
-    assert "variable  B: has a default" in text
-    assert "trust     own" in text
+    assert text.startswith(f"name: git\nkind: stdio\nfile: {path}\n")
+    assert (
+        "- name: UNSET_ONE\n    kind: environment\n    fields:\n      - env.A\n    is_set: false\n"
+        in text
+    )
+    assert "    is_set: true\n    has_default: true\n" in text
+    assert "trust: own" in text
     assert "s3cret" not in text
     assert cli("config", "explain", "git", "--output", "json").value["name"] == "git"
     done = cli("config", "explain", "gti")
@@ -174,8 +175,8 @@ def test_a_broken_file_is_told_and_the_others_count(cli: Cli, configure: Configu
     Path(".mcp.json").write_text("{")
     done = cli("config", "show")
     assert done.code == 0
-    assert "  ! " in done.out
-    assert "git: x [own]" in done.out
+    assert "    problems:\n      - " in done.out
+    assert "target: x" in done.out
 
 
 def test_no_configuration_is_told(cli: Cli) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.contents import MOST_INLINE, Contents
 from holdfast.cli.output import Output
+from holdfast.cli.views import MOST_INLINE, Contents
 from holdfast.errors import ProtocolError, ValidationError
 from tests.cli.conftest import DEMO, Cli, Seen
 from tests.cli.rig import puppet
@@ -140,7 +140,7 @@ def test_a_huge_picture_is_not_drawn(
     seen: Seen, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TERM_PROGRAM", "WezTerm")
-    monkeypatch.setattr("holdfast.cli.contents.MOST_INLINE", 7)
+    monkeypatch.setattr("holdfast.cli.views.MOST_INLINE", 7)
     assert MOST_INLINE > 7
     command = puppet(results={"echo": {"content": [image()]}})
     text = seen("call", "echo", "--save", str(tmp_path), "--", *command).text

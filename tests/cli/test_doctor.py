@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.cli.output import Output
+from holdfast.cli.target import ServerTarget
 from holdfast.cli.verbs import doctor
 from holdfast.events import ProtocolViolation
 from tests.cli.conftest import DEMO, Cli, Configure, Open, Seen, stdio
@@ -119,10 +121,15 @@ def test_a_slow_start(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["transport"]["text"].startswith("stdio")
 
 
+def examination() -> doctor.Examination:
+    return doctor.Examination(ServerTarget(Output("json")))
+
+
 def test_advice_about_a_slow_start_fits_the_command() -> None:
     def advice(*command: str) -> str:
-        found = doctor._introduced(holdfast.connect(command), 9.0)
-        return next(one.advice for one in found if one.step == "start")
+        found = examination()
+        found._introduced(holdfast.connect(command), 9.0)
+        return next(one["advice"] for one in found.findings if one["step"] == "start")
 
     assert "install it beforehand" in advice("npx", "-y", "thing")
     assert "install" not in advice("/usr/bin/thing")
@@ -229,13 +236,15 @@ def test_an_answer_to_our_own_question_is_not_blamed(cli: Cli) -> None:
 
 def test_words_on_http_have_no_advice_about_stdout() -> None:
     violation = ProtocolViolation(client="x", reason="not JSON", detail="hi", count=1)
-    assert "stdout" in doctor._pollution([violation], ["x"]).advice
-    assert "stdout" not in doctor._pollution([violation], None).advice
+    for target, is_told in (["x"], True), ("http://127.0.0.1:1", False):
+        found = examination()
+        found._violations.append(violation)
+        found._pollution(holdfast.connect(target))
+        assert ("stdout" in found.findings[0]["advice"]) is is_told
 
 
 @pytest.mark.req("N3", "F3")
-def test_findings_hang_below_their_step(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", ":".join(f"/opt/tools/number{n}/bin" for n in range(9)))
+def test_findings_hang_below_their_step(seen: Seen) -> None:
     said = "cannot reach the daemon that should be listening at unix:///var/run/thing.sock"
     lines = seen("doctor", "--", *puppet(exit=3, stderr=said)).lines
     margin = " " * 15
@@ -244,5 +253,3 @@ def test_findings_hang_below_their_step(seen: Seen, monkeypatch: pytest.MonkeyPa
         f"{margin}    cannot reach the daemon that should be listening at",
         f"{margin}      unix:///var/run/thing.sock",
     ]
-    start = next(n for n, line in enumerate(lines) if "PATH=" in line)
-    assert lines[start].endswith("/bin:"), "a PATH is parted between folders"

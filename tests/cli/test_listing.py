@@ -91,7 +91,7 @@ def test_a_server_without_them_says_so(cli: Cli, configure: Configure, verb: str
 def test_a_server_without_tools_is_no_failure_among_others(cli: Cli, configure: Configure) -> None:
     configure(git=stdio(puppet(tools=None)), demo=stdio(DEMO))
     done = cli("tools")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, "git has no tools.\n")
     assert "demo.echo(text: str)" in done.out
     assert cli("search", "echo").out.startswith("demo.echo(")
     found = cli("status", "--json").value["servers"]

@@ -97,7 +97,7 @@ def loaded(*words: str) -> set[str]:
 
 
 def heavy(modules: set[str]) -> set[str]:
-    names = ("click", "rich", "asyncio", "msgspec", "aiohttp", "logging", "jsonschema_rs")
+    names = ("click", "asyncio", "msgspec", "aiohttp", "logging", "jsonschema_rs")
     return modules & {*names, "holdfast.client", "holdfast.config", "shutil", "tempfile"}
 
 

@@ -68,8 +68,10 @@ def test_words_outside_a_call_draw_nothing(
 ) -> None:
     with attached(monkeypatch) as screen:
         line.update(at(1))
-        with line.over("work"), line.aside():
+        line.begin("work")
+        with line.aside():
             line.update(at(2))
+        line.end()
         line.update(at(3))
     assert screen.raw == b""
 
@@ -78,11 +80,12 @@ def test_the_line_comes_back_after_a_question(
     line: StatusLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with attached(monkeypatch) as screen:
-        with line.over("work"):
-            line.update(at(1, "before"))
-            with line.aside():
-                line.update(at(2, "meanwhile"))
-            line.update(at(3, "after \x1b[31m[red]"))
+        line.begin("work")
+        line.update(at(1, "before"))
+        with line.aside():
+            line.update(at(2, "meanwhile"))
+        line.update(at(3, "after \x1b[31m[red]"))
+        line.end()
     assert "before" in screen.text
     assert "meanwhile" not in screen.text
     assert "after \\x1b[31m[red]" in screen.text

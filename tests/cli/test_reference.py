@@ -14,12 +14,12 @@ from pathlib import Path
 import click
 import pytest
 
-from holdfast.cli import guide, options
+from holdfast.cli import app, guide
 from holdfast.cli.main import SECTIONS, VERBS
 from holdfast.cli.output import Exit
 from tests.cli.conftest import Cli
 
-COMMON = options.COMMON | {"output", "json"}
+COMMON = app.COMMON | {"output", "json"}
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 BLOCK = re.compile(r"(<!-- verbs:[^\n]*-->\n).*?(<!-- end -->)", re.S)
 

@@ -58,7 +58,9 @@ def servers(configure: Configure, web: Web) -> None:
 def test_a_screen_is_as_it_was_reviewed(
     seen: Seen, servers: None, words: list[str], columns: int
 ) -> None:
-    golden.check(f"screen-{words[0]}-{columns}", seen(*words, columns=columns).lines)
+    lines = seen(*words, columns=columns).lines
+    lines = sorted(lines) if words[0] == "status" else lines  # they stand as servers have answered
+    golden.check(f"screen-{words[0]}-{columns}", lines)
 
 
 @pytest.mark.req("N3")

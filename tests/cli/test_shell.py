@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,12 +35,13 @@ def test_lines_come_through_a_pipe(cli: Cli) -> None:
     assert done.code == 0
     assert done.err == "holdfast-demo 1.0.0: 12 tools. 'help' helps.\n"
     out = done.out.splitlines()
-    assert out[:6] == [
-        *("two words", '{"sum": 3}', "ready", "it answers", "wrote demo://note/x", "kept"),
+    assert [*out[:3], *out[4:6]] == [
+        *("two words", '{"sum": 3}', "ready", "wrote demo://note/x", "kept"),
     ]
+    assert out[3].startswith("holdfast-demo 1.0.0, protocol ")
     assert "Write a friendly greeting to Bo." in out
     assert "greeting\tname [style]\tAsks a model to greet somebody" in out
-    assert "add a=1 b=1" in out
+    assert "holdfast call add a=1 b=1" in out
     assert out[-1].startswith("help, exit")
 
 
@@ -50,12 +54,12 @@ def test_lines_come_through_a_pipe(cli: Cli) -> None:
         ("tols", 2, "There is no tool 'tols'. Did you mean 'tools'?"),
         ("echo", 2, "'text' is required and missing"),
         ("echo 'text", 2, "not understood: No closing quotation"),
-        ("call", 2, "call: which tool?"),
-        ("describe", 2, "describe: which tool?"),
-        ("read", 2, "read: which resource?"),
+        ("call", 2, "Missing argument 'TOOL'."),
+        ("read", 2, "Missing: URI."),
+        ("tools --url http://x", 2, "Server options are given to the shell"),
         ("read demo://nope", 1, "resource not found"),
-        ("prompt", 2, "prompt: which one?"),
-        ("prompt x y", 2, "'y' is no argument: write name=value"),
+        ("prompt", 2, "Missing argument 'PROMPT'."),
+        ("prompt tour y", 2, "'y' is no argument: write name=value"),
         ("fail\nexit\necho text=never", 1, "failed, as asked"),
         ("quit", 0, ""),
         ("", 0, ""),
@@ -93,6 +97,19 @@ def test_it_survives_a_crash_of_the_server(cli: Cli) -> None:
     assert done.out == "before\nafter\n"
     assert done.code == 3
     assert "crashing with exit code 1, as asked" in done.err
+
+
+def test_it_ends_when_nobody_reads_any_more(home: Path, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    read, written = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "holdfast", "shell", "--", *puppet(journal=str(journal))]
+    done = subprocess.run(
+        command, input=b"echo\necho\n", stdout=written, stderr=subprocess.PIPE, check=False
+    )
+    os.close(written)
+    assert done.returncode == 141
+    assert len(told(journal, "tools/call")) == 1
 
 
 # At a terminal
@@ -213,9 +230,9 @@ def test_the_prompt_is_not_in_the_output(terminal: Open, tmp_path: Path) -> None
 
 
 def test_a_server_without_tools_has_the_rest(cli: Cli) -> None:
-    done = cli("shell", "--", *puppet(tools=None), stdin="ping\necho x=1\n")
-    assert done.out == "it answers\n"
-    assert "The server has no tools at all." in done.err
+    done = cli("shell", "--", *puppet(tools=None), stdin="state\nresources\n")
+    assert done.out.startswith("ready\n")
+    assert "0 tools." in done.err
 
 
 def test_a_server_that_cannot_be_started_ends_it(cli: Cli) -> None:

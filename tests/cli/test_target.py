@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast._core import targets
-from holdfast.cli import target
+from holdfast.cli import main
 from tests.cli.conftest import DEMO, Cli, Configure, Open, stdio
 from tests.cli.rig import puppet
 from tests.cli.web import Web
@@ -187,7 +187,7 @@ def test_a_program_that_is_no_server_is_a_failure_to_connect(cli: Cli) -> None:
 
 def test_the_variable_is_the_librarys() -> None:
     """Written twice, so that asking whether it is set loads no transport."""
-    assert target.VARIABLE == targets.VARIABLE
+    assert main.VARIABLE == targets.VARIABLE
 
 
 @pytest.fixture

@@ -11,29 +11,30 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.cli import tool_cache
-from holdfast.cli.arguments import pick
 from holdfast.cli.output import Output
 from holdfast.cli.target import ServerTarget
 from holdfast.errors import ValidationError
 from tests.cli.conftest import Configure, stdio
 
+SERVER = ServerTarget(Output(), command=["x"])
+
 
 def test_what_a_server_is_remembered_under(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCP_SERVER_URL", "from env")
-    assert ServerTarget(Output(), command=["a b", "c"]).key(None) == "'a b' c"
-    assert ServerTarget(Output(), url="http://x").key(None) == "http://x"
-    assert ServerTarget(Output()).key("git") == "git"
-    assert ServerTarget(Output()).key(None) == "from env"
+    assert ServerTarget(Output(), command=["a b", "c"]).key() == "'a b' c"
+    assert ServerTarget(Output(), url="http://x").key() == "http://x"
+    assert ServerTarget(Output()).at("git").key() == "git"
+    assert ServerTarget(Output()).key() == "from env"
 
 
 def test_where_a_server_was_configured_is_remembered_with_it(
     home: Path, configure: Configure
 ) -> None:
     path = configure(git=stdio(["x"]))
-    ServerTarget(Output()).keep("git", [])
-    ServerTarget(Output()).keep("http://x", [])
-    assert tool_cache.require("git").source == str(path)
-    assert tool_cache.require("http://x").source == ""
+    ServerTarget(Output()).at("git").keep([])
+    ServerTarget(Output()).at("http://x").keep([])
+    seen = [tool_cache.load(key) for key in ("git", "http://x")]
+    assert [one and one.source for one in seen] == [str(path), ""]
 
 
 @pytest.mark.req("E2")
@@ -49,12 +50,12 @@ def test_where_a_server_was_configured_is_remembered_with_it(
 )
 def test_a_tool_that_is_not_there_comes_with_those_that_are(names: list[str], hint: str) -> None:
     with pytest.raises(ValidationError, match="There is no tool 'git_logg'") as caught:
-        pick([{"name": name} for name in names], "git_logg")
+        SERVER.pick([{"name": name} for name in names], "git_logg")
     assert hint in str(caught.value)
 
 
 def test_a_tool_is_picked_by_its_very_name() -> None:
-    assert pick([{"name": "a"}, {"name": "ab", "x": 1}], "ab") == {"name": "ab", "x": 1}
+    assert SERVER.pick([{"name": "a"}, {"name": "ab", "x": 1}], "ab") == {"name": "ab", "x": 1}
 
 
 # Files
@@ -75,7 +76,7 @@ def test_what_is_kept_is_recalled(home: Path) -> None:
 
 def test_what_was_never_seen_is_told(home: Path) -> None:
     with pytest.raises(ValidationError, match="git: not seen yet"):
-        tool_cache.require("git")
+        ServerTarget(Output()).at("git").seen()
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,9 @@ def test_what_is_no_tool_is_left_out(home: Path) -> None:
     path = Path(tool_cache.path_for("git"))
     path.parent.mkdir(parents=True)
     path.write_text(f'{{"source": ""}}\n{json.dumps([TOOL, 5, {}, {"name": 5}])}\n""')
-    assert tool_cache.require("git").tools == [TOOL]
+    found = tool_cache.load("git")
+    assert found is not None
+    assert found.tools == [TOOL]
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(

@@ -6,8 +6,8 @@ import click
 import pytest
 
 from holdfast.cli import guide
+from holdfast.cli.app import ServerCommand
 from holdfast.cli.main import SECTIONS, VERBS, WITHOUT_SERVER
-from holdfast.cli.options import ServerCommand
 
 
 @pytest.mark.req("F3")

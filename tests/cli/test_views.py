@@ -115,14 +115,12 @@ def test_text_about_a_server_hides_nothing_from_a_reader_of_a_pipe(
     ("meta", "told"),
     [
         ({"ui": {"resourceUri": "ui://board"}}, "Its app is the resource ui://board."),
-        ({"ui": {"visibility": ["app"]}}, "It is for applications, and is not offered to models."),
         ({"ui": {"resourceUri": "ui://b\x1b[2J", "visibility": ["model", "app"]}}, "ui://b"),
     ],
 )
 def test_the_app_of_a_tool_is_shown(meta: dict[str, Any], told: str) -> None:
     text = description({"name": "x", "inputSchema": {}, "_meta": meta}, "x")
     assert told in text
-    assert ("not offered" in text) == ("model" not in meta["ui"].get("visibility", ["model"]))
 
 
 @pytest.mark.parametrize("meta", [None, 5, {}, {"ui": 5}, {"ui": {"resourceUri": 5}}])

@@ -13,7 +13,7 @@ from typing import Any, Final
 from tests.interop.install import PROJECT, install
 
 CACHE: Final = PROJECT / ".cache" / "frameworks"
-OURS: Final = ("aiohttp", "click", "jsonschema-rs", "msgspec", "rich")
+OURS: Final = ("aiohttp", "click", "jsonschema-rs", "msgspec")
 """What Holdfast needs; Holdfast itself is that of the tree."""
 PINS: Final[dict[str, tuple[str, ...]]] = {
     "langchain": (

@@ -1,15 +1,13 @@
 """The command line: ``holdfast``.
 
 main.py         the entrance: all verbs, and help at once; everything else when needed
-app.py          click: find a verb, run it, turn errors into exit codes
+app.py          click: options, how a verb is found and run, errors as exit codes
 verbs/          one module for each group of verbs
 target.py       the server of a command: a name, a URL, or a command after ``--``
-options.py      the options that every verb about a server has
 guide.py        the guide for agents and the man page
 
 output.py       stdout, stderr and files: text, JSON, errors and their exit codes
-views.py        tools, resources, prompts, tables: for a person, a pipe, or as JSON
-contents.py     contents of results: text as text, the rest as files
+views.py        tools, tables and contents of results: for a person, a pipe, or as JSON
 progress.py     the status line: what is waited for, how long, how far
 
 arguments.py    tools by name, ``name=value`` and its relatives by a tool's schema

@@ -1,20 +1,151 @@
-"""Finds the verb, runs it, and turns whatever happens into an exit code."""
+"""click: the options that verbs share, how a verb is found and run, errors as exit codes."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import click
 
 from holdfast._core.text import did_you_mean
 from holdfast.cli.main import VERBS, WITHOUT_SERVER, columns_of_terminal, help_text
-from holdfast.cli.options import explicit
 from holdfast.cli.output import Exit, Output, abandon
 from holdfast.errors import HoldfastError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+EVERYTHING: Final = "*"
+"""What ``--inherit-env`` without names stands for."""
+
+_NAMES: Final = re.compile(r"[A-Z_][A-Z0-9_]*(,[A-Z_][A-Z0-9_]*)*")
+
+
+files: Final = click.Path().shell_complete
+folders: Final = click.Path(file_okay=False).shell_complete
+
+
+class ServerCommand(click.Command):
+    """A verb that takes a server. Its help shows first what is its own."""
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Add the command after ``--`` to the usage line."""
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verb's own options first, then the common ones."""
+        parts: dict[str, list[tuple[str, str]]] = {"Options": [], "Server options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                parts["Server options" if parameter.name in COMMON else "Options"].append(record)
+        for title, records in parts.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def option(spec: str, text: str, name: str | None = None, **settings: Any) -> Callable[[F], F]:
+    """Declare an option: ``"--flag"``, ``"--key VALUE"``, ``"--key VALUE..."`` for one of many.
+
+    A shell completes a FILE and a DIR; ``name`` is the verb's parameter, if it is another word.
+    """
+    keys = spec.split()
+    value = "" if keys[-1].startswith("-") else keys.pop()
+    found: dict[str, Any] = {"is_flag": True}
+    if value:
+        form = value.removesuffix("...")
+        complete = {"FILE": files, "LOCK": files, "DIR": folders}.get(form)
+        found = {"metavar": form, "multiple": value != form, "shell_complete": complete}
+    return click.option(*keys, *filter(None, [name]), help=text, **{**found, **settings})
+
+
+def _output(ctx: click.Context, param: click.Parameter, value: str) -> Output:
+    return Output("json" if ctx.params.pop("json", False) else value)
+
+
+def output_option(function: F) -> F:
+    """Add ``--output FORM``, and ``--json`` for its most used form; the verb gets an `Output`."""
+    form = option(
+        "--output FORM",
+        "text, or json: everything there is, as JSON.",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        callback=_output,
+    )
+    # Eager, so that it is known when the other one is.
+    short = option("--json", "The same as --output json.", is_eager=True)
+    return form(short(function))
+
+
+CONFIG = option("--config FILE", "A configuration, not the usual ones.")
+YES = option("-y --yes", "Do it without being asked.")
+HEADER = option("--header K:V...", "A header for the URL.")
+TRANSPORT = option(
+    "--transport HOW",
+    "Speak to the URL so: auto, streamable or sse.",
+    type=click.Choice(["auto", "streamable", "sse"]),
+)
+CWD = option("--cwd DIR", "Where the command runs.")
+SAVE = option("--save DIR", "Where pictures and other files go.")
+
+
+def session_tools(function: F) -> F:
+    """Add ``--open`` and ``--close``."""
+    for word, text in (
+        ("close", "The tool that closes it."),
+        ("open", "The tool that opens a session."),
+    ):
+        usual = f"session.{word}"
+        add = option(f"--{word} TOOL", text, f"{word}_tool", default=usual, show_default=True)
+        function = add(function)
+    return function
+
+
+@click.command()
+@output_option
+@option("--url URL", "A server at a URL.")
+@HEADER
+@TRANSPORT
+@option("--env K[=V]...", "A variable for the command; without a value, the one set here.")
+@option(
+    "--inherit-env [NAMES]",
+    "Pass on these variables (A,B), or all of them.",
+    is_flag=False,
+    flag_value=EVERYTHING,
+)
+@CWD
+@CONFIG
+@option("--timeout SECONDS", "How long one request may take.", type=float)
+@option("--protocol REVISION", "Speak this revision and no other.")
+@option("--log FILE", "Add the calls to a log, as JSON lines.")
+@option("--lock FILE", "Refuse tools that are not as the lock file says.")
+@option("--trace", "Show each message, without secrets, on stderr.")
+@option("-v --verbose", "Show the server's stderr, and logs.")
+def _any_verb() -> None:
+    """Stand for every verb about a server."""
+
+
+OPTIONS: Final = _any_verb.params
+COMMON: Final = frozenset(str(one.name) for one in OPTIONS) - {"output", "json"}
+"""Those of them that help shows apart."""
+
+
+def pairs(option: str, texts: tuple[str, ...], mark: str = "=") -> dict[str, str]:
+    """Parse ``NAME=VALUE`` or ``NAME:VALUE`` of an option that may be given often."""
+    found = {}
+    for text in texts:
+        name, sign, value = text.partition(mark)
+        if not sign or not name.strip():
+            raise click.UsageError(f"{option} {text!r}: must be NAME{mark}VALUE")
+        found[name.strip()] = value.strip() if mark == ":" else value
+    return found
+
+
+# Verbs
 
 DEBUG = "HOLDFAST_DEBUG"
 """Set to anything, it shows where an unexpected error came from."""
@@ -22,13 +153,13 @@ DEBUG = "HOLDFAST_DEBUG"
 LISTS = ("list", "ls")
 """Other words for ``tools`` with a server, and for ``servers`` without one."""
 
-SYNONYMS: dict[str, tuple[str, ...]] = {
-    "call": ("exec", "invoke", "use"),
-    "describe": ("info", "inspect", "show"),
-    "remove": ("delete", "rm", "uninstall"),
-    "search": ("find", "grep"),
-    "status": ("health", "list-servers"),
-    "add": ("install", "new"),
+SYNONYMS = {
+    **dict.fromkeys(("exec", "invoke", "use"), "call"),
+    **dict.fromkeys(("info", "inspect", "show"), "describe"),
+    **dict.fromkeys(("delete", "rm", "uninstall"), "remove"),
+    **dict.fromkeys(("find", "grep"), "search"),
+    **dict.fromkeys(("health", "list-servers"), "status"),
+    **dict.fromkeys(("install", "new"), "add"),
 }
 """What people type for a verb; it is suggested."""
 
@@ -43,7 +174,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         """Load a verb; suggest the nearest for one that does not exist."""
         if cmd_name not in VERBS:
-            meant = next((verb for verb, words in SYNONYMS.items() if cmd_name in words), cmd_name)
+            meant = SYNONYMS.get(cmd_name, cmd_name)
             calls = [f"call {meant}"] if "." in meant.strip(".") else []
             near = did_you_mean(meant, calls or [*VERBS, *LISTS, "help", "version"])
             hint = f" D{near[1:]}" if near else ""
@@ -60,19 +191,17 @@ class Verbs(click.Group):
         formatter.write(help_text())
 
 
-root: Verbs = Verbs("holdfast", context_settings={"help_option_names": ["-h", "--help"]})
+HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+root: Verbs = Verbs("holdfast", context_settings=HELP)
 
 
-def run(words: list[str]) -> int:
+def run(words: list[str], connected: Any = None) -> int:
     """Run one command line; return its exit code.
 
-    Unlike ``root.main``, which would take care of signals, pipes and exit codes itself.
+    Unlike ``root.main``, which would take care of signals, pipes and exit codes itself. The lines
+    of a shell are about the server that it is ``connected`` to.
     """
-    if words[:1] and words[0] in LISTS:
-        of_server = words[1:] and (words[1][:1] != "-" or {"--", "--url"} & set(words))
-        words = ["tools" if of_server else "servers", *words[1:]]
-    words, command = split(words)
-    words = explicit(words) if "--inherit-env" in words else words
+    words, command = split(words) if connected is None else (words, connected)
     # The form of errors is needed before the words are parsed.
     is_json = {"--json", "--output=json"} & set(words) or ("--output", "json") in pairwise(words)
     output = Output("json" if is_json else "text")
@@ -97,7 +226,8 @@ def run(words: list[str]) -> int:
     except (KeyboardInterrupt, EOFError, click.Abort):
         if sys.stderr.isatty():
             print(file=sys.stderr)  # the terminal has written ^C there
-        return output.complain("interrupted", Exit.INTERRUPTED, "interrupted")
+        more = "; the server was told to stop" if connected is not None else ""
+        return output.complain(f"interrupted{more}", Exit.INTERRUPTED, "interrupted")
     except BrokenPipeError:
         return abandon()
     except HoldfastError as error:
@@ -113,11 +243,21 @@ def run(words: list[str]) -> int:
 
 
 def split(words: list[str]) -> tuple[list[str], list[str] | None]:
-    """Return the words, and the command after ``--``, where the verb is about a server."""
-    if "--" not in words or words[0] in WITHOUT_SERVER:
-        return words, None
-    at = words.index("--")
-    return words[:at], words[at + 1 :]
+    """Return the words for click, and the command after ``--``, of a verb about a server."""
+    command = None
+    if words[:1] and words[0] in LISTS:
+        of_server = words[1:] and (words[1][:1] != "-" or {"--", "--url"} & set(words))
+        words = ["tools" if of_server else "servers", *words[1:]]
+    if "--" in words and words[0] not in WITHOUT_SERVER:
+        at = words.index("--")
+        words, command = words[:at], words[at + 1 :]
+    # click would take any next word for the names of variables, a server's name too.
+    following = [*words[1:], ""]
+    words = [
+        f"{word}={EVERYTHING}" if word == "--inherit-env" and not _NAMES.fullmatch(after) else word
+        for word, after in zip(words, following[: len(words)], strict=True)
+    ]
+    return words, command
 
 
 def _usage(error: click.ClickException) -> str:

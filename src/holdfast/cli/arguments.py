@@ -1,6 +1,6 @@
 """Words that people type, by what the server has: tools by name, ``k=v`` by a tool's schema.
 
-Pure but for `read_file`, which is handed to `parse`.
+Pure but for `read_file`.
 """
 
 from __future__ import annotations
@@ -17,25 +17,11 @@ from holdfast.errors import ValidationError
 from holdfast.schema.signature import resolve, type_of, types
 from holdfast.schema.walk import properties
 
-Read = Callable[[str], str]
-
 _OWN_OPTIONS = ("args", "json", "output", "save", "timeout", "verbose", "header", "protocol")
 
 
-def pick(tools: Iterable[dict[str, Any]], name: str, verbs: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the tool of that name. Raises ValidationError with the nearest names."""
-    known = {tool["name"]: tool for tool in tools}
-    if name in known:
-        return known[name]
-    hint = suggestion(name, known, "The server has no tools at all.", verbs)
-    raise ValidationError(f"There is no tool {name!r}. {hint}")
-
-
 def suggestion(
-    name: str,
-    known: Iterable[str],
-    none: str = "There are none at all.",
-    also: Iterable[str] = (),
+    name: str, known: Iterable[str], none: str = "There are none at all.", also: Iterable[str] = ()
 ) -> str:
     """Return the known names that may be meant, or else some of those that there are."""
     names = list(known)
@@ -45,7 +31,21 @@ def suggestion(
     return f"There are: {', '.join(map(visible, names[:20]))}{more}" if names else none
 
 
-def parse(words: Iterable[str], schema: Mapping[str, Any], read: Read) -> dict[str, Any]:
+def read_file(name: str) -> str:
+    """Return the text of a file, or of standard input for ``-``."""
+    try:
+        if name == "-":
+            return sys.stdin.read()
+        return Path(name).expanduser().read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValidationError(f"@{name}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValidationError(f"@{name}: is not text in UTF-8") from None
+
+
+def parse(
+    words: Iterable[str], schema: Any, read: Callable[[str], str] = read_file
+) -> dict[str, Any]:
     """Return the arguments that words give; ``read`` returns the text of a file, or of ``-``.
 
     A word counts for more than what stands in the object from stdin.
@@ -88,14 +88,11 @@ def _without_dashes(option: str, rest: deque[str], schema: Mapping[str, Any]) ->
     known = properties(schema)
     first, dot, more = given.partition(".")
     plain = first.rstrip(":")
-    fitting = (one for one in (plain, plain.replace("-", "_")) if not known or one in known)
-    parameter = next(fitting, None)
-    if parameter is None:
-        hint = did_you_mean(f"--{first}", [f"--{one}" for one in (*known, *_OWN_OPTIONS)])
-        raise ValidationError(
-            f"--{given} is no option, and no parameter of the tool"
-            + (f": {hint}" if hint else f" (it takes: {', '.join(known)})")
-        )
+    parameter = plain if not known or plain in known else plain.replace("-", "_")
+    if known and parameter not in known:
+        near = did_you_mean(f"--{first}", [f"--{one}" for one in (*known, *_OWN_OPTIONS)])
+        hint = f": {near}" if near else f" (it takes: {', '.join(known)})"
+        raise ValidationError(f"--{given} is no option, and no parameter of the tool{hint}")
     name = f"{parameter}{':' * first.endswith(':')}{dot}{more}"
     if sign:
         return f"{name}={text}"
@@ -187,14 +184,10 @@ def _number(text: str) -> float:
     return int(value) if value == int(value) and "." not in text else value
 
 
-def _of_kind(kind: type) -> Callable[[str], Any]:
-    def read(text: str) -> Any:
-        value = json.loads(text)
-        if not isinstance(value, kind):
-            raise ValueError
-        return value
-
-    return read
+def _container(text: str, start: str) -> Any:
+    if not text.lstrip().startswith(start):
+        raise ValueError
+    return json.loads(text)
 
 
 _READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
@@ -202,22 +195,10 @@ _READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "boolean": ("true or false", lambda text: _BOOLEANS[text.lower()]),
     "integer": ("a whole number", int),
     "number": ("a number", _number),
-    "array": ("a JSON list", _of_kind(list)),
-    "object": ("a JSON object", _of_kind(dict)),
+    "array": ("a JSON list", lambda text: _container(text, "[")),
+    "object": ("a JSON object", lambda text: _container(text, "{")),
 }
 """By type: what it is called, and how it is read from a text."""
-
-
-def read_file(name: str) -> str:
-    """Return the text of a file, or of standard input for ``-``."""
-    try:
-        if name == "-":
-            return sys.stdin.read()
-        return Path(name).expanduser().read_text(encoding="utf-8")
-    except OSError as error:
-        raise ValidationError(f"@{name}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ValidationError(f"@{name}: is not text in UTF-8") from None
 
 
 def describe(schema: Any) -> str:

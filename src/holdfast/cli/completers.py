@@ -16,9 +16,10 @@ import click
 
 from holdfast._core.text import has_unseen, visible
 from holdfast.cli import tool_cache
-from holdfast.cli.target import VARIABLE
+from holdfast.cli.main import VARIABLE
 from holdfast.cli.views import first_line
 from holdfast.schema.signature import resolve, types
+from holdfast.schema.walk import properties as schema_properties
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -63,20 +64,17 @@ def servers(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offe
     return [(name, "") for name in _servers(ctx) if name.startswith(incomplete)]
 
 
-SERVER = click.argument("server", nargs=-1, metavar="[SERVER]", shell_complete=servers)
-
-
 @_completer
 def tools(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offers:
     """``server.tool`` for every server that was seen; tools alone where the server is given."""
     before = [str(word) for word in ctx.params.get("words") or ()]
     if before:
         is_server = len(before) == 1 and before[0] in _servers(ctx)
-        return list(_tools(before[0], "", incomplete)) if is_server else []
+        return _named(_tools([(before[0], "")]), incomplete) if is_server else []
     found: list[tuple[str, str]] = []
     for key, prefix in _places(ctx):
         if prefix.startswith(incomplete) or incomplete.startswith(prefix):
-            known = list(_tools(key, prefix, incomplete))
+            known = _named(_tools([(key, prefix)]), incomplete)
             found += known or ([(prefix, "")] if prefix else [])
     return found
 
@@ -97,12 +95,12 @@ def parameters(ctx: click.Context, param: click.Parameter, incomplete: str) -> O
     named = str(ctx.params.get("tool") or "")
     if named in _servers(ctx):
         if not words:
-            return _tools(named, "", incomplete)
+            return _named(_tools([(named, "")]), incomplete)
         named = f"{named}.{words.pop(0)}"
-    schema = _schema(ctx, named)
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    if not isinstance(properties, dict):
-        return []
+    # Of servers, the longest name counts.
+    places = sorted(_places(ctx), key=lambda place: len(place[1]), reverse=True)
+    schema = next((tool.get("inputSchema") for one, tool in _tools(places) if one == named), None)
+    properties = schema_properties(schema)
     name, sign, begun = incomplete.partition("=")
     if incomplete in _AT_FILE:  # bash takes a word apart at these signs, but keeps the last
         return _paths("", "@")
@@ -159,22 +157,16 @@ def _servers(ctx: click.Context) -> list[str]:
         return []
 
 
-def _tools(key: str, prefix: str, incomplete: str) -> Iterator[tuple[str, str]]:
-    found = tool_cache.load(key)
-    for tool in found.tools if found is not None else ():
-        name = f"{prefix}{tool['name']}"
-        if name.startswith(incomplete):
-            yield name, _words(tool)
-
-
-def _schema(ctx: click.Context, word: str) -> Any:
-    """Return the parameters of a tool, if it was seen; of servers, the longest name counts."""
-    for key, prefix in sorted(_places(ctx), key=lambda place: len(place[1]), reverse=True):
-        found = tool_cache.load(key) if word.startswith(prefix) else None
+def _tools(places: Iterable[tuple[str, str]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The tools that were seen in these places, with their names as they are written."""
+    for key, prefix in places:
+        found = tool_cache.load(key)
         for tool in found.tools if found is not None else ():
-            if tool["name"] == word[len(prefix) :]:
-                return tool.get("inputSchema")
-    return None
+            yield f"{prefix}{tool['name']}", tool
+
+
+def _named(tools: Iterable[tuple[str, dict[str, Any]]], begun: str) -> list[tuple[str, str]]:
+    return [(name, _words(tool)) for name, tool in tools if name.startswith(begun)]
 
 
 def _words(part: Any) -> str:

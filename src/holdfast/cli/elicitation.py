@@ -39,24 +39,20 @@ def confirm(question: str, default: bool = False) -> bool:
         return click.confirm(question, default=default, err=True)
 
 
-def present(approval: Approval) -> None:
+def _present(approval: Approval) -> None:
     """Show what is about to be approved, to the letter."""
     text = visible_json(json.dumps(approval.definition, indent=2, ensure_ascii=False))
     text = highlight(text) if has_colour(sys.stderr) else text
     tell(f"{visible_lines(f'{approval.name}, from {approval.file}:')}\n{text}")
-    for word, said in (("changed", approval.changes), ("careful", approval.cautions)):
-        for one in said:
-            tell(visible_lines(f"{word}: {one}"))
+    more = [f"changed: {one}" for one in approval.changes]
+    for line in [*more, *(f"careful: {one}" for one in approval.cautions)]:
+        tell(visible_lines(line))
 
 
 def agreed(approvals: Sequence[Approval]) -> bool:
-    """Show each approval, and ask once for all of them.
-
-    Raises:
-        TrustError: Nobody can be asked.
-    """
+    """Show each approval, and ask once for all. Raises TrustError if nobody can be asked."""
     for approval in approvals:
-        present(approval)
+        _present(approval)
     names = [approval.name for approval in approvals]
     if not sys.stdin.isatty():
         from holdfast.config.trust import approving
@@ -67,29 +63,21 @@ def agreed(approvals: Sequence[Approval]) -> bool:
 
 
 def approve_in_place(config: Configuration, name: str) -> None:
-    """Offer to approve a server that a verb is about to use.
-
-    Raises:
-        TrustError: The person said no.
-    """
+    """Offer to approve a server that a verb is about to use. Raises TrustError at a no."""
     entry = config.servers[name]
     if entry.errors or entry.disabled or entry.trust().ok:
         return
     from holdfast.config import approve, preview
 
     seen = preview(config, name)
-    present(seen)
+    _present(seen)
     if not confirm("Approve it and go on?"):
         raise TrustError(f"{name}: not approved")
     approve(config, name, seen=seen)
 
 
 async def offer_login(request: LoginRequest) -> str | None:
-    """At a terminal, say who asks for a login and where, and start it if the person agrees.
-
-    Raises:
-        LoginFailed: The person said no.
-    """
+    """Say who asks for a login and where; start it if the person agrees, else LoginFailed."""
     from holdfast._core.auth.browser import browser_login, describe
 
     tell(visible_lines(describe(request)))
@@ -166,12 +154,13 @@ async def answer(request: AnyElicitation, ask: Ask) -> dict[str, Any]:
             return {"action": "accept" if await _agreed(text, ask, default=False) else "decline"}
         if not await _agreed(f"{says}\nAnswer? [Y/n] ", ask, default=True):
             return {"action": "decline"}
-        content, required = {}, set(request.required)
-        for name, schema in request.fields.items():
-            value = await _field(name, schema, name in required, ask)
-            if value is not None:
-                content[name] = value
-        return {"action": "accept", "content": content}
+        required = set(request.required)
+        content = {
+            name: await _field(name, schema, name in required, ask)
+            for name, schema in request.fields.items()
+        }
+        given = {name: value for name, value in content.items() if value is not None}
+        return {"action": "accept", "content": given}
     except EOFError:
         print(file=sys.stderr)
         return {"action": "cancel"}
@@ -180,17 +169,14 @@ async def answer(request: AnyElicitation, ask: Ask) -> dict[str, Any]:
 async def _field(name: str, schema: dict[str, Any], required: bool, ask: Ask) -> Any:
     """One field, asked until it fits or is left out."""
     default = schema.get("default")
-    hint = "|".join(shown for _, shown in _choices(schema)) or describe(schema)
+    hint = "|".join(_choices(schema)) or describe(schema)
     shown = f" [{default}]" if default is not None else "" if required else " (may be empty)"
-    question = f"  {schema.get('title') or name} ({hint}){shown}: "
-    if words := schema.get("description"):
-        question = f"  {words}\n{question}"
+    words = f"  {schema['description']}\n" if schema.get("description") else ""
+    question = f"{words}  {schema.get('title') or name} ({hint}){shown}: "
     while True:
         text = (await ask(visible_lines(question))).strip()
-        if not text and default is not None:
+        if not text and (default is not None or not required):
             return default
-        if not text and not required:
-            return None
         try:
             if text:
                 return _fitting(text, schema, name)
@@ -201,10 +187,7 @@ async def _field(name: str, schema: dict[str, Any], required: bool, ask: Ask) ->
 
 
 def _fitting(text: str, schema: dict[str, Any], name: str) -> Any:
-    """Convert what was typed by the schema. Raises ValidationError.
-
-    Lengths, bounds and patterns are checked, too; a schema that says nonsense is left.
-    """
+    """Convert what was typed by the schema, and check it, unless the schema is nonsense."""
     from holdfast.schema.explain import Unusable
     from holdfast.schema.validate import Checker
 
@@ -212,10 +195,6 @@ def _fitting(text: str, schema: dict[str, Any], name: str) -> Any:
         value: Any = [coerce(part.strip(), schema.get("items"), name) for part in text.split(",")]
     else:
         value = coerce(text, schema, name)
-    allowed = [one for one, _ in _choices(schema)]
-    chosen = value if isinstance(value, list) else [value]
-    if allowed and not all(one in allowed for one in chosen):
-        raise ValidationError(f"one of: {', '.join(map(str, allowed))}")
     try:
         faults = Checker(schema).faults(value)
     except (Unusable, RecursionError):
@@ -225,18 +204,17 @@ def _fitting(text: str, schema: dict[str, Any], name: str) -> Any:
     return value
 
 
-def _choices(schema: dict[str, Any]) -> list[tuple[Any, str]]:
-    """The values that a field, or each of its items, may have, and how they are shown."""
+def _choices(schema: dict[str, Any]) -> list[str]:
+    """The values that a field, or each of its items, may have, as they are shown."""
     items = schema.get("items")
     inner = items if isinstance(items, dict) else schema
-    options = inner.get("oneOf", inner.get("anyOf"))
-    found = []
-    for one in options if isinstance(options, list) else ():
-        if isinstance(one, dict) and "const" in one:
-            title = f" ({one['title']})" if "title" in one else ""
-            found.append((one["const"], f"{one['const']}{title}"))
-    listed = inner.get("enum")
-    return found or [(one, str(one)) for one in (listed if isinstance(listed, list) else ())]
+    options, listed = inner.get("oneOf", inner.get("anyOf")), inner.get("enum")
+    found = [
+        f"{one['const']} ({one['title']})" if "title" in one else str(one["const"])
+        for one in (options if isinstance(options, list) else ())
+        if isinstance(one, dict) and "const" in one
+    ]
+    return found or [str(one) for one in (listed if isinstance(listed, list) else ())]
 
 
 async def _agreed(question: str, ask: Ask, default: bool) -> bool:

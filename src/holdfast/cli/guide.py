@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import click
 
 from holdfast._version import __version__
-from holdfast.cli.app import root
-from holdfast.cli.main import EXAMPLES, MOTTO, SECTIONS, TARGETS, VERBS
-from holdfast.cli.options import COMMON
-from holdfast.cli.output import MEANINGS
+from holdfast.cli.app import HELP, root
+from holdfast.cli.main import EXAMPLES, MOTTO, SECTIONS, TARGETS, USAGE, VERBS
+from holdfast.cli.output import Exit
 
 SKILL = """\
 ---
@@ -73,67 +70,44 @@ def skill() -> str:
     """Return the guide, as Markdown with the frontmatter of a skill."""
     verbs = [f"- `{name}`: {summary}" for name, (_, summary) in VERBS.items()]
     examples = "\n".join(line.strip() for line in EXAMPLES.splitlines())
-    codes = "\n".join(f"| {code.value} | {words} |" for code, words in MEANINGS.items())
+    codes = "\n".join(f"| {code.value} | {code.meaning} |" for code in Exit)
     return SKILL.format(targets=TARGETS, examples=examples, codes=codes, verbs="\n".join(verbs))
 
 
 def man() -> str:
-    """Return the man page, in roff."""
+    """Return the man page, in roff: the help of every verb, as it is shown."""
     parts = [
         f'.TH HOLDFAST 1 "" "holdfast {__version__}" "User Commands"',
         ".SH NAME\nholdfast \\- the MCP client that holds on",
-        ".SH SYNOPSIS\n.B holdfast\n\\fIVERB\\fR [\\fIWORDS\\fR] [\\fIOPTIONS\\fR] "
-        "[\\fB\\-\\-\\fR \\fICOMMAND ...\\fR]",
-        f".SH DESCRIPTION\n{_roff(MOTTO)}\n.PP\n{_roff(TARGETS)}\n{_example(EXAMPLES)}",
+        f".SH SYNOPSIS\n{_roff(USAGE.removeprefix('Usage: '))}",
+        f".SH DESCRIPTION\n{_roff(MOTTO)}\n.PP\n{_roff(TARGETS)}\n{_verbatim(EXAMPLES)}",
     ]
+    common = ""
     for title, verbs in SECTIONS.items():
         parts.append(f".SH {title.upper()}")
         for name in verbs:
-            parts += _verb(f"holdfast {name}", command(name))
-    common = [one for one in command("call").params if one.name in COMMON]
-    parts.append(".SH SERVER OPTIONS\nEvery verb about a server takes these.")
-    parts += [_option(one) for one in common if isinstance(one, click.Option)]
-    codes = [f".TP\n.B {code.value}\n{_roff(words)}" for code, words in MEANINGS.items()]
-    parts.append("\n".join([".SH EXIT STATUS", *codes]))
-    return "\n".join(parts) + "\n"
+            below = sorted(getattr(command(name), "commands", {}).items())
+            parted = [(f"{name} {sub}", one) for sub, one in below]
+            for called, found in [(name, command(name)), *parted]:
+                called = f"holdfast {called}"
+                context = click.Context(found, info_name=called, terminal_width=76, **HELP)
+                text, mark, options = found.get_help(context).partition("\nServer options:\n")
+                common = options if mark else common
+                text = text.removeprefix("Usage: ")
+                parts.append(f".SS {_roff(called)}\n{_verbatim(text)}")
+    parts.append(f".SH SERVER OPTIONS\nEvery verb about a server takes these.\n{_verbatim(common)}")
+    codes = [f".TP\n.B {code.value}\n{_roff(code.meaning)}" for code in Exit]
+    return "\n".join([*parts, ".SH EXIT STATUS", *codes, ""])
 
 
 def command(verb: str) -> click.Command:
     """Return the command of a verb."""
-    found = root.get_command(click.Context(root), verb)
-    assert found is not None
-    return found
+    return root.get_command(click.Context(root), verb)
 
 
-def _verb(name: str, found: click.Command) -> list[str]:
-    context = click.Context(found, info_name=name, help_option_names=["-h", "--help"])
-    pieces = [one for one in found.collect_usage_pieces(context) if one != "[OPTIONS]"]
-    parts = [f".SS {_roff(' '.join([name, *pieces]))}", _help(found.help or "")]
-    own = (one for one in found.params if isinstance(one, click.Option))
-    parts += [_option(one) for one in own if one.name not in {*COMMON, "output", "json"}]
-    for below, sub in sorted(getattr(found, "commands", {}).items()):
-        parts += _verb(f"{name} {below}", sub)
-    return parts
-
-
-def _option(option: click.Option) -> str:
-    names = ", ".join(f"\\fB{_roff(one)}\\fR" for one in option.opts)
-    metavar = f" \\fI{_roff(option.metavar)}\\fR" if option.metavar else ""
-    return f".TP\n{names}{metavar}\n{_roff(option.help or '')}"
-
-
-def _help(text: str) -> str:
-    """Return a docstring: paragraphs, and those after a ``\\b`` to the letter."""
-    parts = []
-    for paragraph in re.split(r"\n\s*\n", text.strip()):
-        verbatim, mark, rest = paragraph.partition("\b\n")
-        parts.append(_example(rest) if mark else f".PP\n{_roff(' '.join(verbatim.split()))}")
-    return "\n".join(parts)
-
-
-def _example(text: str) -> str:
-    lines = "\n".join(_roff(line.strip()) for line in text.splitlines())
-    return f".PP\n.RS 4\n.nf\n{lines}\n.fi\n.RE"
+def _verbatim(text: str) -> str:
+    lines = "\n".join(_roff(line) for line in text.strip("\n").splitlines())
+    return f".PP\n.nf\n{lines}\n.fi"
 
 
 def _roff(text: str) -> str:

@@ -12,22 +12,22 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "search": ("listing", "find tools by words, in all servers"),
         "resources": ("listing", "the resources of a server"),
         "prompts": ("listing", "the prompts of a server"),
-        "skills": ("resources", "the skills of a server"),
+        "skills": ("listing", "the skills of a server"),
         "ping": ("status", "see whether a server answers"),
         "doctor": ("doctor", "start a server step by step and say what is wrong"),
     },
     "Use a server": {
         "call": ("call", "call a tool"),
         "tasks": ("call", "calls that became tasks: get, wait, cancel"),
-        "read": ("resources", "read a resource"),
-        "skill": ("resources", "read a skill, verified"),
-        "prompt": ("resources", "get a prompt"),
-        "complete": ("resources", "suggestions for an argument of a prompt"),
-        "watch": ("watch", "notifications and log messages, as they come"),
+        "read": ("listing", "read a resource"),
+        "skill": ("listing", "read a skill, verified"),
+        "prompt": ("listing", "get a prompt"),
+        "complete": ("listing", "suggestions for an argument of a prompt"),
+        "watch": ("status", "notifications and log messages, as they come"),
         "shell": ("shell", "a prompt over one kept connection"),
     },
     "Hold it to its word": {
-        "codegen": ("codegen", "write a typed Python module for a server's tools"),
+        "codegen": ("lock", "write a typed Python module for a server's tools"),
         "lock": ("lock", "write down a server's tools in a lock file"),
         "check": ("lock", "compare servers with the lock file"),
     },
@@ -38,15 +38,15 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "serve-log": ("logs", "answer from a log, as a mock server on stdio"),
     },
     "Set up": {
-        "login": ("auth", "log in to a server behind a URL"),
-        "logout": ("auth", "revoke and delete a login"),
-        "auth": ("auth", "who is logged in where"),
-        "add": ("config", "add a server to your configuration"),
-        "remove": ("config", "remove a server"),
-        "import": ("config", "copy the servers of other products"),
-        "config": ("config", "show, explain and trust configuration"),
+        "login": ("setup", "log in to a server behind a URL"),
+        "logout": ("setup", "revoke and delete a login"),
+        "auth": ("setup", "who is logged in where"),
+        "add": ("setup", "add a server to your configuration"),
+        "remove": ("setup", "remove a server"),
+        "import": ("setup", "copy the servers of other products"),
+        "config": ("setup", "show, explain and trust configuration"),
         "completion": ("completion", "install shell completion, or print it"),
-        "demo": ("config", "see a client at work, against a server that comes with it"),
+        "demo": ("setup", "see a client at work, against a server that comes with it"),
     },
 }
 """All verbs: the module of ``verbs/`` that each is in, and its line. Plain tuples, because help
@@ -73,6 +73,9 @@ Exit codes: 0 ok, 1 the server says no, 2 usage, 3 connection, 4 timeout,
 MORE = """\
 'holdfast VERB --help' tells more about a verb, 'holdfast help --man' has it
 all as a man page, and 'holdfast help --skill' a guide for agents."""
+
+VARIABLE = "MCP_SERVER_URL"
+"""As `holdfast._core.targets` has it, which need not be loaded to ask whether it is set."""
 
 ROOMY = 76
 """Columns in which nothing needs to be wrapped."""
@@ -130,7 +133,7 @@ def main(words: list[str] | None = None) -> int:
         from holdfast import __version__
 
         return _say(f"holdfast {__version__}")
-    if words[0] == "tools" and "--offline" in words and not os.environ.get("MCP_SERVER_URL"):
+    if words[0] == "tools" and "--offline" in words and not os.environ.get(VARIABLE):
         from holdfast.cli.tool_cache import stored_lines
 
         if (lines := stored_lines(words)) is not None:

@@ -11,11 +11,10 @@ import os
 import re
 import select
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final, Self, TextIO
 
 from holdfast import errors
 from holdfast._core.files import read_bytes, reason, resolve_output, write_atomic
@@ -26,33 +25,27 @@ from holdfast.errors import HoldfastError, ValidationError
 
 
 class Exit(IntEnum):
-    """Exit codes, for scripts."""
+    """Exit codes, for scripts, and what they mean, for people and agents."""
 
-    OK = 0
-    TOOL = 1
-    USAGE = 2
-    CONNECT = 3
-    TIMEOUT = 4
-    AUTH = 5
-    DRIFT = 6
-    FAULT = 70
-    INTERRUPTED = 130
-    BROKEN_PIPE = 141
+    OK = 0, "it worked"
+    TOOL = 1, "the server answered with an error"
+    USAGE = 2, "wrong words, file or configuration; nothing was sent"
+    CONNECT = 3, "the server cannot be started or reached, or went away"
+    TIMEOUT = 4, "no answer in time"
+    AUTH = 5, "the server wants a login, or an approval is missing"
+    DRIFT = 6, "the tools are not those of the lock file or of the generated module"
+    FAULT = 70, "a fault of holdfast"
+    INTERRUPTED = 130, "interrupted"
+    BROKEN_PIPE = 141, "nobody reads the output any more"
 
+    meaning: str
 
-MEANINGS: Final = {
-    Exit.OK: "it worked",
-    Exit.TOOL: "the server answered with an error",
-    Exit.USAGE: "wrong words, file or configuration; nothing was sent",
-    Exit.CONNECT: "the server cannot be started or reached, or went away",
-    Exit.TIMEOUT: "no answer in time",
-    Exit.AUTH: "the server wants a login, or an approval is missing",
-    Exit.DRIFT: "the tools are not those of the lock file or of the generated module",
-    Exit.FAULT: "a fault of holdfast",
-    Exit.INTERRUPTED: "interrupted",
-    Exit.BROKEN_PIPE: "nobody reads the output any more",
-}
-"""For people and agents."""
+    def __new__(cls, code: int, meaning: str) -> Self:
+        """Make a code with its meaning."""
+        found = int.__new__(cls, code)
+        found._value_, found.meaning = code, meaning
+        return found
+
 
 ENDINGS: Final = (
     (errors.DriftError, Exit.DRIFT),
@@ -64,7 +57,6 @@ ENDINGS: Final = (
     (errors.ToolError, Exit.TOOL),
     (errors.HandshakeRefused, Exit.CONNECT),
     (errors.RpcError, Exit.TOOL),
-    (errors.HoldfastError, Exit.CONNECT),
 )
 """The first that fits counts: what is special stands before what is general."""
 
@@ -97,6 +89,13 @@ class Output:
         else:
             self.text(text)
 
+    def done(self, value: Any, note: str) -> None:
+        """Report what was done: a note, or the value of it as JSON."""
+        if self.json:
+            self.value(value)
+        else:
+            self.note(note)
+
     def value(self, value: Any) -> None:
         """Write a result as JSON: indented on a terminal, one line elsewhere."""
         import msgspec
@@ -122,11 +121,11 @@ class Output:
 
     def fail(self, error: HoldfastError) -> Exit:
         """Report an error; return the exit code for it."""
-        said = (error.code, error.outcome_unknown or None, error.task_id)
-        named = zip(("code", "outcomeUnknown", "taskId"), said, strict=True)
-        facts = {name: value for name, value in named if value is not None}
+        facts = {"code": error.code, "taskId": error.task_id}
+        facts["outcomeUnknown"] = error.outcome_unknown or None
+        said = {name: value for name, value in facts.items() if value is not None}
         message = as_said(str(error)) or type(error).__name__
-        return self.complain(message, exit_for(error), error.kind, **facts)
+        return self.complain(message, exit_for(error), error.kind, **said)
 
     def verdict(self, message: str, code: Exit, kind: str) -> Exit:
         """A result that is bad news, and shown already: the error line says so too, in JSON."""
@@ -175,7 +174,7 @@ _PATH: Final = r"; PATH is '[^'\n]*'"
 def as_said(text: str, *, with_path: bool = False) -> str:
     """Return an error's advice for programs in the words of the command line.
 
-    The PATH is for ``doctor``, which asks for it ``with_path``.
+    The PATH is for ``doctor``.
     """
     text = text if with_path else re.sub(_PATH, "", text)
     for there, here in _SAID_AS:
@@ -194,9 +193,7 @@ def show_message(arrow: str, seconds: float, frame: bytes) -> None:
     """Show a message of ``--trace``; at a terminal its lines hang below the message."""
     from holdfast._core.transports.trace import line
 
-    text = line(arrow, seconds, frame)
-    if sys.stderr.isatty():
-        text = wrap_words(text, columns_of_terminal(2), rest=" " * 12)
+    text = fold(line(arrow, seconds, frame), 12)
     tell(paint(text, "36" if arrow == "→" else "32"))
 
 
@@ -206,36 +203,46 @@ def tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def fold(text: str) -> str:
-    """Return text whose lines wrap at words, with hanging indents, if stderr is a terminal."""
+def fold(text: str, more: int = 2) -> str:
+    """Return text that wraps with hanging indents, if stderr is a terminal."""
     columns = columns_of_terminal(2)
-    if not sys.stderr.isatty() or cells(text) < columns:
-        return text
+    is_wide = sys.stderr.isatty() and cells(text) >= columns
+    return hang(text, columns, more=more) if is_wide else text
 
-    def folded(line: str) -> str:
-        return wrap_words(line, columns, rest=" " * (len(line) - len(line.lstrip()) + 2))
 
-    return "\n".join(map(folded, text.splitlines()))
+def hang(text: str, columns: int, first: str = "", *, more: int = 2) -> str:
+    """Return text whose lines wrap at words; what goes on hangs ``more`` columns further in.
+
+    Or below a tab, which is two spaces. A command stays on one line, so that it can be copied.
+    """
+    lines = []
+    for line in text.splitlines():
+        head, tab, rest = line.partition("\t")
+        indent = cells(head) + 2 if tab else len(line) - len(line.lstrip()) + more
+        line = f"{head}  {rest}" if tab else line
+        if not line.startswith("holdfast "):
+            margin = first + " " * min(indent, columns // 2)
+            line = wrap_words(line, columns, first, margin)
+        lines.append(line)
+    return "\n".join(lines)
 
 
 _CHINESE: Final = "\u3000-\u30ff\u3400-\u9fff\uff00-\uff60"
 _CLOSING: Final = "\u3001\u3002\u300d\u300f\u3011\uff01\uff09\uff0c\uff0e\uff1a\uff1b\uff1f"
 
 
-def wrap_words(
-    text: str, columns: int, first: str = "", rest: str = "", *, after: str = "|"
-) -> str:
+def wrap_words(text: str, columns: int, first: str = "", rest: str = "") -> str:
     """Return text in lines of whole words, indented by ``first`` and ``rest``.
 
     A word that is longer than a line, such as a link, stays whole, so that it can be copied;
     so does a command of ours, from its first word to the end of the text. Choices (``a|b``) may be
-    parted ``after`` a bar, Chinese and Japanese between characters.
+    parted after a bar, Chinese and Japanese between characters.
     """
     before, colon, command = text.partition(": holdfast ")
     if colon and cells(first) + cells(text) > columns:
         return f"{wrap_words(before, columns - 1, first, rest)}:\n{rest}holdfast {command}"
     # A mark before a space (or one that is tied, \x01) is a word like others.
-    part = rf"(?:[^\s{after}{_CHINESE}]|[{after}](?=[\s\x01{after}]|$))+[{after}]?|[{after}]"
+    part = rf"(?:[^\s|{_CHINESE}]|[|](?=[\s\x01|]|$))+[|]?|[|]"
     lines: list[str] = []
     line, used = first, cells(first)
     for space, word in re.findall(rf"(\s*)([{_CHINESE}][{_CLOSING}]*|{part})", text):
@@ -253,9 +260,9 @@ def has_colour(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def paint(text: str, style: str) -> str:
-    """Return text for stderr, in colour where that is wanted."""
-    return f"\x1b[{style}m{text}\x1b[0m" if has_colour(sys.stderr) else text
+def paint(text: str, style: str, stream: TextIO | None = None) -> str:
+    """Return text for a stream, by default stderr, in colour where that is wanted."""
+    return f"\x1b[{style}m{text}\x1b[0m" if has_colour(stream or sys.stderr) else text
 
 
 _JSON: Final = (
@@ -302,17 +309,6 @@ def abandon() -> Exit:
 MOST_BYTES: Final = 64 * 1024 * 1024
 
 
-def renew(path: Path, text: str, is_ours: Callable[[str], bool], what: str) -> bool:
-    """Write a file anew that is ``what``; return False if it had the same text already."""
-    before = read_if_there(path)
-    if before == text:
-        return False
-    if before is not None and not is_ours(before):
-        raise ValidationError(f"{path} is not {what}; nothing was written")
-    write_file(path, text)
-    return True
-
-
 def read_if_there(path: Path) -> str | None:
     """Return the text of a regular file; None if there is none."""
     try:
@@ -323,9 +319,15 @@ def read_if_there(path: Path) -> str | None:
         raise ValidationError(f"{path}: cannot be read: {reason(error)}") from None
 
 
-def write_file(path: Path, text: str, place: Callable[[Path], str] = resolve_output) -> None:
-    """Write a file, whole or not at all; ``place`` says where its path leads."""
+def write_file(path: Path, text: str, *, is_own: bool = False) -> None:
+    """Write a file, whole or not at all.
+
+    Of a file of the user's own, links are followed, and the folder is made.
+    """
     try:
-        write_atomic(place(path), text.encode("utf-8", "surrogateescape"))
+        if is_own:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        place = os.path.realpath(path) if is_own else resolve_output(path)
+        write_atomic(place, text.encode("utf-8", "surrogateescape"))
     except OSError as error:
         raise ValidationError(f"{path}: cannot be written: {reason(error)}") from None

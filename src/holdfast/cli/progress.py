@@ -75,15 +75,6 @@ class StatusLine:
                 self._stop = None
 
     @contextmanager
-    def over(self, words: str) -> Iterator[None]:
-        """While something is waited for."""
-        self.begin(words)
-        try:
-            yield
-        finally:
-            self.end()
-
-    @contextmanager
     def aside(self) -> Iterator[None]:
         """While a person is asked something, over which nothing may be drawn."""
         with self._lock:

@@ -5,21 +5,25 @@ Every verb takes it the same way, with the same options: it is a `ServerVerb`.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from holdfast._core.text import did_you_mean, visible_lines
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli import tool_cache
+from holdfast.cli.app import COMMON, EVERYTHING, OPTIONS, ServerCommand, pairs
+from holdfast.cli.arguments import suggestion
+from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.elicitation import approve_in_place, ask_input, is_interactive, offer_login
-from holdfast.cli.options import COMMON, EVERYTHING, OPTIONS, ServerCommand, pairs, variables
+from holdfast.cli.main import VARIABLE
 from holdfast.cli.output import Output, show_message, show_stderr
 from holdfast.cli.progress import status
 from holdfast.errors import RpcError, ValidationError
@@ -27,9 +31,7 @@ from holdfast.errors import RpcError, ValidationError
 if TYPE_CHECKING:
     from holdfast import Client
     from holdfast.config import Configuration, ServerEntry
-
-VARIABLE = "MCP_SERVER_URL"
-"""As `holdfast._core.targets` has it, which need not be loaded to ask whether it is set."""
+    from holdfast.sync.portal import Portal
 
 NO_SERVER = "No server is configured. Add one: holdfast add NAME -- COMMAND, or NAME URL."
 
@@ -39,6 +41,11 @@ T = TypeVar("T")
 class ServerTarget:
     """The server of one command line, and the options to reach it, as `OPTIONS` names them."""
 
+    verbs: Sequence[str] = ()
+    """What may be written in place of a tool's name, to be suggested too."""
+    portal: Portal | None = None
+    """The loop of a shell, which has a connection already."""
+
     def __init__(
         self,
         output: Output,
@@ -46,10 +53,8 @@ class ServerTarget:
         *,
         url: str | None = None,
         header: tuple[str, ...] = (),
-        transport: str | None = None,
         env: tuple[str, ...] = (),
         inherit_env: str | None = None,
-        cwd: str | None = None,
         config: str | None = None,
         timeout: float | None = None,
         verbose: bool = False,
@@ -63,36 +68,36 @@ class ServerTarget:
         if command is not None and not command:
             raise click.UsageError("There is no command after --.")
         self.output = output
-        self.command = command
-        self.url = url
+        self.command, self.url, self.config = command, url, config
+        self.verbose, self.trace = verbose, trace
+        self.server: str | None = None
+        """The word for it: a name, a URL or a script. None if it is given otherwise."""
         self.given = command is not None or url is not None
         """True if the server is a URL or a command, so that no word names it."""
         self.variable = os.environ.get(VARIABLE)
         self.is_open = not (self.given or self.variable)
         """True if no server is given, so that all of them may be meant."""
-        self.config = config
-        self.verbose = verbose
-        self.trace = trace
         self.is_login = False
         """A login was asked for: it is not offered first."""
-        self.stdio: dict[str, Any] = {"stderr": show_stderr} if verbose else {}
-        """Options of ``holdfast.connect`` for a command: as given, and what verbs want."""
+        self.options = {name: value for name, value in options.items() if value is not None}
+        """Options of ``holdfast.connect``: as given, and what verbs want."""
+        for name in env:
+            if "=" not in name and name not in os.environ:
+                text = f"--env {name}: it is not set here; give --env {name}=VALUE."
+                raise click.UsageError(text)
         if env:
-            self.stdio["env"] = variables(env, os.environ)
+            said = (one if "=" in one else f"{one}={os.environ[one]}" for one in env)
+            self.options["env"] = pairs("--env", tuple(said))
         if inherit_env:
             names = tuple(filter(None, inherit_env.split(",")))
-            self.stdio["inherit_env"] = True if inherit_env == EVERYTHING else names
-        if cwd:
-            self.stdio["cwd"] = cwd
-        self.http: dict[str, Any] = {"transport": transport} if transport else {}
-        """The same, for a URL."""
+            self.options["inherit_env"] = True if inherit_env == EVERYTHING else names
         if header:
-            self.http["headers"] = pairs("--header", header, ":")
-        self.options = {name: value for name, value in options.items() if value is not None}
-        """The same, for any server."""
+            self.options["headers"] = pairs("--header", header, ":")
         if timeout is not None:
             from holdfast.policies import Timeouts
 
+            if not 0 < timeout < float("inf"):
+                raise click.UsageError(f"--timeout {timeout:g}: must be more than 0, and finite.")
             total = max(timeout, Timeouts().total)
             self.options["timeouts"] = Timeouts(request=timeout, handshake=timeout, total=total)
 
@@ -103,48 +108,48 @@ class ServerTarget:
 
         return load(self.config)
 
+    def at(self, server: str | None, **options: Any) -> ServerTarget:
+        """Return the same for another server, or with more options."""
+        found = copy.copy(self)
+        found.server, found.options = server, {**self.options, **options}
+        return found
+
     # Which one it is
 
-    def take(self, words: tuple[str, ...], *wanted: str) -> tuple[str | None, list[str]]:
-        """Return the server of ``[SERVER] wanted…``, unless given otherwise, and the rest."""
+    def take(self, words: tuple[str, ...], *wanted: str) -> list[str]:
+        """Take the server off ``[SERVER] wanted…``, unless given otherwise; return the rest."""
         rest = list(words)
-        server = None
         is_longer = len(rest) > len(wanted)
         if not self.given and (not self.variable or (is_longer and self.is_server(rest[0]))):
             if not rest or not (is_longer or self.is_server(rest[0])):
                 raise click.UsageError(f"Which server? {self.hint()}")
-            server = rest.pop(0)
+            self.server = rest.pop(0)
         if len(rest) < len(wanted):
             raise click.UsageError(f"Missing: {' '.join(wanted[len(rest) :])}.")
         if len(rest) > len(wanted):
             extra = " ".join(rest[len(wanted) :])
-            already = " (the server is given already)" if server is None else ""
+            already = " (the server is given already)" if self.server is None else ""
             raise click.UsageError(f"Not understood: {extra}{already}.")
-        return server, rest
+        return rest
 
-    def only(self, words: tuple[str, ...]) -> str | None:
-        """Return the server, where nothing else is wanted."""
-        return self.take(words)[0]
-
-    def named(self, word: str, words: tuple[str, ...]) -> tuple[str | None, str, tuple[str, ...]]:
-        """Return server, name and the rest of ``server.name …`` or ``server name …``.
-
-        The server is None if it is given otherwise.
-        """
+    def named(self, word: str, words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+        """Take the server off ``server.name …`` or ``server name …``; return name and rest."""
         if self.given:
-            return None, word, words
+            return word, words
         servers = self.configuration.servers
-        if is_direct(word) or word in servers:
+        if word in servers or is_direct(word):
             if words and words[0][:1] not in "-{" and "=" not in words[0]:
-                return word, words[0], words[1:]
-            if is_direct(word):
+                self.server = word
+                return words[0], words[1:]
+            if word not in servers:
                 raise click.UsageError(f"Which one of {word!r}? Write its name after it.")
         # The longest name is meant.
         for name in sorted(servers, key=len, reverse=True):
             if word.startswith(f"{name}.") and len(word) > len(name) + 1:
-                return name, word[len(name) + 1 :], words
+                self.server = name
+                return word[len(name) + 1 :], words
         if self.variable:
-            return None, word, words
+            return word, words
         if word.rstrip(".") in servers:
             raise click.UsageError(f"Which one of {word.rstrip('.')!r}? Write SERVER.NAME.")
         server, *tool = re.split("[/:]", word, maxsplit=1)
@@ -154,14 +159,10 @@ class ServerTarget:
 
     def is_server(self, word: str) -> bool:
         """Return whether a word is a server: a name, a URL, or a script."""
-        return is_direct(word) or word in self.configuration.servers
+        return word in self.configuration.servers or is_direct(word)
 
     def entry(self, word: str | None) -> ServerEntry | None:
-        """Return a configured server; None if there is no word, or it is a server itself.
-
-        Raises:
-            ValidationError: There is none of this name.
-        """
+        """Return a configured server; None if there is no word, or it is a server itself."""
         if word is None or is_url(word):
             return None
         entry = self.configuration.servers.get(word)
@@ -189,13 +190,13 @@ class ServerTarget:
         """Return the options that lead to the same server, quoted for a shell."""
         from holdfast.lock.commands import reach
 
-        given = {**self.stdio, **self.http, "protocol": self.options.get("protocol")}
-        given.pop("stderr", None)
+        names = (*_OPTIONS_OF, "protocol")
+        given = {name: self.options[name] for name in names if name in self.options}
         return reach(self.command or self.url, config=self.config, **given)
 
     # Its client
 
-    def client(self, server: str | None = None, *, ask: bool = True) -> Client:
+    def client(self, *, ask: bool = True) -> Client:
         """Return a client, not connected yet; ``ask`` a person for what is missing."""
         import logging
 
@@ -207,8 +208,8 @@ class ServerTarget:
             logger.addHandler(logging.NullHandler())
         is_asked = ask and not self.output.json and is_interactive()
         resolved = None
-        target = self.command or self.url or server or self.variable or ""
-        if (entry := self.entry(server)) is not None:
+        target: Any = self.command or self.url or self.server or self.variable or ""
+        if (entry := self.entry(self.server)) is not None:
             from holdfast.config.resolution import admit, client_for
 
             if is_asked:
@@ -216,11 +217,7 @@ class ServerTarget:
             resolved = admit(entry, prompt=ask_input if ask else None)
             target = resolved.url or list(resolved.command)
         is_web = isinstance(target, str) and is_url(target)
-        own, other = (self.http, self.stdio) if is_web else (self.stdio, self.http)
-        if wrong := [_SAID_AS[name] for name in other if name in _SAID_AS]:
-            kinds = ("a command", "a URL") if is_web else ("a URL", "a command")
-            raise ValidationError(f"{wrong[0]} is for {kinds[0]}, and the server is {kinds[1]}")
-        options = {**self.options, **own}
+        options = self._fitting(is_web)
         if is_web and is_asked and not os.environ.get("HOLDFAST_NO_BROWSER"):
             # Elsewhere a missing login is an error.
             from msgspec import structs
@@ -234,55 +231,86 @@ class ServerTarget:
                 if key in options:
                     options[key] = {**said, **options[key]}
             client = client_for(resolved, options, _traced if self.trace else None)
-        elif self.trace:
-            from holdfast._connect import Options
-            from holdfast._core.targets import transport_for
-
-            keys = Options.__optional_keys__ & options.keys()
-            transport = transport_for(target, {key: options.pop(key) for key in keys}, os.environ)
-            client = holdfast.connect(_traced(transport), **options)
         else:
+            if self.trace:
+                from holdfast._connect import Options
+                from holdfast._core.targets import transport_for
+
+                own = {key: options.pop(key) for key in Options.__optional_keys__ & options.keys()}
+                target = _traced(transport_for(target, own, os.environ))
             client = holdfast.connect(target, **options)
         if ask:
             status.follow(client)
         return client
 
-    # What was seen of it
+    def _fitting(self, is_web: bool) -> dict[str, Any]:
+        """Return the options for a URL or a command; refuse what is given for the other."""
+        kind = "a URL" if is_web else "a command"
+        for name, (option, wanted) in _OPTIONS_OF.items():
+            if name in self.options and wanted != kind:
+                raise ValidationError(f"{option} is for {wanted}, and the server is {kind}")
+        stderr = self.options.get("stderr", show_stderr if self.verbose else None)
+        options = {name: value for name, value in self.options.items() if name != "stderr"}
+        return options if is_web or stderr is None else {**options, "stderr": stderr}
 
-    def key(self, server: str | None) -> str:
-        """Return the key that a server's tools are stored under."""
+    # Its tools
+
+    def key(self) -> str:
+        """Return the key that the server's tools are stored under."""
         if self.command is not None:
             return shlex.join(self.command)
+        server = self.server
         # Names need no configuration here: what was seen is shown without it.
         if server is not None and is_direct(server) and not is_url(server):
             server = os.path.abspath(server) if self.entry(server) is None else server
         return self.url or server or self.variable or ""
 
-    def keep(self, server: str | None, tools: list[dict[str, Any]]) -> None:
-        """Store a server's tools for completion and ``--offline``."""
-        entry = self.entry(server)
-        tool_cache.save(self.key(server), tools, "" if entry is None else entry.source.file)
+    def keep(self, tools: list[dict[str, Any]]) -> None:
+        """Store the server's tools for completion and ``--offline``."""
+        entry = self.entry(self.server)
+        tool_cache.save(self.key(), tools, "" if entry is None else entry.source.file)
 
-    async def list_tools(self, server: str | None, client: Client) -> list[dict[str, Any]] | None:
+    def seen(self) -> list[dict[str, Any]]:
+        """Return the tools that were last seen, and say when. Raises ValidationError if never."""
+        if (found := tool_cache.load(key := self.key())) is None:
+            raise ValidationError(
+                f"{key}: not seen yet, so nothing is known of it offline; "
+                "list its tools once without --offline"
+            )
+        self.output.note(str(found))
+        return found.tools
+
+    async def list_tools(self, client: Client) -> list[dict[str, Any]] | None:
         """Return the tools as the server describes them, and store them; None if it has none."""
-        try:
-            # A cache that lives as long as one command would answer nobody.
-            found = [tool.raw for tool in await client.list_tools(cache="bypass")]
-        except RpcError as error:
-            if error.code != METHOD_NOT_FOUND:
-                raise
+        # A cache that lives as long as one command would answer nobody.
+        found = await known(client.list_tools(cache="bypass"))
+        if found is None:
             return None
-        self.keep(server, found)
-        return found
+        raw = [tool.raw for tool in found]
+        self.keep(raw)
+        return raw
+
+    def pick(self, tools: Iterable[dict[str, Any]], name: str) -> dict[str, Any]:
+        """Return the tool of that name. Raises ValidationError with those that may be meant."""
+        found = {tool["name"]: tool for tool in tools}
+        if name in found:
+            return found[name]
+        elsewhere = ""
+        if not self.given and not did_you_mean(name, found):
+            elsewhere = tool_cache.seen_with(self.configuration.servers, name)
+        where = f"{self.server} has" if elsewhere and self.server else "There is"
+        hint = suggestion(name, found, "The server has no tools at all.", self.verbs)
+        raise ValidationError(f"{where} no tool {name!r}. {elsewhere or hint}")
 
 
-_SAID_AS = {
-    "env": "--env",
-    "inherit_env": "--inherit-env",
-    "cwd": "--cwd",
-    "headers": "--header",
-    "transport": "--transport",
+_OPTIONS_OF: Final = {
+    "env": ("--env", "a command"),
+    "inherit_env": ("--inherit-env", "a command"),
+    "cwd": ("--cwd", "a command"),
+    "headers": ("--header", "a URL"),
+    "transport": ("--transport", "a URL"),
 }
+"""Options of ``holdfast.connect`` that only one kind of server has: as they are written here."""
 
 
 async def known(listing: Awaitable[Sequence[T]]) -> Sequence[T] | None:
@@ -321,31 +349,53 @@ def _has_script_suffix(text: str) -> bool:
 class ServerVerb(ServerCommand):
     """A verb with the common options; it gets them as a `ServerTarget`, its first argument.
 
-    The verb may be a coroutine; it returns the exit code.
+    The verb may be a coroutine; it returns the exit code. What it ``takes`` after the server,
+    such as ``"URI"``, follows as arguments; None if it reads its words itself. With ``or_all``
+    the server may be left out.
     """
 
-    def __init__(self, *, callback: Callable[..., Any], **settings: Any) -> None:
-        super().__init__(callback=partial(_run, callback), **settings)
+    def __init__(self, *, takes: str | None = None, or_all: bool = False, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.takes = None if takes is None else takes.split()
+        self.or_all = or_all
+        if takes is not None:
+            form = f"[SERVER] {takes}".rstrip()
+            words = click.Argument(
+                ["words"], nargs=-1, metavar=form, shell_complete=suggest_servers
+            )
+            self.params.insert(0, words)
         self.params += OPTIONS
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb."""
+        assert self.callback is not None
+        given = ctx.params
+        own = {name: given.pop(name) for name in ("output", *COMMON)}
+        # A shell makes its own kind of target, which is connected.
+        make = ctx.obj if callable(ctx.obj) else partial(ServerTarget, command=ctx.obj)
+        target: ServerTarget = make(**own)
+        taken: list[str] = []
+        if self.takes is not None:
+            words = given.pop("words")
+            if words or not (self.or_all and target.is_open):
+                taken = target.take(words, *self.takes)
+        found = self.callback(target, *taken, **given)
+        if not inspect.iscoroutine(found):
+            return found
+        import asyncio
 
-def _run(verb: Callable[..., Any], **given: Any) -> Any:
-    own = {name: given.pop(name) for name in ("output", *COMMON)}
-    found = verb(ServerTarget(command=click.get_current_context().obj, **own), **given)
-    if not inspect.iscoroutine(found):
-        return found
-    import asyncio
-
-    try:
-        # A loop of its own: Ctrl-C cancels calls and closes servers.
-        with asyncio.Runner() as runner:
-            return runner.run(found)
-    finally:
-        status.end()
+        try:
+            if target.portal is not None:
+                return target.portal.run(found)
+            # A loop of its own: Ctrl-C cancels calls and closes servers.
+            with asyncio.Runner() as runner:
+                return runner.run(found)
+        finally:
+            status.end()
 
 
 def _show_logs() -> None:
-    """Show the library's log; messages may quote a server, and are shown as its stderr is."""
+    """Show the library's log; it may quote a server, and is shown as its stderr is."""
     import logging
 
     from holdfast._core.redact import redact_text

@@ -90,32 +90,17 @@ def stored_lines(words: list[str]) -> str | None:
     the verb itself is needed.
     """
     names = [word for word in words if word not in ("tools", "--offline")]
-    if len(names) != 1 or len(words) != 3 or sys.stdout.encoding != "utf-8":
-        return None
-    if sys.stdout.isatty() or sys.stderr.isatty():
+    is_pipe = not (sys.stdout.isatty() or sys.stderr.isatty()) and sys.stdout.encoding == "utf-8"
+    if len(names) != 1 or len(words) != 3 or not is_pipe:
         return None
     name = names[0]
     if name.startswith("-") or ":" in name or not name.isascii() or os.path.exists(name):
         return None  # an option, a URL, a script
     found = load(name, only_lines=True)
-    note = str(found)
-    if found is None or not (note.isascii() and note.isprintable()):
+    if found is None or not ((note := str(found)).isascii() and note.isprintable()):
         return None
     print(note, file=sys.stderr, flush=True)
     return found.lines
-
-
-def require(key: str) -> CachedTools:
-    """Return the stored tools. Raises ValidationError if the server was never seen."""
-    found = load(key)
-    if found is None:
-        from holdfast.errors import ValidationError
-
-        raise ValidationError(
-            f"{key}: not seen yet, so nothing is known of it offline; "
-            "list its tools once without --offline"
-        )
-    return found
 
 
 def seen_with(servers: Iterable[str], tool: str) -> str:

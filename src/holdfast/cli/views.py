@@ -1,42 +1,43 @@
-"""What servers have, and give, as a person or a pipe is shown it; as JSON, as it came.
+"""What servers have, and give back, as a person or a pipe is shown it; as JSON, as it came.
 
-Where a person looks, tables are drawn with rich; a program reads tab-separated lines.
+A person sees columns, a program reads tab-separated lines. Text is shown as text, pictures and
+other data become files.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
+import os
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
 
-from holdfast._core.text import visible_lines
+from holdfast._core.files import reason, resolve_output
+from holdfast._core.text import visible, visible_lines
 from holdfast.cli.arguments import describe
 from holdfast.cli.main import columns_of_terminal
-from holdfast.cli.output import Output, has_colour, wrap_words, write
-from holdfast.cli.progress import cells, status
+from holdfast.cli.output import Output, hang, paint, wrap_words, write
+from holdfast.cli.progress import cells
+from holdfast.errors import ProtocolError, ValidationError
 from holdfast.schema.signature import example, fields, signature
-
-if TYPE_CHECKING:
-    from holdfast.types.resources import (
-        Prompt,
-        PromptResult,
-        ReadResult,
-        Resource,
-        ResourceTemplate,
-    )
 
 Definition = Mapping[str, Any]
 
 
-def tools(output: Output, found: Sequence[Definition], prefix: str = "") -> None:
-    """Show tools as signatures; ``prefix`` is the server's name and a dot, in a longer list."""
+def tools(output: Output, found: Sequence[Definition], owner: str, prefix: str = "") -> None:
+    """Show the owner's tools as signatures; ``prefix`` is its name and a dot, in a longer list."""
     if output.json:
         output.value({"tools": found})
-        return
-    if output.is_terminal:
-        blocks([(f"{prefix}{signature_of(one)}", words_of(one)) for one in found], "No tools.")
-    elif found:
+    elif not found:
+        output.note(f"{owner} has no tools.")
+    elif output.is_terminal:
+        blocks([(f"{prefix}{signature_of(one)}", words_of(one)) for one in found])
+    else:
         output.text(tool_lines(found, prefix))
 
 
@@ -51,75 +52,27 @@ def signature_of(one: Definition) -> str:
     return signature(str(one["name"]), one.get("inputSchema"))
 
 
-def flat(text: str) -> str:
-    """Return a server's text without tabs, which mean something to `prose`."""
-    return text.expandtabs(4)
-
-
 def words_of(one: Definition) -> str:
     """Return the words that a server has for one of its things."""
     return str(one.get("description") or one.get("title") or "")
 
 
-def tool(output: Output, definition: Definition, called: str, server: str = "") -> None:
-    """One of them, with a line to call it: ``called``, its parameters, ``server``."""
-    if output.json:
-        output.value(definition)
-    else:
-        prose(output, description(definition, called, server))
+def first_line(text: str | None) -> str:
+    """Return the first line of a text, without tabs, for a table."""
+    lines = (text or "").strip().splitlines()
+    return " ".join(lines[0].split()) if lines else ""
 
 
-def resources(
-    output: Output, found: Sequence[Resource], templates: Sequence[ResourceTemplate]
-) -> None:
-    """Show a list of resources, or templates."""
-    raw = {"resources": [one.raw for one in found]}
-    raw["resourceTemplates"] = [one.raw for one in templates]
-    rows = [(one.uri, one.description or one.title or one.name) for one in found]
-    rows += [(one.uri_template, one.description or one.title or one.name) for one in templates]
-    table(output, raw, ("resource", "what it is"), rows)
-
-
-def resource(output: Output, found: ReadResult, uri: str, save: str | None) -> None:
-    """Show the contents of a resource."""
-    from holdfast.cli.contents import Contents
-
-    if output.json:
-        output.value(found.raw)
-        return
-    stem = uri.rstrip("/").rpartition("/")[2]
-    Contents(output, save, stem.rpartition(".")[0] or stem).show(found.contents)
-
-
-def prompts(output: Output, found: Sequence[Prompt]) -> None:
-    """Show a list of prompts."""
-    rows = []
-    for one in found:
-        names = [a.name if a.required else f"[{a.name}]" for a in one.arguments or ()]
-        rows.append((one.name, " ".join(names), one.description or one.title or ""))
-    raw = {"prompts": [one.raw for one in found]}
-    table(output, raw, ("prompt", "arguments", "what it is for"), rows)
-
-
-def prompt(output: Output, found: PromptResult, name: str, save: str | None) -> None:
-    """Show the messages of a prompt."""
-    from holdfast.cli.contents import Contents
-
-    if output.json:
-        output.value(found.raw)
-        return
-    contents = Contents(output, save, name)
-    for message in found.messages:
-        if len(found.messages) > 1:
-            output.text(f"[{message.role}]")
-        contents.show([message.content])
-
-
-# One tool, described
+def flat(text: str) -> str:
+    """Return a server's text without tabs, which mean something to `prose`."""
+    return text.expandtabs(4)
 
 
 def description(definition: Definition, called: str, server: str = "") -> str:
-    """Return a tool as text for `prose`: its words, parameters, and a line to call it with."""
+    """Return a tool as text for `prose`: its words, parameters, and a line to call it with.
+
+    The line is ``called``, an example of its arguments, and ``server``.
+    """
     parts = [flat(str(definition["name"]))]
     if definition.get("title"):
         parts[0] += f": {definition['title']}"
@@ -134,21 +87,12 @@ def description(definition: Definition, called: str, server: str = "") -> str:
         parts.append(f"The server says: {said}")
     if definition.get("outputSchema") is not None:
         parts.append("Gives structured results: see --json for their schema.")
-    parts.append(_app(definition.get("_meta")))
-    parts.append(f"{called}{example(schema)}{server}")
-    return "\n\n".join(part for part in parts if part)
-
-
-def _app(meta: Any) -> str:
-    """Return what MCP Apps (SEP-1865) says of a tool: its page, and that it is for pages alone."""
+    meta = definition.get("_meta")
     ui = meta.get("ui") if isinstance(meta, Mapping) else None
-    if not isinstance(ui, Mapping):
-        return ""
-    uri, seen = ui.get("resourceUri"), ui.get("visibility")
-    told = [f"Its app is the resource {flat(uri)}."] if isinstance(uri, str) else []
-    if isinstance(seen, list | str) and "model" not in seen:
-        told.append("It is for applications, and is not offered to models.")
-    return " ".join(told)
+    if isinstance(ui, Mapping) and isinstance(ui.get("resourceUri"), str):  # MCP Apps (SEP-1865)
+        parts.append(f"Its app is the resource {flat(ui['resourceUri'])}.")
+    parts.append(f"{called}{example(schema)}{server}")
+    return "\n\n".join(parts)
 
 
 def _parameters(schema: Definition) -> str:
@@ -169,84 +113,57 @@ def _parameters(schema: Definition) -> str:
 
 # Tables and prose
 
-_READABLE = 14
-"""Columns of the window that each part of a table should have, before names are folded."""
-
 
 def table(
-    output: Output,
-    value: Any,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    paths: bool = False,
+    output: Output, value: Any, columns: Sequence[str], rows: Sequence[Sequence[str]], owner: str
 ) -> None:
-    """One row a thing, or its value as JSON. The last column may be long: it wraps; or paths."""
+    """Show one row a thing, or its value as JSON; say if the ``owner`` has none.
+
+    At a terminal in columns, or one below the other if the window is too narrow for that.
+    """
     if output.json:
         output.value(value)
         return
-    cut = [[first_line(cell) for cell in row] for row in rows]
+    if not rows:
+        output.note(f"{owner} has no {columns[0]}s.")
+        return
+    cut = [[visible_lines(first_line(cell)) for cell in row] for row in rows]
+    widths = [max(map(cells, column)) for column in zip(columns, *cut, strict=True)]
     if not output.is_terminal:
-        for row in cut:
-            output.text("\t".join(row))
-        return
-    if not cut:
-        output.text(f"No {columns[0]}s.")
-        return
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    drawn = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
-    texts = [[Text(visible_lines(cell)) for cell in row] for row in cut]
-    for at, column in enumerate(columns):
-        lengths = [row[at].cell_len for row in texts]
-        width = None
-        if at == 0:
-            width = _whole([len(column), *lengths], len(columns), console.width)
-        elif paths and at == len(columns) - 1:  # paths have no words to wrap at
-            width = _whole(lengths, len(columns), console.width)
-        drawn.add_column(column, overflow="fold", width=width, style="" if at else "bold")
-    for row_of_texts in texts:
-        drawn.add_row(*row_of_texts)
-    with status.aside():
-        console.print(drawn)
-
-
-def first_line(text: str | None) -> str:
-    """Return the first line of a text, without tabs, for a table."""
-    lines = (text or "").strip().splitlines()
-    return " ".join(lines[0].split()) if lines else ""
-
-
-def _whole(names: Sequence[int], columns: int, window: int) -> int | None:
-    """Return room for whole names, which can be copied; None where too few would profit."""
-    room = min(window * 2 // 3, window - _READABLE * (columns - 1))
-    whole = max((name for name in names if name <= room), default=0)
-    return whole if whole and (whole == max(names) or whole * 2 >= room) else None
+        write("\n".join("\t".join(row) for row in cut))
+    elif sum(widths) + 2 * len(widths) > columns_of_terminal():
+        blocks([(row[0], " · ".join(filter(None, row[1:]))) for row in cut])
+    else:
+        for at, row in enumerate([columns, *cut]):
+            pairs = zip(row, widths, strict=True)
+            first, *more = (cell + " " * (width - cells(cell)) for cell, width in pairs)
+            rest = "  ".join(["", *more]).rstrip()
+            line = f"{paint(first, '1', sys.stdout)}{rest}" if at else f"{first}{rest}"
+            write(line if at else paint(line, "2", sys.stdout))
 
 
 def prose(output: Output, text: str) -> None:
     """Show text that is ours: at a terminal its lines wrap whole words, with hanging indents.
 
-    A tab is two spaces, and the place below which a line goes on. A command stays on one line, so
-    that it can be copied.
+    A tab is two spaces, and the place below which a line goes on.
     """
-    if not output.is_terminal:
+    if output.is_terminal:
+        output.text(hang(text, columns_of_terminal(), more=0))
+    else:
         output.text(text.replace("\t", "  "))
-        return
-    columns = columns_of_terminal()
-    lines = []
-    for line in text.splitlines():
-        head, tab, rest = line.partition("\t")
-        hang = cells(head) + 2 if tab else len(line) - len(line.lstrip())
-        line = f"{head}  {rest}" if tab else line
-        if not line.startswith("holdfast "):
-            line = wrap_words(line, columns, rest=" " * min(hang, columns // 2))
-        lines.append(line)
-    output.text("\n".join(lines))
+
+
+def outline(value: Any, indent: str = "") -> list[str]:
+    """Return a value as lines, much as in YAML; what is empty is left out."""
+    lines: list[str] = []
+    for name, one in value.items() if isinstance(value, dict) else (("", one) for one in value):
+        mark = f"{indent}{visible(name)}:" if name else f"{indent}-"
+        if one and isinstance(one, dict | list | tuple):
+            inner = outline(one, f"{indent}  ")
+            lines += [mark, *inner] if name else [f"{mark} {inner[0].lstrip()}", *inner[1:]]
+        elif one or one is False:
+            lines.append(f"{mark} {visible(one) if isinstance(one, str) else json.dumps(one)}")
+    return lines
 
 
 _REST = " " * 4
@@ -254,29 +171,156 @@ _REST = " " * 4
 
 def heading(text: str) -> None:
     """Draw a title on the terminal."""
-    write(styled(visible_lines(first_line(text)), "1;4"))
+    write(paint(visible_lines(first_line(text)), "1;4", sys.stdout))
 
 
-def blocks(rows: Sequence[tuple[str, str]], empty: str = "") -> None:
+def blocks(rows: Sequence[tuple[str, str]]) -> None:
     """Draw rows on the terminal: a line that is bold up to its bracket, and words below it.
 
     A signature is broken between parameters, and within one that fills a line.
     """
     columns = max(columns_of_terminal(), len(_REST) + 10)
     room = columns - len(_REST) - 1
-    lines = [] if rows else [empty]
+    lines = []
     for first, words in rows:
         parts = visible_lines(first_line(first)).split(", ")
         tied = (one.replace(" ", "\x01") if len(one) < room else one for one in parts)
         title = wrap_words(", ".join(tied), columns, rest=_REST)
         name, bracket, rest = title.replace("\x01", " ").partition("(")
-        lines.append(f"{styled(name, '1')}{bracket}{rest}")
+        lines.append(f"{paint(name, '1', sys.stdout)}{bracket}{rest}")
         if words.strip():
             text = wrap_words(visible_lines(first_line(words)), columns, _REST, _REST)
-            lines += [styled(line, "2") for line in text.splitlines()]
+            lines += [paint(line, "2", sys.stdout) for line in text.splitlines()]
     write("\n".join(lines))
 
 
-def styled(text: str, style: str) -> str:
-    """Return text for stdout, in colour where that is wanted."""
-    return f"\x1b[{style}m{text}\x1b[0m" if has_colour(sys.stdout) else text
+# Contents of results
+
+MOST_INLINE: Final = 4 * 1024 * 1024
+"""Bytes of a picture that a terminal is made to draw."""
+
+MOST_FLAT: Final = 72
+"""Characters of JSON in a text that stay on one line."""
+
+ENDINGS: Final = {
+    "audio/ogg": ".ogg",
+    "audio/wav": ".wav",
+    "image/webp": ".webp",
+    "text/markdown": ".md",
+}
+"""Kinds that Python's own table lacks, or knows by other names."""
+
+
+class Contents:
+    """Shows contents one after the other; what is no text is saved as ``stem-N.ext``.
+
+    Without a folder, in a temporary one. What is there, or a link of that name, is left alone.
+    """
+
+    def __init__(self, output: Output, folder: str | None, stem: str) -> None:
+        self._output = output
+        self._folder = folder
+        self._stem = re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip("._")[:80] or "content"
+        self._count = 0
+
+    def show(self, contents: Iterable[Any]) -> None:
+        """Show contents in order."""
+        import msgspec
+
+        for one in contents:
+            content = msgspec.to_builtins(one)
+            inner = content.get("resource")
+            if content.get("type") == "resource" and isinstance(inner, dict):
+                content = inner
+            text, data = content.get("text"), content.get("data", content.get("blob"))
+            if isinstance(text, str):
+                if not (self._output.is_terminal and self._show_json(text)):
+                    self._output.content(text)
+            elif isinstance(data, str):
+                self._save(data, str(content.get("mimeType") or "application/octet-stream"))
+            elif content.get("type") == "resource_link":
+                self._output.content(str(content.get("uri")))
+            else:
+                self._output.value(content)
+
+    def _show_json(self, text: str) -> bool:
+        """Show JSON highlighted, and indented if it is long; return False if it is none."""
+        import msgspec
+
+        if text.lstrip()[:1] not in ("{", "["):
+            return False
+        try:
+            msgspec.json.decode(text)
+            self._output.json_text(text.encode(), indent=len(text) > MOST_FLAT)
+        except (ValueError, RecursionError):  # it only looks like JSON
+            return False
+        return True
+
+    def _save(self, data: str, kind: str) -> None:
+        try:
+            found = base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError):
+            raise ProtocolError(f"the server sent {kind} that is not base64") from None
+        if self._output.is_terminal and kind.startswith("image/") and len(found) <= MOST_INLINE:
+            _draw(found, kind)
+        import mimetypes  # slow to load, and most results are text
+
+        plain = kind.partition(";")[0].strip().lower()
+        ending = ENDINGS.get(plain) or mimetypes.guess_extension(plain) or ".bin"
+        path = self.add(found, ending)
+        more = f" ({kind}, {_human_size(len(found))})" if self._output.is_terminal else ""
+        self._output.text(f"{path}{more}")
+
+    def add(self, data: bytes, ending: str) -> Path:
+        """Write a new file and return its path."""
+        if self._folder is None:
+            import tempfile  # slow to load, and most results are text
+
+            self._folder = tempfile.mkdtemp(prefix="holdfast-")
+        folder = Path(self._folder)
+        try:
+            os.makedirs(resolve_output(folder), exist_ok=True)
+            while True:
+                self._count += 1
+                path = folder / f"{self._stem}-{self._count}{ending}"
+                with suppress(FileExistsError), path.open("xb") as file:
+                    file.write(data)
+                    return path
+        except OSError as error:
+            raise ValidationError(f"{folder}: cannot be written: {reason(error)}") from None
+
+
+def _human_size(count: int) -> str:
+    for bits, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if count >> bits:
+            return f"{count / (1 << bits):.1f} {unit}"
+    return f"{count} bytes"
+
+
+def _draw(data: bytes, kind: str) -> None:
+    """Draw a picture in the terminal, by the protocol that this one knows, if any."""
+    encoded = base64.standard_b64encode(data)
+    program = _terminal(os.environ)
+    if program in ("kitty", "ghostty") and kind == "image/png":
+        for at in range(0, len(encoded), 4096):
+            head = b"" if at else b"a=T,f=100,"
+            more = at + 4096 < len(encoded)
+            write(b"\x1b_G%bm=%d;%b\x1b\\" % (head, more, encoded[at : at + 4096]))
+        write(b"\n")
+    elif program in ("iTerm.app", "iTerm2", "WezTerm", "mintty"):
+        write(b"\x1b]1337;File=inline=1;size=%d:%b\x07\n" % (len(data), encoded))
+
+
+def _terminal(environ: Mapping[str, str]) -> str | None:
+    """Return the terminal's name; programs started in one inherit its variables.
+
+    Multiplexers (tmux, screen) do too, and know none of its protocols. Over SSH only TERM and LC_*
+    are passed on.
+    """
+    term = environ.get("TERM", "")
+    if term.startswith(("tmux", "screen", "dumb")) or environ.get("TMUX") or environ.get("STY"):
+        return None
+    if term in ("xterm-kitty", "xterm-ghostty"):
+        return term.removeprefix("xterm-")
+    program = environ.get("TERM_PROGRAM") or environ.get("LC_TERMINAL")
+    return program or ("kitty" if environ.get("KITTY_WINDOW_ID") else None)

@@ -10,45 +10,38 @@ import click
 import msgspec
 
 from holdfast._core.calls.handlers import Approver
-from holdfast._core.text import close_matches
-from holdfast.cli import tool_cache
-from holdfast.cli.arguments import parse, pick, read_file, whole
+from holdfast.cli.app import SAVE, option
+from holdfast.cli.arguments import parse, whole
 from holdfast.cli.completers import parameters, tools
-from holdfast.cli.contents import Contents
 from holdfast.cli.elicitation import handlers
-from holdfast.cli.options import folders
 from holdfast.cli.output import Exit
 from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, ServerVerb
-from holdfast.cli.views import table
-from holdfast.errors import HoldfastError, ValidationError
+from holdfast.cli.views import Contents, table
+from holdfast.errors import HoldfastError
 from holdfast.policies import ToolPolicy
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
-    from holdfast import CallOptions, RunningCall
+    from holdfast import CallOptions
     from holdfast.types import Task
 
 LONG: Final = 86_400.0
 """Seconds for a whole task: at a terminal, Ctrl-C ends the wait before."""
+GOES_ON: Final = "The task goes on. Its result:"
 
-SAVE = click.option(
-    "--save", metavar="DIR", shell_complete=folders, help="Where pictures and other files go."
-)
-BUDGET = click.option(
-    "--budget", type=click.IntRange(1), metavar="N", help="Show N characters; the rest is saved."
-)
+BUDGET = option("--budget N", "Show N characters; the rest is saved.", type=click.IntRange(1))
 
 
 @click.command(cls=ServerVerb, context_settings={"ignore_unknown_options": True})
 @click.argument("tool", shell_complete=tools)
 @click.argument("words", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=parameters)
-@click.option("--args", "text", metavar="JSON", help="The arguments as one JSON object.")
+@option("--args JSON", "The arguments as one JSON object.", name="text")
 @SAVE
-@click.option("--as-task", is_flag=True, help="Let the server make a task of it.")
-@click.option("--detach", is_flag=True, help="Leave the task running, and print its id.")
+@option("--as-task", "Let the server make a task of it.")
+@option("--detach", "Leave the task running, and print its id.")
 @BUDGET
-@click.option("--approve", is_flag=True, help="Ask before a tool that may be destructive.")
+@option("--approve", "Ask before a tool that may be destructive.")
 async def call(
     target: ServerTarget,
     tool: str,
@@ -77,16 +70,13 @@ async def call(
     holdfast call https://example.org/mcp add --a 2 --b 3
     holdfast call add a=2 b=3 -- python server.py
     """
-    server, name, words = target.named(tool, words)
+    name, words = target.named(tool, words)
     target.options["handlers"] = asking = handlers()
-    async with target.client(server) as client:
-        found = await target.list_tools(server, client)
-        names = [one["name"] for one in found or ()]
-        if found is not None and name not in names and not target.given:
-            _look_elsewhere(target, server, name, names)
-        schema = None if found is None else pick(found, name).get("inputSchema")
+    async with target.client() as client:
+        found = await target.list_tools(client)
+        schema = {} if found is None else target.pick(found, name).get("inputSchema")
         arguments = whole(text, "--args") if text is not None else {}
-        arguments.update(parse(words, schema if isinstance(schema, dict) else {}, read_file))
+        arguments.update(parse(words, schema))
         policy = client._policy.tools
         if approve and policy.approve_of(name) in (None, "never"):
             asker = Approver(client.name, ToolPolicy(approve="annotations"), asking.approval)
@@ -96,43 +86,23 @@ async def call(
             options |= {"task": True, "total_timeout": LONG}
         status.begin(name)
         running = client.start_tool(name, arguments, **options)
-        result = await _outcome(target, server, running, detach)
-    if result is None:
-        return Exit.OK
-    return show(target, result, name, save, budget or policy.budget_of(name))
-
-
-def _look_elsewhere(target: ServerTarget, server: str | None, name: str, names: list[str]) -> None:
-    """Refuse a tool that has no like here, and was seen in another server."""
-    if close_matches(name, names, 1):
-        return
-    if others := tool_cache.seen_with(target.configuration.servers, name):
-        where = f"{server} has" if server else "There is"
-        raise ValidationError(f"{where} no tool {name!r}. {others}")
-
-
-async def _outcome(
-    target: ServerTarget, server: str | None, running: RunningCall[ToolResult], detach: bool
-) -> ToolResult | None:
-    """Return the result of a call; None if it became a task that was left running.
-
-    Ctrl-C leaves a task running too, and says how to go on.
-    """
-    try:
-        if not detach or await running.wait_task() is None:
-            return await running
-    except asyncio.CancelledError:
-        if running.task is None:
-            running.cancel()
-        else:
-            target.output.note(_resume(target, server, running.detach()))
-        raise
-    except HoldfastError as error:
-        raise _advised(error, target, server) from None
-    task_id = running.detach()
+        try:
+            is_task = detach and await running.wait_task() is not None
+            result = None if is_task else await running
+        except asyncio.CancelledError:
+            if running.task is None:
+                running.cancel()
+            else:
+                target.output.note(f"{GOES_ON} {_wait(target, running.detach())}")
+            raise
+        except HoldfastError as error:
+            raise _advised(error, target) from None
+        task_id = running.detach() if result is None else ""
+    if result is not None:
+        return show(target, result, name, save, budget or policy.budget_of(name))
     target.output.result({"taskId": task_id}, task_id)
-    target.output.note(_resume(target, server, task_id))
-    return None
+    target.output.note(f"{GOES_ON} {_wait(target, task_id)}")
+    return Exit.OK
 
 
 def show(
@@ -177,32 +147,24 @@ def tasks() -> None:
     """
 
 
-@tasks.command("get", cls=ServerVerb)
-@click.argument("words", nargs=-1, metavar="[SERVER] TASK_ID")
-async def get(target: ServerTarget, words: tuple[str, ...]) -> None:
+@tasks.command("get", cls=ServerVerb, takes="TASK_ID")
+async def get(target: ServerTarget, task_id: str) -> None:
     """Ask once how a task is doing."""
-    server, (task_id,) = target.take(words, "TASK_ID")
-    async with target.client(server) as client:
+    async with target.client() as client:
         found = await client.get_task(task_id)
     row = (found.task_id, found.status, found.status_message or "")
-    table(target.output, {"tasks": [found.raw]}, ("task", "status", "message"), [row])
+    table(target.output, {"tasks": [found.raw]}, ("task", "status", "message"), [row], "")
 
 
-@tasks.command("wait", cls=ServerVerb)
-@click.argument("words", nargs=-1, metavar="[SERVER] TASK_ID")
-@click.option("--total", type=float, default=LONG, help="Seconds; then the task is cancelled.")
+@tasks.command("wait", cls=ServerVerb, takes="TASK_ID")
+@option("--total SECONDS", "Then the task is cancelled.", type=float, default=LONG)
 @SAVE
 @BUDGET
 async def wait(
-    target: ServerTarget,
-    words: tuple[str, ...],
-    total: float,
-    save: str | None,
-    budget: int | None,
+    target: ServerTarget, task_id: str, total: float, save: str | None, budget: int | None
 ) -> int:
     """Wait for the result of a task, whoever began it. Ctrl-C leaves the task running."""
-    server, (task_id,) = target.take(words, "TASK_ID")
-    async with target.client(server) as client:
+    async with target.client() as client:
         status.begin(task_id)
         following = client.resume_task(task_id, total_timeout=total, on_task=_told)
         waiting = asyncio.ensure_future(following)
@@ -212,19 +174,17 @@ async def wait(
         except asyncio.CancelledError:
             # Nobody is warned of the error of a wait that was given up.
             waiting.add_done_callback(lambda done: done.cancelled() or done.exception())
-            target.output.note(_resume(target, server, task_id))
+            target.output.note(f"{GOES_ON} {_wait(target, task_id)}")
             raise
         except HoldfastError as error:
-            raise _advised(error, target, server) from None
+            raise _advised(error, target) from None
     return show(target, result, "result", save, budget)
 
 
-@tasks.command("cancel", cls=ServerVerb)
-@click.argument("words", nargs=-1, metavar="[SERVER] TASK_ID")
-async def cancel(target: ServerTarget, words: tuple[str, ...]) -> None:
+@tasks.command("cancel", cls=ServerVerb, takes="TASK_ID")
+async def cancel(target: ServerTarget, task_id: str) -> None:
     """Ask the server to cancel a task. It may complete all the same."""
-    server, (task_id,) = target.take(words, "TASK_ID")
-    async with target.client(server) as client:
+    async with target.client() as client:
         await client.cancel_task(task_id)
     target.output.note(f"The server was asked to cancel {task_id}.")
 
@@ -234,18 +194,14 @@ def _told(task: Task) -> None:
     status.say(f"{task.status}{': ' + task.status_message if task.status_message else ''}")
 
 
-def _advised(error: HoldfastError, target: ServerTarget, server: str | None) -> HoldfastError:
+def _advised(error: HoldfastError, target: ServerTarget) -> HoldfastError:
     """Return the error of a task with the command that asks for it again."""
     if error.task_id is not None and error.hint:
-        error.hint = f"{_wait(target, server, error.task_id)} asks for it again"
+        error.hint = f"{_wait(target, error.task_id)} asks for it again"
     return error
 
 
-def _resume(target: ServerTarget, server: str | None, task_id: str) -> str:
-    return f"The task goes on. Its result: {_wait(target, server, task_id)}"
-
-
-def _wait(target: ServerTarget, server: str | None, task_id: str) -> str:
+def _wait(target: ServerTarget, task_id: str) -> str:
     """Return the command that waits for a task; it can be pasted, whatever the id is."""
-    words = [server, task_id] if server is not None else [task_id]
+    words = [target.server, task_id] if target.server is not None else [task_id]
     return f"holdfast tasks wait {shlex.join(words)} {target.reach()}".rstrip()

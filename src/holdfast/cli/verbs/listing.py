@@ -1,35 +1,39 @@
-"""Lists: tools, describe, resources, prompts, servers, search."""
+"""What servers have, listed (tools, search, resources, …) and read (read, prompt, skill, …)."""
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast._core.text import counted, did_you_mean, visible
 from holdfast.cli import completers, tool_cache, views
-from holdfast.cli.arguments import pick
-from holdfast.cli.completers import SERVER
-from holdfast.cli.options import CONFIG, output_option
-from holdfast.cli.output import Exit, Output
+from holdfast.cli.app import CONFIG, SAVE, option, output_option, pairs
+from holdfast.cli.arguments import parse, suggestion
+from holdfast.cli.output import Exit, Output, write
 from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb, known
-from holdfast.cli.views import blocks, first_line, flat, heading, prose, table, words_of
+from holdfast.cli.verbs.status import ServerHealth, identity, note_unusable, verdict, visit
+from holdfast.cli.views import blocks, description, first_line, flat, heading, prose, table
+from holdfast.errors import HoldfastError, RpcError, ValidationError
 
 if TYPE_CHECKING:
     from holdfast.agents.listing import ServerTool
-    from holdfast.cli.verbs.status import ServerHealth
 
-OFFLINE = click.option(
-    "--offline", is_flag=True, help="What was last seen, without starting the server."
-)
+Definitions = Sequence[dict[str, Any]]
+
+OFFLINE = option("--offline", "What was last seen, without starting the server.")
 
 
 @click.command(cls=ServerVerb)
-@click.argument("server", nargs=-1, metavar="[SERVER]...", shell_complete=completers.servers)
+@click.argument("names", nargs=-1, metavar="[SERVER]...", shell_complete=completers.servers)
 @OFFLINE
-def tools(target: ServerTarget, server: tuple[str, ...], offline: bool) -> Any:
+def tools(target: ServerTarget, names: tuple[str, ...], offline: bool) -> Any:
     """The tools of a server, of several, or of all that are configured.
 
     \b
@@ -39,37 +43,47 @@ def tools(target: ServerTarget, server: tuple[str, ...], offline: bool) -> Any:
     holdfast tools server.py
     holdfast tools -- uvx mcp-server-git
     """
-    if target.is_open and len(server) != 1:
-        for word in server:
+    if target.is_open and len(names) != 1:
+        for word in names:
             if target.entry(word) is None:
                 raise click.UsageError(f"{word} is not configured: name it alone.")
-        names = list(server or target.configuration.servers)
-        if names:
-            return _grouped_offline(target, names) if offline else _list_grouped(target, names)
-    name = target.only(server)
-    if not offline:
-        return _list_tools(target, name)
-    views.tools(target.output, _seen_of(target, name))
-    return None
+        if several := list(names or target.configuration.servers):
+            output = target.output
+            if offline:
+                return _grouped(output, _seen(output, several))
+            return _list_grouped(target, several)
+    target.take(names)
+    return _with_tools(target, offline, partial(views.tools, target.output))
 
 
-def _grouped_offline(target: ServerTarget, names: list[str]) -> int:
-    from holdfast.cli.verbs.status import ServerHealth
+def _with_tools(
+    target: ServerTarget, offline: bool, show: Callable[[Definitions, str], None]
+) -> Any:
+    """Show the tools of a server and its name, as last seen (without a loop), or as it says now."""
+    if offline:
+        return show(target.seen(), target.key())
 
+    async def asked() -> None:
+        async with target.client() as client:
+            found = await target.list_tools(client)
+        show(found or (), client.name)
+
+    return asked()
+
+
+def _seen(output: Output, names: Iterable[str]) -> list[ServerHealth]:
+    """Return what was last seen of servers, and say when."""
     found = []
     for name in names:
-        known = tool_cache.load(name)
-        if known is None:
+        if (cached := tool_cache.load(name)) is None:
             found.append(ServerHealth(name, "offline", reason="not seen yet", exit=Exit.USAGE))
         else:
-            target.output.note(f"{name}: {known}")
-            found.append(ServerHealth(name, "ready", tools=known.tools))
-    return _grouped(target.output, found)
+            output.note(f"{name}: {cached}")
+            found.append(ServerHealth(name, "ready", tools=cached.tools))
+    return found
 
 
 async def _list_grouped(target: ServerTarget, names: list[str]) -> int:
-    from holdfast.cli.verbs.status import visit
-
     return _grouped(target.output, await visit(target, names))
 
 
@@ -79,24 +93,13 @@ def _grouped(output: Output, found: Sequence[ServerHealth]) -> int:
         facts = [{"name": one.name, "state": one.state, "tools": one.tools} for one in found]
         output.value({"servers": facts})
     for one in found:
-        if output.json or one.state != "ready":
-            continue
-        if output.is_terminal:
-            heading(one.name)
-        views.tools(output, one.tools or (), "" if output.is_terminal else f"{one.name}.")
-    bad = [one for one in found if one.exit]
-    for one in bad:
-        output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
-    return bad[0].verdict(output) if bad else Exit.OK
-
-
-async def _list_tools(target: ServerTarget, name: str | None) -> None:
-    async with target.client(name) as client:
-        found = await target.list_tools(name, client)
-    if not found and not target.output.json:
-        target.output.note(f"{client.name} has no tools.")
-    else:
-        views.tools(target.output, found or [])
+        if not output.json and one.state == "ready":
+            if output.is_terminal:
+                heading(one.name)
+            prefix = "" if output.is_terminal else f"{one.name}."
+            views.tools(output, one.tools or (), one.name, prefix)
+    note_unusable(output, found)
+    return verdict(output, found)
 
 
 @click.command(cls=ServerVerb)
@@ -116,25 +119,32 @@ def describe(target: ServerTarget, words: tuple[str, ...], offline: bool) -> Any
     if is_server:
         if offline:
             raise click.UsageError("Offline there are only tools; name one, or see 'tools'.")
-        return _overview(target, words[0] if words else None)
+        target.server = words[0] if words else None
+        return _overview(target)
     if not words:
         raise click.UsageError(f"Which one? {target.hint()}")
-    name, wanted, rest = target.named(words[0], words[1:])
+    wanted, rest = target.named(words[0], words[1:])
     if rest:
         raise click.UsageError(f"Not understood: {' '.join(rest)}.")
-    called = [f"{name}.{wanted}"] if target.entry(name) is not None else list(words)
-    if not offline:
-        return _describe(target, name, wanted, called)
-    _show(target, _seen_of(target, name), wanted, called)
-    return None
+    is_configured = target.entry(target.server) is not None
+    called = [f"{target.server}.{wanted}"] if is_configured else list(words)
+
+    def show(found: Definitions, _: str) -> None:
+        definition = target.pick(found, wanted)
+        command = shlex.join(["holdfast", "call", *called])
+        if target.output.json:
+            target.output.value(definition)
+        else:
+            again = f" {target.reach()}".rstrip()
+            prose(target.output, description(definition, command, again))
+
+    return _with_tools(target, offline, show)
 
 
-async def _overview(target: ServerTarget, name: str | None) -> None:
+async def _overview(target: ServerTarget) -> None:
     """Show a server in short: who it is, and everything that it offers."""
-    from holdfast.cli.verbs.status import identity
-
     output = target.output
-    async with target.client(name) as client:
+    async with target.client() as client:
         await client.open()
         facts = {
             "name": client.name,
@@ -152,17 +162,15 @@ async def _overview(target: ServerTarget, name: str | None) -> None:
         key: None if found is None else [one.raw for one in found] for key, found in lists.items()
     }
     if raw["tools"] is not None:
-        target.keep(name, raw["tools"])
+        target.keep(raw["tools"])
     if output.json:
         output.value({**facts, **raw})
         return
     who = facts["server"] or "a server without a name"
-    lines = [f"{facts['name']}: {who}, protocol {facts['protocol']}"]
-    if facts["instructions"]:
-        lines.append(f"\n{flat(facts['instructions'].strip())}")
-    prose(output, "\n".join(lines))
+    words = f"\n\n{flat(facts['instructions'].strip())}" if facts["instructions"] else ""
+    prose(output, f"{facts['name']}: {who}, protocol {facts['protocol']}{words}")
     for key, called in _CALLED.items():
-        rows = [(called(one), words_of(one)) for one in raw[key] or ()]
+        rows = [(called(one), views.words_of(one)) for one in raw[key] or ()]
         if rows and output.is_terminal:
             output.text("")
             heading(key.title())
@@ -181,53 +189,91 @@ _CALLED: dict[str, Callable[[dict[str, Any]], str]] = {
 """What a server offers, and how each is called."""
 
 
-async def _describe(target: ServerTarget, name: str | None, wanted: str, called: list[str]) -> None:
-    async with target.client(name) as client:
-        found = await target.list_tools(name, client) or []
-    _show(target, found, wanted, called)
-
-
-def _show(
-    target: ServerTarget, found: list[dict[str, Any]], wanted: str, called: list[str]
-) -> None:
-    command = shlex.join(["holdfast", "call", *called])
-    again = f" {target.reach()}".rstrip()
-    views.tool(target.output, pick(found, wanted), command, again)
-
-
-def _seen_of(target: ServerTarget, name: str | None) -> list[dict[str, Any]]:
-    """Return what was last seen of a server; say when."""
-    found = tool_cache.require(target.key(name))
-    target.output.note(str(found))
-    return found.tools
-
-
 @click.command(cls=ServerVerb)
-@SERVER
-async def resources(target: ServerTarget, server: tuple[str, ...]) -> None:
+@click.argument("words", nargs=-1, required=True)
+@option("--most N", "How many to show.", type=click.IntRange(1), default=10)
+@option("--offline", "In what was last seen, without starting servers.")
+async def search(target: ServerTarget, words: tuple[str, ...], most: int, offline: bool) -> int:
+    """Find tools by words: names, descriptions and parameters of all configured servers.
+
+    \b
+    holdfast search read file
+    """
+    from holdfast.agents.search import Index
+
+    output = target.output
+    if target.given:
+        async with target.client() as client:
+            tools = await target.list_tools(client)
+        found = [ServerHealth("", "ready", tools=tools)]
+    else:
+        names = list(target.configuration.servers)
+        found = _seen(output, names) if offline else await visit(target, names)
+        note_unusable(output, found)
+    hits = Index(_named(found)).search(" ".join(words), most)
+    if output.json:
+        output.value({"tools": [{"tool": one.tool.dotted, "score": one.score} for one in hits]})
+    elif hits:
+        views.tools(output, [{**one.tool.tool.raw, "name": one.tool.dotted} for one in hits], "")
+    if hits:
+        return Exit.OK
+    is_empty = not target.given and not target.configuration.servers
+    told = NO_SERVER if is_empty else "No tool fits."
+    output.note(told)
+    return output.verdict(told, Exit.TOOL, "search")
+
+
+def _named(servers: Iterable[ServerHealth]) -> list[ServerTool]:
+    from holdfast import Tool
+    from holdfast.agents.listing import ServerTool
+    from holdfast.types.base import decode, encode
+
+    return [
+        ServerTool(one.name, tool, f"{one.name}.{tool.name}".removeprefix("."))
+        for one in servers
+        for tool in (decode(encode(raw), Tool) for raw in one.tools or ())
+    ]
+
+
+@click.command(cls=ServerVerb, takes="")
+async def resources(target: ServerTarget) -> None:
     """The resources of a server, and its templates for more."""
-    async with target.client(target.only(server)) as client:
-        found = await known(client.list_resources())
-        templates = await known(client.list_resource_templates())
-    if not (found or templates or target.output.json):
-        target.output.note(f"{client.name} has no resources.")
-    else:
-        views.resources(target.output, found or (), templates or ())
+    async with target.client() as client:
+        found = await known(client.list_resources()) or ()
+        templates = await known(client.list_resource_templates()) or ()
+    raw = {"resources": [one.raw for one in found]}
+    raw["resourceTemplates"] = [one.raw for one in templates]
+    rows = [(one.uri, one.description or one.title or one.name) for one in found]
+    rows += [(one.uri_template, one.description or one.title or one.name) for one in templates]
+    table(target.output, raw, ("resource", "what it is"), rows, client.name)
 
 
-@click.command(cls=ServerVerb)
-@SERVER
-async def prompts(target: ServerTarget, server: tuple[str, ...]) -> None:
+@click.command(cls=ServerVerb, takes="")
+async def prompts(target: ServerTarget) -> None:
     """The prompts of a server, with their arguments."""
-    async with target.client(target.only(server)) as client:
-        found = await known(client.list_prompts())
-    if not found and not target.output.json:
-        target.output.note(f"{client.name} has no prompts.")
-    else:
-        views.prompts(target.output, found or ())
+    async with target.client() as client:
+        found = await known(client.list_prompts()) or ()
+    rows = []
+    for one in found:
+        names = [a.name if a.required else f"[{a.name}]" for a in one.arguments or ()]
+        rows.append((one.name, " ".join(names), one.description or one.title or ""))
+    raw = {"prompts": [one.raw for one in found]}
+    columns = ("prompt", "arguments", "what it is for")
+    table(target.output, raw, columns, rows, client.name)
 
 
-# Servers
+@click.command(cls=ServerVerb, takes="")
+async def skills(target: ServerTarget) -> None:
+    """The skills that a server publishes. Reads no file of any of them."""
+    async with target.client() as client:
+        found = await client.list_skills()
+    rows = []
+    for one in found:
+        files = "dynamic" if one.dynamic else counted(len(one.files), "file")
+        rows.append((one.name, one.uri, files, one.description))
+    raw = {"skills": [one.raw for one in found]}
+    columns = ("skill", "uri", "files", "what it is for")
+    table(target.output, raw, columns, rows, client.name)
 
 
 @click.command()
@@ -241,81 +287,153 @@ def servers(config: str | None, output: Output) -> None:
     home = os.path.expanduser("~")
     rows = []
     for one in found.servers:
-        state = "disabled" if one.disabled else "broken" if one.problems else _STANDINGS[one.trust]
+        trust = {"own": "yours", "untrusted": "not trusted"}.get(one.trust, one.trust)
+        state = "disabled" if one.disabled else "broken" if one.problems else trust
         is_home = output.is_terminal and one.file.startswith(f"{home}/")
         rows.append((one.name, state, one.target, one.file.replace(home, "~", is_home)))
     if rows or output.json:
-        table(output, found, ("server", "standing", "what it is", "from"), rows, paths=True)
+        table(output, found, ("server", "standing", "what it is", "from"), rows, "")
     else:
         output.note(NO_SERVER)
-    for file in found.files:
-        for problem in map(str, file.problems):
-            output.note(problem)
-    for one in found.servers:
-        for problem in (*one.problems, *one.warnings):
-            output.note(problem)
+    problems = [str(one) for file in found.files for one in file.problems]
+    problems += [said for one in found.servers for said in (*one.problems, *one.warnings)]
+    for problem in problems:
+        output.note(problem)
 
 
-_STANDINGS = {
-    "own": "yours",
-    "trusted": "trusted",
-    "untrusted": "not trusted",
-    "changed": "changed",
-}
+# Reading
 
 
-# Search
+@click.command(cls=ServerVerb, takes="URI")
+@SAVE
+async def read(target: ServerTarget, uri: str, save: str | None) -> int:
+    """Read a resource.
+
+    \b
+    holdfast read docs file:///README.md
+    holdfast read demo://greeting -- python server.py
+    """
+    async with target.client() as client:
+        try:
+            found = await client.read_resource(uri)
+        except RpcError as error:
+            code = target.output.fail(error)
+            with suppress(HoldfastError):
+                known = [one.uri for one in await client.list_resources()]
+                if uri not in known and (hint := did_you_mean(uri, known, 3, 0.8)):
+                    target.output.note(f"D{hint[1:]}")
+            return code
+    if target.output.json:
+        target.output.value(found.raw)
+    else:
+        stem = uri.rstrip("/").rpartition("/")[2]
+        views.Contents(target.output, save, stem.rpartition(".")[0] or stem).show(found.contents)
+    return Exit.OK
+
+
+@click.command(cls=ServerVerb, context_settings={"ignore_unknown_options": True})
+@click.argument("prompt", shell_complete=completers.prefixes)
+@click.argument("words", nargs=-1, metavar="[NAME=VALUE]...")
+@SAVE
+async def prompt(
+    target: ServerTarget, prompt: str, words: tuple[str, ...], save: str | None
+) -> None:
+    """Get a prompt, filled in. Arguments are given as to 'call'; all of them are texts.
+
+    \b
+    holdfast prompt demo.review language=python
+    holdfast prompt review language=python -- python server.py
+    """
+    name, words = target.named(prompt, words)
+    output = target.output
+    async with target.client() as client:
+        known: list[str] | None = None
+        with suppress(RpcError):  # not every server has a list
+            prompts = {one.name: one for one in await client.list_prompts()}
+            if name not in prompts:
+                hint = suggestion(name, list(prompts))
+                raise ValidationError(f"There is no prompt {name!r}. {hint}")
+            known = [one.name for one in prompts[name].arguments or ()]
+        schema = {"properties": {one: {"type": "string"} for one in known or ()}}
+        arguments = parse(words, schema)
+        for one, value in arguments.items():
+            if known is not None and one not in known:
+                hint = suggestion(one, known)
+                raise ValidationError(f"{name}: there is no argument {one!r}. {hint}")
+            if not isinstance(value, str):
+                arguments[one] = json.dumps(value, ensure_ascii=False)
+        found = await client.get_prompt(name, arguments)
+    if output.json:
+        output.value(found.raw)
+        return
+    contents = views.Contents(output, save, name)
+    for message in found.messages:
+        if len(found.messages) > 1:
+            output.text(f"[{message.role}]")
+        contents.show([message.content])
 
 
 @click.command(cls=ServerVerb)
-@click.argument("words", nargs=-1, required=True)
-@click.option("--most", metavar="N", type=click.IntRange(1), default=10, help="How many to show.")
-@click.option("--offline", is_flag=True, help="In what was last seen, without starting servers.")
-async def search(target: ServerTarget, words: tuple[str, ...], most: int, offline: bool) -> int:
-    """Find tools by words: names, descriptions and parameters of all configured servers.
+@click.argument("about", metavar="PROMPT_OR_URI", shell_complete=completers.prefixes)
+@click.argument("words", nargs=-1, metavar="NAME[=TEXT]")
+@option("--with K=V...", "An argument set already.", name="context")
+async def complete(
+    target: ServerTarget, about: str, words: tuple[str, ...], context: tuple[str, ...]
+) -> None:
+    """Suggestions for an argument of a prompt, or of a resource template (a URI with braces).
 
     \b
-    holdfast search read file
+    holdfast complete demo.review language=py
     """
-    from holdfast.agents.search import Index
-    from holdfast.cli.verbs.status import visit
+    about, rest = target.named(about, words)
+    if len(rest) != 1:
+        raise click.UsageError(
+            f"Not understood: {' '.join(rest)}." if rest else "Missing: NAME=TEXT."
+        )
+    from holdfast.types import PromptReference, ResourceReference
 
-    known: dict[str, Iterable[dict[str, Any]]] = {}
-    if offline:
-        for name in target.configuration.servers:
-            cached = tool_cache.load(name)
-            known[name] = cached.tools if cached is not None else ()
-    elif target.given:
-        async with target.client() as client:
-            known[""] = await target.list_tools(None, client) or ()
-    else:
-        for one in await visit(target, list(target.configuration.servers)):
-            known[one.name] = one.tools or ()
-            if one.exit:
-                target.output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
-    hits = Index(_named(known)).search(" ".join(words), most)
+    name, _, text = rest[0].partition("=")
+    ref = ResourceReference(uri=about) if "://" in about else PromptReference(name=about)
+    async with target.client() as client:
+        found = await client.complete(ref, name, text, pairs("--with", context) or None)
     if target.output.json:
-        facts = [{"tool": one.tool.dotted, "score": one.score} for one in hits]
-        target.output.value({"tools": facts})
-    elif hits:
-        rows = [{**one.tool.tool.raw, "name": one.tool.dotted} for one in hits]
-        views.tools(target.output, rows)
-    if hits:
-        return Exit.OK
-    is_empty = not target.given and not target.configuration.servers
-    told = NO_SERVER if is_empty else "No tool fits."
-    target.output.note(told)
-    return target.output.verdict(told, Exit.TOOL, "search")
+        target.output.value({"completion": found.raw})
+        return
+    for value in found.values:
+        target.output.text(first_line(value))
 
 
-def _named(known: dict[str, Iterable[dict[str, Any]]]) -> list[ServerTool]:
-    from holdfast import Tool
-    from holdfast.agents.listing import ServerTool
-    from holdfast.types.base import decode, encode
+@click.command(cls=ServerVerb, takes="SKILL")
+@option("--file PATH", "Another file than SKILL.md.", default="SKILL.md")
+@option("--dynamic", "Read a skill without digests, too.")
+async def skill(target: ServerTarget, wanted: str, file: str, dynamic: bool) -> None:
+    """Read a skill, by its name or URI; size, digest and frontmatter are verified.
 
-    found = []
-    for server, raws in known.items():
-        for raw in raws:
-            tool = decode(encode(raw), Tool)
-            found.append(ServerTool(server, tool, f"{server}.{tool.name}".removeprefix(".")))
-    return found
+    \b
+    holdfast skill shop refunds
+    holdfast skill shop skill://refunds/SKILL.md --file guide.md
+    """
+    async with target.client() as client:
+        if "://" in wanted:
+            found = await client.get_skill(wanted)
+        else:
+            known = await client.list_skills()
+            fitting = [one for one in known if one.name == wanted]
+            if not fitting:
+                hint = suggestion(wanted, [one.name for one in known])
+                raise ValidationError(f"There is no skill {wanted!r}. {hint}")
+            if len(fitting) > 1:
+                uris = ", ".join(visible(one.uri, 200) for one in fitting)
+                text = f"There are {len(fitting)} skills {wanted!r}; name one by its URI: {uris}"
+                raise ValidationError(text)
+            found = fitting[0]
+        read = await client.read_skill(found, file, dynamic=dynamic)
+    if target.output.json:
+        text = read.data.decode("utf-8", "replace")
+        facts = {"server": read.server, "uri": read.uri, "size": len(read.data), "text": text}
+        target.output.value(facts)
+        return
+    try:
+        target.output.content(read.text.rstrip("\n"))
+    except UnicodeDecodeError:
+        write(read.data)

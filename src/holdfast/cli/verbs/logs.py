@@ -4,36 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast._core.text import show_json, visible
-from holdfast.cli.elicitation import is_interactive
-from holdfast.cli.options import CLOSE, OPEN, files, output_option, pairs
-from holdfast.cli.output import Exit, Output, exit_for
+from holdfast.cli.app import YES, option, output_option, pairs, session_tools
+from holdfast.cli.elicitation import confirm, is_interactive
+from holdfast.cli.output import Exit, Output, exit_for, tell
 from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.errors import ValidationError
 
 if TYPE_CHECKING:
     from holdfast.calllog.entries import Entry
-    from holdfast.calllog.replay import ReplayReport
 
-GO_ON = click.option("--go-on", is_flag=True, help="Go on after a call that fails.")
-FILL = click.option(
-    "--fill", metavar="K=V", multiple=True, help="A value for what the log has blacked out."
-)
-YES = click.option("--yes", is_flag=True, help="Do not ask before calls that may change something.")
+GO_ON = option("--go-on", "Go on after a call that fails.")
+FILL = option("--fill K=V...", "A value for what the log has blacked out.")
 
 
-@click.command(cls=ServerVerb)
-@click.argument("words", nargs=-1, metavar="[SERVER] LOG")
+@click.command(cls=ServerVerb, takes="LOG")
 @GO_ON
 @FILL
 @YES
-async def replay(target: ServerTarget, words: tuple[str, ...], **given: Any) -> int:
+async def replay(target: ServerTarget, log: str, **given: Any) -> int:
     """Send the calls of a log again, and compare each outcome with the recorded one.
 
     \b
@@ -42,29 +36,25 @@ async def replay(target: ServerTarget, words: tuple[str, ...], **given: Any) -> 
     """
     from holdfast.calllog.replay import replay as play
 
-    server, (log,) = target.take(words, "LOG")
     path = _path(log)
-    return await _played(target.output, play, target.client(server), path, **given)
+    return await _played(target, target.client(), play, path, **given)
 
 
-@click.command(cls=ServerVerb)
-@click.argument("words", nargs=-1, metavar="[SERVER] FILE")
+@click.command(cls=ServerVerb, takes="FILE")
 @GO_ON
 @FILL
 @YES
-@click.option("--session", metavar="NAME", help="Run it in a session of this name.")
-@click.option(
-    "--session-key",
-    metavar="PARAMETER",
+@option("--session NAME", "Run it in a session of this name.")
+@option(
+    "--session-key PARAMETER",
+    "The parameter that names the session.",
     default="sessionName",
     show_default=True,
-    help="The parameter that names the session.",
 )
-@OPEN
-@CLOSE
+@session_tools
 async def run(
     target: ServerTarget,
-    words: tuple[str, ...],
+    file: str,
     *,
     session: str | None,
     session_key: str,
@@ -80,30 +70,25 @@ async def run(
     from holdfast.calllog.replay import run_sequence
     from holdfast.handles import Handle, ParameterSession
 
-    server, (file,) = target.take(words, "FILE")
     path = _path(file)
-    client: Any = target.client(server)
+    client: Any = target.client()
     if session is not None:
         adapter = ParameterSession(session_key, open_tool, close_tool)
         client = Handle(client, session=session, adapter=adapter)
-    return await _played(target.output, run_sequence, client, path, **given)
+    return await _played(target, client, run_sequence, path, **given)
 
 
-async def _played(
-    output: Output,
-    play: Callable[..., Awaitable[ReplayReport]],
-    client: Any,
-    path: Path,
-    *,
-    go_on: bool,
-    fill: tuple[str, ...],
-    yes: bool,
-) -> int:
-    values = {name: _value(text) for name, text in pairs("--fill", fill, "=").items()}
-    ask = _ask if is_interactive() else None
-    confirm = None if yes else _confirm
+async def _played(target: ServerTarget, client: Any, play: Any, path: Path, **given: Any) -> int:
+    """Send the calls of a file; ask at a terminal for what is missing."""
+    options = {
+        "stop": not given["go_on"],
+        "fill": {name: _value(text) for name, text in pairs("--fill", given["fill"]).items()},
+        "ask": _ask if is_interactive() else None,
+        "confirm": None if given["yes"] else _agreed,
+    }
     async with client:
-        report = await play(client, path, stop=not go_on, fill=values, ask=ask, confirm=confirm)
+        report = await play(client, path, **options)
+    output = target.output
     rows = [
         {
             "name": one.entry.name,
@@ -125,7 +110,7 @@ async def _played(
     return output.verdict(str(failed), exit_for(failed), "replay")
 
 
-def _confirm(calls: list[Entry]) -> bool:
+def _agreed(calls: list[Entry]) -> bool:
     """Ask at a terminal before calls of tools that are not read-only; elsewhere refuse."""
     lines = [f"  {visible(one.name)} {show_json(one.arguments)}" for one in calls[:20]]
     if len(calls) > 20:
@@ -133,8 +118,8 @@ def _confirm(calls: list[Entry]) -> bool:
     text = "\n".join(["These calls may change something:", *lines])
     if not is_interactive():
         raise ValidationError(f"{text}\nNothing was sent. Add --yes to send them without asking.")
-    click.echo(text, err=True)
-    return click.confirm("Send them?", default=False, err=True)
+    tell(text)
+    return confirm("Send them?")
 
 
 def _ask(entry: Entry, name: str) -> Any:
@@ -173,13 +158,8 @@ def diff(first: str, second: str, output: Output) -> int:
 
 @click.command("serve-log")
 @click.argument("log", type=click.Path())
-@click.option(
-    "--tools",
-    metavar="LOCK",
-    shell_complete=files,
-    help="A lock file whose tool definitions are listed.",
-)
-@click.option("--server", metavar="NAME", help="Which server of the lock file.")
+@option("--tools LOCK", "A lock file whose tool definitions are listed.")
+@option("--server NAME", "Which server of the lock file.")
 def serve_log(log: str, tools: str | None, server: str | None) -> None:
     """Answer from a log: a mock server on standard input and output.
 

@@ -1,40 +1,36 @@
-"""``holdfast status`` and ``ping``: which servers can be used; the tools of many at once."""
+"""Servers at work: ``status``, ``ping``, ``watch``; the tools of many servers at once."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from holdfast._core.text import counted, visible_lines
-from holdfast.cli.completers import SERVER, servers
-from holdfast.cli.output import Exit, Output, as_said, exit_for
+from holdfast._core.text import counted, has_unseen, visible_json, visible_lines
+from holdfast.cli.app import option
+from holdfast.cli.completers import servers
+from holdfast.cli.main import columns_of_terminal
+from holdfast.cli.output import Exit, Output, as_said, exit_for, hang, paint, write
+from holdfast.cli.progress import cells
 from holdfast.cli.progress import status as status_line
 from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb
 from holdfast.cli.views import first_line
-from holdfast.errors import AuthError, HoldfastError, TrustError
+from holdfast.errors import AuthError, HoldfastError, TransportError, TrustError
 
 if TYPE_CHECKING:
     from holdfast import Client
+    from holdfast._core.calls.handlers import Notification
+    from holdfast.events import Event
 
 State = Literal["ready", "offline", "needs login", "not approved", "disabled", "broken"]
-
-_MARKS: Final = {
-    "ready": ("✓", "green"),
-    "offline": ("✗", "red"),
-    "broken": ("✗", "red"),
-    "needs login": ("!", "yellow"),
-    "not approved": ("!", "yellow"),
-    "disabled": ("·", "dim"),
-    "starting": ("…", "dim"),
-}
 
 
 @click.command(cls=ServerVerb)
@@ -47,14 +43,13 @@ async def status(target: ServerTarget, names: tuple[str, ...]) -> int:
     return await show_all(target, names)
 
 
-@click.command(cls=ServerVerb)
-@SERVER
-async def ping(target: ServerTarget, server: tuple[str, ...]) -> int:
+@click.command(cls=ServerVerb, takes="", or_all=True)
+async def ping(target: ServerTarget) -> int:
     """See whether a server answers, who it is, and how long that took; without a name, all."""
-    if not server and target.is_open:
+    if target.server is None and target.is_open:
         return await show_all(target)
     began = time.perf_counter()
-    async with target.client(target.only(server)) as client:
+    async with target.client() as client:
         await client.open()
         opened = time.perf_counter()
         await client.ping()
@@ -74,6 +69,9 @@ def identity(client: Client) -> str | None:
     """Return a server's own name and version, if it says them."""
     info = client.server_info
     return None if info is None else f"{info.name} {info.version}"
+
+
+# Many servers
 
 
 @dataclass(frozen=True)
@@ -114,9 +112,14 @@ class ServerHealth:
         ms = self.ms or 0
         return f"{count}, {f'{ms:.0f} ms' if ms < 1000 else f'{ms / 1000:.1f} s'}"
 
-    def verdict(self, output: Output) -> Exit:
-        """Say in JSON why it cannot be used; return the exit code."""
-        return output.verdict(f"{self.name}: {self.state}: {self.reason}", self.exit, "status")
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        facts: dict[str, Any] = {"name": self.name, "state": self.state, "ms": self.ms}
+        if self.state == "ready":
+            tools = None if self.tools is None else len(self.tools)
+            facts |= {"tools": tools, "server": self.server, "protocol": self.protocol}
+        return {**facts, "reason": self.reason} if self.reason else facts
 
 
 async def show_all(target: ServerTarget, names: tuple[str, ...] = ()) -> int:
@@ -127,56 +130,53 @@ async def show_all(target: ServerTarget, names: tuple[str, ...] = ()) -> int:
     out = target.output
     if not wanted:
         out.note(NO_SERVER)
-    live = _Live(wanted) if out.is_terminal and not out.json else None
-    try:
-        found = await visit(target, wanted, live.update if live else None)
-    finally:
-        if live:
-            live.stop()
-    if out.json:
-        out.value({"servers": [_facts(one) for one in found]})
-    elif live is None:
-        for one in found:
-            out.text(f"{one.name}\t{one.state}\t{one.told}")
+    if out.is_terminal and not out.json:
+        width = max(map(cells, wanted), default=0)
+        found = await visit(target, wanted, lambda one: _draw(one, width))
+    else:
+        found = await visit(target, wanted)
+        lines = [f"{one.name}\t{one.state}\t{one.told}\n" for one in found]
+        if out.json or lines:
+            out.result({"servers": [one.facts for one in found]}, "".join(lines))
+    return verdict(out, found)
+
+
+def note_unusable(output: Output, found: Sequence[ServerHealth]) -> None:
+    """Note which servers cannot be used."""
+    for one in found:
+        if one.exit:
+            output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
+
+
+def verdict(output: Output, found: Sequence[ServerHealth]) -> Exit:
+    """Return the exit code for the first server that cannot be used; say why in JSON."""
     bad = next((one for one in found if one.exit), None)
-    return Exit.OK if bad is None else bad.verdict(out)
-
-
-def _facts(one: ServerHealth) -> dict[str, Any]:
-    facts: dict[str, Any] = {"name": one.name, "state": one.state, "ms": one.ms}
-    if one.state == "ready":
-        tools = None if one.tools is None else len(one.tools)
-        facts |= {"tools": tools, "server": one.server, "protocol": one.protocol}
-    return {**facts, "reason": one.reason} if one.reason else facts
+    if bad is None:
+        return Exit.OK
+    return output.verdict(f"{bad.name}: {bad.state}: {bad.reason}", bad.exit, "status")
 
 
 async def visit(
-    target: ServerTarget,
-    names: Sequence[str],
-    done: Callable[[ServerHealth], None] | None = None,
+    target: ServerTarget, names: Sequence[str], done: Callable[[ServerHealth], None] | None = None
 ) -> list[ServerHealth]:
     """List the tools of every server, a few at a time, and store them; nobody is asked anything.
 
-    Args:
-        target: The command line.
-        names: The configured servers.
-        done: Called with each standing, as they come; None: the status line shows the wait.
-
-    Returns:
-        A standing for each name, in the order of the names.
+    ``done`` is called with each result, as they come; the status line shows who is waited for.
     """
     import asyncio
 
-    if done is None:
-        status_line.begin(f"asking {counted(len(names), 'server')}")
+    status_line.begin(f"asking {counted(len(names), 'server')}")
     room = asyncio.Semaphore(max(4, 2 * (os.cpu_count() or 1)))
+    waiting = dict.fromkeys(names)
 
     async def one(name: str) -> ServerHealth:
         async with room:
-            standing = await _visit(target, name)
+            found = await _visit(target, name)
+        waiting.pop(name, None)
         if done is not None:
-            done(standing)
-        return standing
+            done(found)
+        status_line.say(f"waiting for {', '.join(waiting)}")
+        return found
 
     return list(await asyncio.gather(*map(one, names)))
 
@@ -186,10 +186,11 @@ async def _visit(target: ServerTarget, name: str) -> ServerHealth:
     if entry is not None and entry.disabled:
         return ServerHealth(name, "disabled", reason=f"in {entry.source.file}")
     began = time.perf_counter()
+    there = target.at(name)
     try:
-        async with target.client(name, ask=False) as client:
+        async with there.client(ask=False) as client:
             await client.open()
-            tools = await target.list_tools(name, client)
+            tools = await there.list_tools(client)
             elapsed = round((time.perf_counter() - began) * 1000, 1)
             facts = (tools, identity(client), client.protocol_version)
         return ServerHealth(name, "ready", elapsed, "", Exit.OK, *facts)
@@ -206,44 +207,107 @@ async def _visit(target: ServerTarget, name: str) -> ServerHealth:
         return ServerHealth(name, state, elapsed, reason, exit=exit_for(error))
 
 
-class _Live:
-    """The lines on a terminal, redrawn as servers answer."""
+_MARKS: Final = {
+    "ready": ("✓", "32"),
+    "offline": ("✗", "31"),
+    "broken": ("✗", "31"),
+    "disabled": ("·", "2"),
+}
 
-    def __init__(self, names: list[str]) -> None:
-        from rich.console import Console
-        from rich.live import Live
 
-        self._rows: dict[str, ServerHealth | None] = dict.fromkeys(names)
-        self._live = Live(
-            self._grid(),
-            console=Console(highlight=False, file=sys.stdout),
-            refresh_per_second=10,
-            vertical_overflow="visible",
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self._live.start()
-        self.stop = self._live.stop
+def _draw(one: ServerHealth, width: int) -> None:
+    """Draw the line of a server on the terminal."""
+    mark, colour = _MARKS.get(one.state, ("!", "33"))
+    name = one.name + " " * (width - cells(one.name))
+    line = f"{mark}  {name}  {one.state:<12}\t{visible_lines(one.told)}"
+    line = hang(line, columns_of_terminal())
+    line = line.replace(one.state, paint(one.state, colour, sys.stdout), 1)
+    write(paint(mark, colour, sys.stdout) + line.removeprefix(mark))
 
-    def update(self, standing: ServerHealth) -> None:
-        """Show the state of one server."""
-        self._rows[standing.name] = standing
-        self._live.update(self._grid(), refresh=True)
 
-    def _grid(self) -> Any:
-        from rich.spinner import Spinner
-        from rich.table import Table
-        from rich.text import Text
+# What a server says of its own accord
 
-        grid = Table.grid(padding=(0, 2, 0, 0))
-        grid.add_column(width=1)
-        grid.add_column(style="bold", overflow="fold")
-        grid.add_column(no_wrap=True)
-        grid.add_column(overflow="fold")
-        for name, one in self._rows.items():
-            state = one.state if one else "starting"
-            mark, colour = _MARKS[state]
-            shown = Text(mark, colour) if one else Spinner("dots", style=colour)
-            told = visible_lines(one.told) if one else ""
-            grid.add_row(shown, Text(name), Text(state, colour), Text(told))
-        return grid
+
+@click.command(cls=ServerVerb, takes="")
+@option("--level LEVEL", "Have log messages sent, from this level up.")
+@option("--resource URI...", "Hear when a resource changes.")
+async def watch(target: ServerTarget, level: str | None, resource: tuple[str, ...]) -> int:
+    """Notifications, log messages and the connection's states, until Ctrl-C.
+
+    Lost connections come back by themselves, and so does what was asked for.
+    """
+    import asyncio
+
+    from holdfast.events import Transition
+
+    target.options.setdefault("when_down", "wait")
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    was_ready = False
+
+    def tell(what: str, facts: Mapping[str, Any]) -> None:
+        """One line for each thing that happens, so that it can be searched and piped."""
+        if ended.done():
+            return
+        try:
+            value = {"time": time.time(), "what": what, "params": facts}
+            target.output.result(value, _line(what.removeprefix("notifications/"), facts))
+        except Exception as error:  # nobody reads any more, say: that ends the watch
+            ended.set_exception(error)
+
+    def moved(event: Event) -> None:
+        nonlocal was_ready
+        assert isinstance(event, Transition)
+        was_ready = was_ready or event.new == "ready"
+        reason = {"reason": str(event.reason)} if event.reason else {}
+        tell("connection", {"state": str(event.new), **reason})
+
+    def notified(notification: Notification) -> None:
+        tell(notification.method, notification.params)
+
+    async def ask(client: Client) -> None:
+        """Have said what is only said on request; anew if the server, once there, is lost."""
+        while True:
+            try:
+                await (client.wait_ready() if was_ready else client.open())
+                if level is not None:
+                    await client.set_log_level(level)
+                for uri in resource:
+                    await client.subscribe_resource(uri)
+                return
+            except TransportError:
+                if not was_ready:
+                    raise
+
+    async with target.client() as client:
+        status_line.end()  # each state is a line of its own
+        client.events.subscribe(moved, Transition.name)
+        client.on_notification(notified)
+        asked = asyncio.ensure_future(ask(client))
+        try:
+            await asyncio.wait({asked, ended}, return_when=asyncio.FIRST_COMPLETED)
+            await (ended if ended.done() or not asked.exception() else asked)
+        except asyncio.CancelledError:  # Ctrl-C, which is how a watch ends
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()
+            ended.cancel()
+            if sys.stderr.isatty():
+                print(file=sys.stderr)  # the terminal has written ^C there
+        finally:
+            asked.cancel()
+    return Exit.INTERRUPTED
+
+
+def _line(what: str, facts: Mapping[str, Any]) -> str:
+    """``12:00:00 message level=info the words``: what a log message says stands last, and plain."""
+    facts = {key: value for key, value in facts.items() if key != "_meta"}
+    words = facts.pop("data", None) if what == "message" else None
+    told = [f"{key}={_word(value)}" for key, value in facts.items()]
+    said = [] if words is None else [_word(words)]
+    return " ".join([time.strftime("%H:%M:%S"), what, *told, *said])
+
+
+def _word(value: Any) -> str:
+    """On one line, whatever it is."""
+    if isinstance(value, str) and not has_unseen(value):
+        return value
+    return visible_json(json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,398 @@
+"""Setting up: ``add``, ``remove``, ``import`` and approve servers; log in to them; ``demo``."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec import to_builtins
+
+from holdfast.cli import app
+from holdfast.cli.app import CONFIG, YES, option, output_option, pairs
+from holdfast.cli.completers import servers as suggest_servers
+from holdfast.cli.elicitation import agreed, confirm, is_interactive
+from holdfast.cli.output import Output
+from holdfast.cli.progress import status as status_line
+from holdfast.cli.target import ServerTarget, ServerVerb, is_url
+from holdfast.cli.views import outline, table
+from holdfast.errors import AuthError, HoldfastError, TrustError
+
+if TYPE_CHECKING:
+    from holdfast.config import ConfigEdit
+
+PROJECT = option("--project", "The project's .mcp.json, not your own configuration.")
+OVERWRITE = option("--overwrite", "Replace servers of the same name.")
+
+
+@click.command(cls=app.ServerCommand)
+@click.argument("name")
+@click.argument("words", nargs=-1, metavar="[URL]")
+@PROJECT
+@OVERWRITE
+@YES
+@option("--env K[=V]...", "A variable; without a value, ${K} is written.")
+@app.CWD
+@app.HEADER
+@app.TRANSPORT
+@output_option
+def add(name: str, words: tuple[str, ...], output: Output, **given: Any) -> None:
+    """Add a server to your configuration. What you type yourself needs no approval.
+
+    \b
+    holdfast add git -- uvx mcp-server-git
+    holdfast add docs https://example.org/mcp --header 'X-Team: ${TEAM}'
+    """
+    from holdfast.config import add as write
+
+    command: list[str] = click.get_current_context().obj or []
+    if bool(command) == bool(words):
+        raise click.UsageError("Give a URL, or a command after --, and nothing else.")
+    if words and not (len(words) == 1 and is_url(words[0])):
+        if "://" in words[0]:
+            raise click.UsageError(f"{words[0]!r}: a URL begins with http:// or https://.")
+        raise click.UsageError(f"Write: holdfast add {name} -- {shlex.join(words)}")
+    if not (given["yes"] or output.json) and is_interactive():  # a script has typed it already
+        where = "the project's .mcp.json" if given["project"] else "your configuration"
+        output.note(f"{name}: {shlex.join(command) if command else words[0]}")
+        if not confirm(f"Add it to {where}?"):
+            raise click.Abort
+    env = (one if "=" in one else f"{one}=${{{one}}}" for one in given["env"])
+    done = write(
+        name,
+        command=command[0] if command else None,
+        args=command[1:],
+        url=words[0] if words else None,
+        env=pairs("--env", tuple(env)),
+        headers=pairs("--header", given["header"], ":"),
+        cwd=given["cwd"],
+        transport=given["transport"] or "auto",
+        scope="project" if given["project"] else "user",
+        overwrite=given["overwrite"],
+    )
+    _report(output, done, "added to", f"\nTry it: holdfast tools {shlex.quote(name)}")
+
+
+def _report(output: Output, done: ConfigEdit, how: str, more: str = "") -> None:
+    if output.json:
+        output.value(done)
+        return
+    if done.servers:
+        output.note(f"{', '.join(done.servers)}: {how} {done.file}{more}")
+    for name, why in done.skipped.items():
+        output.note(f"{name}: left out: {why}")
+    for lost in done.lost:
+        output.note(f"lost: {lost}")
+
+
+@click.command()
+@click.argument("name", shell_complete=suggest_servers)
+@PROJECT
+@output_option
+def remove(name: str, project: bool, output: Output) -> None:
+    """Remove a server from your configuration, or else from the project's .mcp.json."""
+    from holdfast.config import remove as take_out
+
+    _report(output, take_out(name, scope="project" if project else None), "removed from")
+
+
+@click.command("import")
+@click.argument("products", nargs=-1, metavar="[PRODUCT_OR_FILE]...", shell_complete=app.files)
+@option("--only NAME...", "Only this server.")
+@OVERWRITE
+@YES
+@output_option
+def import_(
+    products: tuple[str, ...], only: tuple[str, ...], overwrite: bool, yes: bool, output: Output
+) -> None:
+    """Copy the servers of other products to your configuration, in one step.
+
+    Without a name: of every product that is found here.
+
+    \b
+    holdfast import
+    holdfast import cursor
+    holdfast import other/mcp.json --only git
+    """
+    from holdfast.config.edit import plan_import
+    from holdfast.config.views import EntryDisplay
+
+    plan = plan_import(products or None, names=only or None, overwrite=overwrite)
+    if plan.entries and not yes:
+        target = EntryDisplay().target
+        for entry in plan.entries:
+            source = entry.source.product or entry.source.file
+            output.note(f"{entry.name}: {target(entry)} (from {source})")
+        if output.json or not is_interactive():
+            again = [*products, *(f"--only={name}" for name in only), *["--overwrite"] * overwrite]
+            command = shlex.join(["holdfast", "import", *again, "--yes"])
+            raise TrustError(f"nobody to ask; after reading it: {command}")
+        count = len(plan.entries)
+        if not confirm(f"Import {'it' if count == 1 else f'these {count}'}?"):
+            raise click.Abort
+    done = plan.carry_out()
+    if not done.servers and not done.skipped:
+        output.note("Nothing to import was found.")
+    _report(output, done, "imported to")
+
+
+# Approvals
+
+
+@click.group()
+def config() -> None:
+    """Show, explain and trust configuration."""
+
+
+@config.command(short_help="the files that were found, and their servers")
+@CONFIG
+@output_option
+def show(config: str | None, output: Output) -> None:
+    """Every file that was found, in the order in which they count, and its servers."""
+    from holdfast.config import load
+    from holdfast.config import show as overview
+
+    found = overview(load(config))
+    if found.files or output.json:
+        output.result(found, "\n".join(outline(to_builtins(found))))
+    else:
+        output.note("No configuration was found.")
+
+
+@config.command(short_help="everything about one server")
+@click.argument("name", shell_complete=suggest_servers)
+@CONFIG
+@output_option
+def explain(name: str, config: str | None, output: Output) -> None:
+    """Everything about one server: where it comes from, its variables, whether it may run."""
+    from holdfast.config import explain as explained
+    from holdfast.config import load
+
+    found = explained(load(config), name)
+    output.result(found, "\n".join(outline(to_builtins(found))))
+
+
+@config.command(short_help="approve servers of a project's own file")
+@click.argument("names", nargs=-1, metavar="NAME...", shell_complete=suggest_servers)
+@option("--all", "Every server that needs an approval.", name="everything")
+@YES
+@CONFIG
+@output_option
+def trust(
+    names: tuple[str, ...], everything: bool, yes: bool, config: str | None, output: Output
+) -> None:
+    """Approve servers of a project's own file, as they stand now.
+
+    The approval holds until its command, arguments, environment, URL or files change.
+    """
+    from holdfast.config import approve_all, load, preview
+
+    found = load(config)
+    if everything == bool(names):
+        raise click.UsageError("Name the servers, or give --all.")
+    if everything:
+        names = tuple(one.name for one in found if not one.errors and not one.trust().ok)
+    shown = {name: preview(found, name) for name in names}
+    wanted = {name: one for name, one in shown.items() if one.verdict in ("untrusted", "changed")}
+    for name in shown.keys() - wanted.keys():
+        own = shown[name].verdict == "own"
+        output.note(f"{name}: {'is your own' if own else 'is trusted already'}.")
+    if wanted and not (yes or agreed(list(wanted.values()))):
+        raise TrustError(f"{', '.join(wanted)}: not approved")
+    for done in approve_all(found, list(wanted), seen=wanted):
+        shown[done.name] = done
+        output.note(f"{done.name}: approved, as {done.file} has it now.")
+    if not shown:
+        output.note("Nothing needs an approval.")
+    if output.json:
+        values = list(shown.values())
+        output.value(values[0] if len(values) == 1 and not everything else values)
+
+
+@config.command(short_help="take an approval back")
+@click.argument("name", shell_complete=suggest_servers)
+@CONFIG
+@output_option
+def untrust(name: str, config: str | None, output: Output) -> None:
+    """Take an approval back."""
+    from holdfast.config import load, revoke
+
+    done = revoke(load(config), name)
+    told = f"{name}: {'no longer approved' if done else 'was not approved'}."
+    output.done({"name": name, "changed": done}, told)
+
+
+@click.command()
+@option("-v --verbose", "Show the client's log as well.")
+def demo(verbose: bool) -> int:
+    """See a client connect, list, call, and survive the death of its server."""
+    from holdfast.demo.story import main
+
+    return main(verbose=verbose)
+
+
+# Logins
+
+ACCOUNT = option("--account NAME", "Which login, of several.")
+
+
+@click.command(cls=ServerVerb, takes="")
+@ACCOUNT
+@option("--scope SCOPE...", "Ask for this scope and no others.", name="scopes")
+@option("--no-browser", "Print the address instead of opening it.")
+@option("--device", "Log in by a code, on any device.")
+@option("--port PORT", "Where the browser comes back to.", type=int)
+@option("--client-id ID", "A client that you registered yourself.")
+@option("--fresh", "Register anew, and log in again.")
+async def login(
+    target: ServerTarget, *, no_browser: bool, port: int | None, fresh: bool, **options: Any
+) -> None:
+    """Log in to a server; other commands use the login and renew it."""
+    if no_browser:
+        os.environ["HOLDFAST_NO_BROWSER"] = "1"
+    if options["client_id"]:
+        options["client_secret"] = os.environ.get("MCP_CLIENT_SECRET")
+    if port is not None:
+        options["redirect_uri"] = f"http://127.0.0.1:{port}/callback"
+    elif told := os.environ.get("MCP_OAUTH_CALLBACK_PORT"):  # as other clients are told
+        options["redirect_uri"] = f"http://localhost:{told}/callback"
+    async with _client(target, options) as client:
+        await client.login(fresh=fresh)
+        found = client.transport.authorizer.login
+    who = f" as {found.subject}" if found.subject else ""
+    target.output.done(_row(found), f"You are logged in to {found.server}{who}.")
+
+
+@click.command(cls=ServerVerb, takes="")
+@ACCOUNT
+async def logout(target: ServerTarget, account: str | None) -> None:
+    """Revoke and delete the login to a server."""
+    async with _client(target, {"account": account}) as client:
+        found = await client.logout()
+    told = "You are logged out." if found else "There was no login."
+    target.output.done({"logged_out": found}, told)
+
+
+def _client(target: ServerTarget, given: dict[str, Any]) -> Any:
+    """A client with these settings over those that its configuration has."""
+    from holdfast import OAuth
+
+    target.is_login = True
+    client = target.client()
+    status_line.end()  # a login has words of its own
+    authorizer = getattr(client.transport, "authorizer", None)
+    if authorizer is None or not isinstance(authorizer.options, OAuth):
+        raise AuthError(f"{client.name}: there is no login for this kind of server")
+    authorizer.allow_login(**{name: value for name, value in given.items() if value})
+    return client
+
+
+async def discovery(client: Any) -> list[tuple[str, str]]:
+    """Return each step from a refusal to the authorization server: its verdict and its text."""
+    authorizer = client.transport.authorizer
+    found: list[tuple[str, str]] = []
+
+    def watch(ask: Any, answer: Any) -> None:
+        document = answer.document() if getattr(answer, "status", 0) == 200 else None
+        if document is not None:
+            said = {name: document[name] for name in _SAID if name in document}
+            text = json.dumps(said, ensure_ascii=False)[1:-1] or "a document"
+            found.append(("ok", f"{ask.url}\n{text[:300]}"))
+        else:
+            status = getattr(answer, "status", None)
+            text = f"HTTP status {status}" if status else answer.reason
+            found.append(("note" if status == 404 else "warn", f"{ask.url}\n{text}"))
+
+    try:
+        need = await authorizer.discover(watch)
+    except HoldfastError as error:
+        return [*found, ("bad", error.message)]
+    server = need.login.at
+    ways = ["metadata documents"] if server.takes_documents else []
+    ways += ["dynamic"] if server.registration_endpoint is not None else []
+    facts = {
+        "authorization server": server.issuer + (" (assumed)" if server.assumed else ""),
+        "resource": need.login.resource or "not sent",
+        "scopes": " ".join(need.login.asked) or "none named",
+        "registration": ", ".join(ways) or "by hand: give --client-id",
+        "PKCE": ", ".join(server.pkce_methods or ()) or "not advertised",
+        "device login": "yes" if server.device_authorization_endpoint else "no",
+        "DPoP": "yes" if need.dpop else "no",
+    }
+    return [*found, ("note", "\n".join(f"{name}: {value}" for name, value in facts.items()))]
+
+
+_SAID = ("resource", "authorization_servers", "scopes_supported", "issuer")
+
+
+@click.group()
+def auth() -> None:
+    """Show who is logged in where, and the document that describes this client."""
+
+
+@auth.command()
+@output_option
+def status(output: Output) -> None:
+    """The stored logins, without their secrets."""
+    import asyncio
+
+    from holdfast._core.auth.credentials import Login, decode
+    from holdfast._core.auth.store import default_store
+
+    async def stored() -> list[Login | None]:
+        store = default_store()
+        keys = [key for key in await store.keys() if key.startswith("login-")]
+        return [decode(await store.read(key), Login) for key in keys]
+
+    found = (_row(one) for one in asyncio.run(stored()) if one)
+    rows = sorted(found, key=lambda row: row["server"])
+    if not rows and not output.json:
+        output.note("Nobody is logged in. Log in: holdfast login SERVER.")
+        return
+    columns = ("server", "account", "who", "state")
+    shown = [[*(row[name] or "" for name in columns), " ".join(row["scopes"])] for row in rows]
+    table(output, rows, (*columns, "scopes"), shown, "")
+
+
+def _row(login: Any) -> dict[str, Any]:
+    if login.refresh_token is not None:
+        until = "renewed when due"
+    elif login.expires_at is None:
+        until = "not said"
+    elif login.expires_at <= time.time():
+        until = "expired"
+    else:
+        until = time.strftime("%Y-%m-%d %H:%M", time.localtime(login.expires_at))
+    return {
+        "server": login.server,
+        "account": login.account,
+        "who": login.subject,
+        "issuer": login.issuer,
+        "scopes": list(login.granted),
+        "expires_at": login.expires_at,
+        "renewable": login.refresh_token is not None,
+        "state": until,
+    }
+
+
+@auth.command("client-metadata")
+@click.argument("url")
+@option("--name NAME", "The client's name.", default="Holdfast", show_default=True)
+@output_option
+def client_metadata(url: str, name: str, output: Output) -> None:
+    """The client metadata document to host at URL (give it as client_metadata_url)."""
+    from holdfast import OAuth
+    from holdfast._core.auth.login import client_metadata as metadata
+
+    redirects = [f"http://{host}/callback" for host in ("127.0.0.1", "localhost")]
+    document = {
+        "client_id": url,
+        **metadata(OAuth(client_metadata_url=url), redirects[0], None),
+        "client_name": name,
+        "redirect_uris": redirects,
+        "token_endpoint_auth_method": "none",
+    }
+    output.result(document, json.dumps(document, indent=2))
