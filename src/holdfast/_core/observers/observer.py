@@ -20,6 +20,7 @@ from holdfast._core.boundary import Moved, WireId
 from holdfast._core.callbacks import EXITS
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
+from holdfast.schema.explain import SchemaFault
 from holdfast.types.lifecycle import Task
 from holdfast.types.tools import Tool, ToolResult
 
@@ -230,3 +231,11 @@ def reason(error: BaseException) -> str:
     if isinstance(error, HoldfastError):
         return error.kind
     return "cancelled" if isinstance(error, asyncio.CancelledError) else type(error).__name__
+
+
+def faults_of(error: HoldfastError) -> str:
+    """Return the places of arguments that do not fit, without their values; "" for other errors."""
+    faults = error.data if isinstance(error.data, tuple) else ()
+    if not all(isinstance(one, SchemaFault) for one in faults):
+        return ""
+    return "; ".join(f"{one.path or '/'}: {one.keyword}" for one in faults)
