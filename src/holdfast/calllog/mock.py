@@ -19,8 +19,7 @@ from msgspec import Raw
 from holdfast._core.eras.revisions import TASKS
 from holdfast._core.redact import Redactor
 from holdfast._core.runners.aio import Line, accept, serve_stdio
-from holdfast._core.server.catalog import error_result
-from holdfast._core.server.incoming import Handler, Incoming
+from holdfast._core.server.incoming import Handler, Incoming, error_result
 from holdfast._core.server.server import Server
 from holdfast._core.server.tasks import TaskCancelled, TaskTable
 from holdfast._core.text import close_matches

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from holdfast._core.eras.serving import Json
-from holdfast._core.server.catalog import Catalog, Offered, ToolFailure, resource, text_result
-from holdfast._core.server.incoming import Incoming
+from holdfast._core.server.catalog import Catalog, Offered, resource
+from holdfast._core.server.incoming import Incoming, ToolFailure, text_result
 
 NOTE_PREFIX: Final = "demo://note/"
 NOTE_NAME: Final = "^[A-Za-z0-9_-]{1,64}$"

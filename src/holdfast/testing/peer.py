@@ -27,16 +27,8 @@ import msgspec
 
 from holdfast._core.eras.revisions import SKILLS, TASKS, VERSIONS
 from holdfast._core.runners.aio import accept
-from holdfast._core.server.catalog import (
-    Catalog,
-    Offered,
-    Run,
-    ToolFailure,
-    resource,
-    text_result,
-    user_message,
-)
-from holdfast._core.server.incoming import SILENCE, Handler, Incoming
+from holdfast._core.server.catalog import Catalog, Offered, Run, resource, user_message
+from holdfast._core.server.incoming import SILENCE, Handler, Incoming, ToolFailure, text_result
 from holdfast._core.server.server import Server
 from holdfast._core.server.session import ServerSession
 from holdfast._core.server.tasks import TaskTable

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Protocol
 
 import msgspec
 
-from holdfast._core.server.incoming import Incoming, Write
+from holdfast._core.server.incoming import Incoming
 from holdfast._core.server.server import Server
 from holdfast._core.server.session import ServerSession
 from holdfast._core.wire.codes import PARSE_ERROR, RequestError
@@ -45,23 +45,20 @@ class LoopRunner:
     def sleep(self, seconds: float) -> Coroutine[Any, Any, None]:
         return asyncio.sleep(seconds)
 
+    def encode(self, message: Any) -> bytes:
+        return encode(message)
 
-def decode(frame: bytes) -> Any:
-    """Return the JSON value of a frame."""
-    try:
-        return msgspec.json.decode(frame)
-    except MALFORMED as error:
-        raise RequestError(PARSE_ERROR, f"not JSON: {error}") from None
-
-
-def new_session(server: Server, write: Write, number: int = 1) -> ServerSession:
-    """Return a session whose handlers run on the loop."""
-    return ServerSession(server, write, LoopRunner(), encode=encode, decode=decode, number=number)
+    def decode(self, frame: bytes) -> Any:
+        try:
+            return msgspec.json.decode(frame)
+        except MALFORMED as error:
+            raise RequestError(PARSE_ERROR, f"not JSON: {error}") from None
 
 
 def accept(server: Server, line: Line, number: int = 1) -> ServerSession:
     """Return the session of a client that connected in memory."""
-    return new_session(server, lambda data: line.write(data) if line.open else None, number)
+    write = lambda data: line.write(data) if line.open else None  # noqa: E731
+    return ServerSession(server, write, LoopRunner(), number)
 
 
 async def serve_stdio(

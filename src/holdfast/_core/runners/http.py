@@ -21,7 +21,7 @@ from aiohttp import web
 from holdfast._core.eras import headers
 from holdfast._core.eras.revisions import HEADER_MISMATCH, PROTOCOL_VERSION
 from holdfast._core.eras.serving import Json, is_stateless, known_version
-from holdfast._core.runners.aio import decode, new_session
+from holdfast._core.runners.aio import LoopRunner
 from holdfast._core.server.incoming import is_id, meta_of
 from holdfast._core.server.server import Server
 from holdfast._core.server.session import ServerSession
@@ -40,7 +40,7 @@ class HostConnection:
 
     def __init__(self, server: Server, number: int) -> None:
         self.waiting: asyncio.Queue[bytes] = asyncio.Queue(MOST_WAITING)
-        self.session: ServerSession = new_session(server, self._write, number)
+        self.session: ServerSession = ServerSession(server, self._write, LoopRunner(), number)
 
     def _write(self, line: bytes) -> None:
         """Keep a message for the GET stream; the oldest goes if nobody reads them."""
@@ -113,7 +113,7 @@ class HttpServer:
 
     async def _post(self, request: web.Request, server: Server) -> web.StreamResponse:
         try:
-            message = decode(await request.read())
+            message = LoopRunner().decode(await request.read())
         except RequestError as error:
             return _refused(None, error)
         first = message if isinstance(message, dict) else {}
@@ -134,7 +134,7 @@ class HttpServer:
             error = RequestError(HEADER_MISMATCH, f"header {wrong} does not match the body")
             return _refused(message.get("id"), error)
         # What belongs to no request is dropped: the stateless era has no way for it.
-        session = new_session(server, lambda line: None, self._next())
+        session = ServerSession(server, lambda line: None, LoopRunner(), self._next())
         try:
             return await _exchange(request, session, message)
         finally:

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Coroutine, Generator
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, Final
@@ -32,12 +32,13 @@ LONGEST_END: Final = 0.5
 class Wait:
     """Something a handler waits for; settled once."""
 
-    def __init__(self, resume: Callable[[HandlerTurn], None]) -> None:
-        self._resume = resume
+    def __init__(self, ready: deque[Coroutine[Any, Any, None]]) -> None:
+        self._ready = ready
         self._result: Any = None
         self._error: BaseException | None = None
         self._done = False
-        self.turn: HandlerTurn | None = None
+        self.handler: Coroutine[Any, Any, None] | None = None
+        """The one that waits."""
 
     def done(self) -> bool:
         return self._done
@@ -48,8 +49,8 @@ class Wait:
     def set_result(self, result: Any, error: BaseException | None = None) -> None:
         if not self._done:
             self._done, self._result, self._error = True, result, error
-            if self.turn is not None:
-                self._resume(self.turn)
+            if self.handler is not None:
+                self._ready.append(self.handler)
 
     def __await__(self) -> Generator[Wait, None, Any]:
         if not self._done:
@@ -59,43 +60,29 @@ class Wait:
         return self._result
 
 
-class HandlerTurn:
-    """A handler that runs until it waits."""
-
-    def __init__(self, work: Coroutine[Any, Any, None]) -> None:
-        self._work = work
-        self._stopped = False
-
-    def run(self) -> None:
-        if self._stopped:
-            return
-        try:
-            wait = self._work.send(None)
-        except StopIteration:
-            return
-        wait.turn = self
-
-    def stop(self) -> None:
-        self._stopped = True
-        with suppress(RuntimeError):  # a handler that waits once more although it was stopped
-            self._work.close()
-
-
 class Turns:
-    """Runs handlers, and sleeps until one of them can go on."""
+    """Runs handlers until they wait, and sleeps until one of them can go on."""
 
     def __init__(self) -> None:
-        self._ready: deque[HandlerTurn] = deque()
+        self._ready: deque[Coroutine[Any, Any, None]] = deque()
         self._sleeping: list[tuple[float, int, Wait]] = []
         self._count = 0
 
     def start(self, incoming: Incoming, work: Coroutine[Any, Any, None]) -> None:
-        turn = HandlerTurn(work)
-        incoming.stop = turn.stop
-        turn.run()
+        def stop() -> None:
+            with suppress(RuntimeError):  # a handler that waits once more although it was stopped
+                work.close()
+
+        incoming.stop = stop
+        self._turn(work)
+
+    def _turn(self, work: Coroutine[Any, Any, None]) -> None:
+        # RuntimeError: it was stopped. What a handler raises itself, the session takes.
+        with suppress(StopIteration, RuntimeError):
+            work.send(None).handler = work
 
     def answer(self) -> Wait:
-        return Wait(self._ready.append)
+        return Wait(self._ready)
 
     def sleep(self, seconds: float) -> Wait:
         wait = self.answer()
@@ -109,10 +96,21 @@ class Turns:
         while self._sleeping and self._sleeping[0][0] <= now:
             heapq.heappop(self._sleeping)[2].set_result(None)
         for _ in range(len(self._ready)):
-            self._ready.popleft().run()
+            self._turn(self._ready.popleft())
         if self._ready:
             return 0.0
         return max(0.0, self._sleeping[0][0] - time.monotonic()) if self._sleeping else None
+
+    def encode(self, message: Any) -> bytes:
+        """Return a message as JSON; half a surrogate pair goes out as it came in."""
+        return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+
+    def decode(self, frame: bytes) -> Any:
+        """Return the JSON value of a frame; NaN and Infinity, which Python takes, are refused."""
+        try:
+            return json.loads(frame, parse_constant=_refuse, parse_float=_finite)
+        except (ValueError, RecursionError) as error:
+            raise RequestError(PARSE_ERROR, f"not JSON: {error}") from None
 
 
 def serve(server: Server, source: BinaryIO, target: BinaryIO) -> None:
@@ -123,7 +121,7 @@ def serve(server: Server, source: BinaryIO, target: BinaryIO) -> None:
         target.flush()
 
     turns = Turns()
-    session = ServerSession(server, write, turns, encode=encode, decode=decode)
+    session = ServerSession(server, write, turns)
     frames: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read, args=(source, frames), daemon=True).start()
     while True:
@@ -156,22 +154,6 @@ def run(server: Server) -> None:
         os._exit(130)
     # Not sys.exit: the thread that reads the input must not hold up the end.
     os._exit(0)
-
-
-# JSON
-
-
-def encode(message: Any) -> bytes:
-    """Return a message as JSON; half a surrogate pair goes out as it came in."""
-    return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
-
-
-def decode(frame: bytes) -> Any:
-    """Return the JSON value of a frame. NaN and Infinity, which Python would take, are refused."""
-    try:
-        return json.loads(frame, parse_constant=_refuse, parse_float=_finite)
-    except (ValueError, RecursionError) as error:
-        raise RequestError(PARSE_ERROR, f"not JSON: {error}") from None
 
 
 def _refuse(name: str) -> float:

@@ -6,7 +6,7 @@ one that returns an awaitable is handed to the `HandlerRunner`, which owns tasks
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Coroutine
 from typing import Any, Protocol
 
 from holdfast._core.eras.serving import (
@@ -28,6 +28,7 @@ from holdfast._core.server.incoming import (
     Write,
     is_id,
     meta_of,
+    outcome,
 )
 from holdfast._core.server.server import Server
 from holdfast._core.wire.codes import (
@@ -40,27 +41,21 @@ from holdfast._core.wire.codes import (
 )
 
 
-class PendingAnswer(Protocol):
-    """An awaitable that is settled once, such as a future."""
-
-    def set_result(self, result: Any, /) -> None: ...
-
-    def set_exception(self, error: Any, /) -> None: ...
-
-    def done(self) -> bool: ...
-
-    def __await__(self) -> Any: ...
-
-
 class HandlerRunner(Protocol):
-    """Runs handlers that wait."""
+    """Runs handlers that wait, and reads and writes JSON."""
 
     def start(self, incoming: Incoming, work: Coroutine[Any, Any, None]) -> None:
         """Run ``work``, and set ``incoming.stop`` to what cancels it."""
 
-    def answer(self) -> PendingAnswer: ...
+    def answer(self) -> Any:
+        """Return an awaitable that is settled once, like a future of asyncio."""
 
     def sleep(self, seconds: float) -> Awaitable[None]: ...
+
+    def encode(self, message: Any) -> bytes: ...
+
+    def decode(self, frame: bytes) -> Any:
+        """Return the JSON value of a frame; raise `RequestError` for what is none."""
 
 
 class ServerSession:
@@ -70,29 +65,19 @@ class ServerSession:
         server: What is served.
         write: Takes one encoded line.
         runner: Runs handlers that wait.
-        encode: Makes JSON of a message.
-        decode: Reads one frame; raises `RequestError` for what is not JSON.
         number: The number of the connection.
     """
 
     def __init__(
-        self,
-        server: Server,
-        write: Write,
-        runner: HandlerRunner,
-        *,
-        encode: Callable[[Any], bytes],
-        decode: Callable[[bytes], Any],
-        number: int = 1,
+        self, server: Server, write: Write, runner: HandlerRunner, number: int = 1
     ) -> None:
         self.server = server
         self.write = write
         self.runner = runner
         self.number = number
         self.era: HandshakeServing | None = None
-        self._encode, self._decode = encode, decode
         self._running: dict[int | str, Incoming] = {}
-        self._asked: dict[str, PendingAnswer] = {}
+        self._asked: dict[str, Any] = {}
         self._questions = 0
         self.subscribed: set[str] = set()
         self.streams: dict[int | str, Json] = {}
@@ -102,7 +87,7 @@ class ServerSession:
 
     def send(self, write: Write | None = None, **message: Any) -> None:
         """Encode and write a message; ``write`` is the way of the request it belongs to."""
-        (write or self.write)(self._encode({"jsonrpc": "2.0", **message}) + b"\n")
+        (write or self.write)(self.runner.encode({"jsonrpc": "2.0", **message}) + b"\n")
 
     def notify(self, method: str, params: Json | None = None, write: Write | None = None) -> None:
         """Send a notification, regardless of subscriptions."""
@@ -143,7 +128,7 @@ class ServerSession:
         if not frame.strip():
             return
         try:
-            message = self._decode(frame)
+            message = self.runner.decode(frame)
         except RequestError as error:
             self._send_error(None, error, self.write)
         else:
@@ -283,14 +268,16 @@ class ServerSession:
             self._send_error(incoming.id, fault, incoming.write)
 
     def _fail(self, incoming: Incoming, error: Exception) -> None:
+        found: Json | RequestError
         if isinstance(error, InputRequired):
             asked = {"inputRequests": error.requests, "requestState": error.state}
-            self._finish(incoming, {"resultType": "input_required", **asked})
-            return
-        if not isinstance(error, RequestError):
-            error = RequestError(INTERNAL_ERROR, f"internal error: {error!r}")
-        if self._settle(incoming):
-            self._send_error(incoming.id, error, incoming.write)
+            found = {"resultType": "input_required", **asked}
+        else:
+            found = outcome(incoming, error)
+        if not isinstance(found, RequestError):
+            self._finish(incoming, found)
+        elif self._settle(incoming):
+            self._send_error(incoming.id, found, incoming.write)
 
     def _settle(self, incoming: Incoming) -> bool:
         """Take a request off the list; False if nobody waits for its answer any more."""
