@@ -31,7 +31,7 @@ SERVER: Final = ("sh", "-c", 'echo "pid $$" >&2; exec "$0" -m holdfast.demo.serv
 """The process id goes to stderr first, so that the story can kill the real process."""
 
 _BOLD, _DIM, _RED, _GREEN = "1", "2", "31", "32"
-_COLOURS: Final = {"!!": _RED, "log": _DIM, "ok": _GREEN}
+_COLOURS: Final = {"!!": _RED, "ok": _GREEN}
 
 
 class Screen:
@@ -73,22 +73,6 @@ class Screen:
 
     def _write(self, text: str) -> None:
         print(text.rstrip(), file=self._out, flush=True)
-
-
-class _LogHandler(logging.Handler):
-    """Shows the client's log: state changes and audit records."""
-
-    def __init__(self, screen: Screen) -> None:
-        super().__init__(logging.DEBUG)
-        self._screen = screen
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Show one record."""
-        first = record.getMessage().partition("\n")[0].strip()
-        try:
-            self._screen.line("log", f"{record.levelname} {record.name} {first}")
-        except BrokenPipeError:
-            pass  # the next line of the story meets it too
 
 
 class CheckFailedError(Exception):
@@ -275,16 +259,6 @@ class Story:
         self.show.line("ok", what)
 
 
-async def play(screen: Screen) -> None:
-    """Tell the story; raise if a check fails."""
-    started = time.perf_counter()
-    story = Story(screen)
-    async with asyncio.timeout(PATIENCE):
-        await story.tell()
-    took = time.perf_counter() - started
-    screen.heading(f"All {story.passed} checks passed in {took:.1f} s.")
-
-
 def main(*, verbose: bool = False) -> int:
     """Run the story and return the exit code.
 
@@ -295,11 +269,17 @@ def main(*, verbose: bool = False) -> int:
         sys.stdout.reconfigure(errors="replace")
     screen = Screen(sys.stdout, os.environ)
     if verbose:
+        handler = logging.StreamHandler(sys.stdout)
+        handler.setFormatter(logging.Formatter("   log  %(levelname)s %(name)s %(message)s"))
         log = logging.getLogger("holdfast")
-        log.addHandler(_LogHandler(screen))
+        log.addHandler(handler)
         log.setLevel(logging.DEBUG)
+        logging.raiseExceptions = False  # whoever stops reading meets the story's own lines too
+    story, started = Story(screen), time.perf_counter()
     try:
-        asyncio.run(play(screen))
+        asyncio.run(asyncio.wait_for(story.tell(), PATIENCE))
+        took = time.perf_counter() - started
+        screen.heading(f"All {story.passed} checks passed in {took:.1f} s.")
     except BrokenPipeError:
         # Python would complain about the closed pipe at exit as well.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

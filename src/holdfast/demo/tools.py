@@ -55,7 +55,9 @@ def tool(
 
         def run(incoming: Incoming, arguments: Json) -> Any:
             """Check the arguments, and call the function."""
-            check(wanted, arguments)
+            incoming.log("debug", f"tool {function.__name__} called", "demo")
+            if faults := _faults(wanted, arguments):
+                raise failure(incoming, "; ".join(faults))
             return function(incoming, **arguments)
 
         into[function.__name__] = Offered(definition, run)
@@ -75,8 +77,14 @@ def _object_schema(properties: dict[str, Json]) -> Json:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def check(parameters: dict[str, Json], arguments: Json) -> None:
-    """Raise `ToolFailure` if arguments do not fit; every fault names its argument."""
+def failure(incoming: Incoming, message: str) -> ToolFailure:
+    """Log that a tool failed; return what to raise."""
+    incoming.log("error", f"tool {incoming.params['name']} failed: {message}", "demo")
+    return ToolFailure(message)
+
+
+def _faults(parameters: dict[str, Json], arguments: Json) -> list[str]:
+    """Return what does not fit; every fault names its argument."""
     found = [f"unknown argument {name!r}" for name in arguments if name not in parameters]
     for name, parameter in parameters.items():
         if name in arguments:
@@ -84,8 +92,7 @@ def check(parameters: dict[str, Json], arguments: Json) -> None:
             found += [f"argument {name!r} must be {fault}"] if fault else []
         elif "default" not in parameter:
             found.append(f"argument {name!r} is missing")
-    if found:
-        raise ToolFailure("; ".join(found))
+    return found
 
 
 _KINDS: Final[dict[str, Any]] = {"string": (str,), "integer": (int,), "number": (int, float)}
@@ -126,7 +133,7 @@ def add(incoming: Incoming, a: float, b: float) -> Json:
     try:
         return _structured({"sum": a + b})
     except (OverflowError, ValueError):  # infinity has no place in JSON
-        raise ToolFailure("the sum is too large") from None
+        raise failure(incoming, "the sum is too large") from None
 
 
 @tool(
@@ -177,7 +184,7 @@ async def sleep(incoming: Incoming, seconds: float) -> Json:
 @tool({"message": _parameter("string", "What to say", default="failed, as asked")})
 def fail(incoming: Incoming, message: str = "failed, as asked") -> Json:
     """Fails with the message given."""
-    raise ToolFailure(message)
+    raise failure(incoming, message)
 
 
 @tool(
@@ -203,7 +210,7 @@ async def ask_name(incoming: Incoming) -> Json:
             return text_result("No name, then. Hello all the same!")
         case {"action": "cancel"}:
             return text_result("The question was put away unanswered.")
-    raise ToolFailure(f"the client's answer holds no name: {json.dumps(answer)}")
+    raise failure(incoming, f"the client's answer holds no name: {json.dumps(answer)}")
 
 
 @tool({"text": _parameter("string", "The text to summarise")}, hints=_ASKS)
@@ -216,7 +223,7 @@ async def summarise(incoming: Incoming, text: str) -> Json:
     texts = [block.get("text") for block in blocks if isinstance(block, dict)]
     summary = "\n".join(part for part in texts if isinstance(part, str) and part)
     if not summary:
-        raise ToolFailure("the client's model gave no text")
+        raise failure(incoming, "the client's model gave no text")
     return text_result(summary)
 
 
@@ -225,7 +232,7 @@ async def roots(incoming: Incoming) -> Json:
     """Lists the roots that the client offers."""
     found = (await incoming.ask("roots/list", {}, "roots")).get("roots")
     if not isinstance(found, list):
-        raise ToolFailure("the client's answer holds no roots")
+        raise failure(incoming, "the client's answer holds no roots")
     return _structured({"roots": found})
 
 
@@ -259,17 +266,16 @@ def offer_tools(catalog: Catalog) -> None:
 def gradient(width: int, height: int) -> str:
     """Return an RGB picture as a PNG in Base64: red grows to the right, green downwards."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    rows = b"".join(_row(width, y * 255 // max(height - 1, 1)) for y in range(height))
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
-    data = b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, body) for kind, body in chunks)
+    reds = [x * 255 // max(width - 1, 1) for x in range(width)]
+    greens = [y * 255 // max(height - 1, 1) for y in range(height)]
+    # Each line of pixels comes after its filter byte (0: as it is).
+    rows = [b"\x00" + b"".join(bytes((red, green, 128)) for red in reds) for green in greens]
+    data = b"\x89PNG\r\n\x1a\n"
+    for kind, body in (
+        (b"IHDR", header),
+        (b"IDAT", zlib.compress(b"".join(rows))),
+        (b"IEND", b""),
+    ):
+        data += struct.pack(">I", len(body)) + kind + body
+        data += struct.pack(">I", zlib.crc32(kind + body))
     return b2a_base64(data, newline=False).decode()
-
-
-def _row(width: int, green: int) -> bytes:
-    """Return one line of pixels after its filter byte (0: as it is)."""
-    pixels = ((x * 255 // max(width - 1, 1), green, 128) for x in range(width))
-    return b"\x00" + b"".join(map(bytes, pixels))
-
-
-def _chunk(kind: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
