@@ -29,14 +29,14 @@ from holdfast._core.boundary import Moved, Starting, Violated
 from holdfast._core.observers.observer import End, ObservedCall, Observer, Post, reason, report
 
 
-class Event(Struct, frozen=True, kw_only=True):
+class Event(Struct, frozen=True):
     """The base of all events: a stable ``name``, and the name of the client."""
 
     name: ClassVar[str] = ""
     client: str
 
 
-class RequestEvent(Event, frozen=True, kw_only=True):
+class RequestEvent(Event, frozen=True):
     """``id`` numbers the client's requests, ``about`` is the tool, resource or prompt meant.
 
     All events of one call, its audit record included, have the same ``correlation_id``.
@@ -48,21 +48,21 @@ class RequestEvent(Event, frozen=True, kw_only=True):
     correlation_id: str
 
 
-class RequestStart(RequestEvent, frozen=True, kw_only=True):
+class RequestStart(RequestEvent, frozen=True):
     """A request begins; ``time`` is seconds since the epoch."""
 
     name: ClassVar[str] = "request.start"
     time: float
 
 
-class RequestStop(RequestEvent, frozen=True, kw_only=True):
+class RequestStop(RequestEvent, frozen=True):
     """A request was answered, after ``duration`` seconds."""
 
     name: ClassVar[str] = "request.stop"
     duration: float
 
 
-class RequestException(RequestEvent, frozen=True, kw_only=True):
+class RequestException(RequestEvent, frozen=True):
     """``reason`` is the error's kind, or ``"cancelled"``; ``error`` the exception itself."""
 
     name: ClassVar[str] = "request.exception"
@@ -227,24 +227,17 @@ class Events:
         """Emit the start of a request; return the function that emits its end."""
         if not self.requests or call.refused:
             return None
-        facts: dict[str, Any] = {
-            "client": call.client,
-            "method": call.method,
-            "about": call.about,
-            "id": call.id,
-            "correlation_id": call.correlation_id,
-        }
         if self._wanted[RequestStart.name]:
-            self.emit(RequestStart(time=call.time, **facts))
-        return partial(self._end, call, facts)
+            who = call.client, call.method, call.about, call.id, call.correlation_id, call.time
+            self.emit(RequestStart(*who))
+        return partial(self._end, call)
 
-    def _end(self, call: ObservedCall, facts: dict[str, Any]) -> None:
-        error, took = call.error, call.duration
-        if error is None:
-            self.emit(RequestStop(duration=took, **facts))
+    def _end(self, call: ObservedCall) -> None:
+        who = call.client, call.method, call.about, call.id, call.correlation_id, call.duration
+        if call.error is None:
+            self.emit(RequestStop(*who))
         else:
-            why = reason(error)
-            self.emit(RequestException(duration=took, reason=why, error=error, **facts))
+            self.emit(RequestException(*who, reason(call.error), call.error))
 
     def moved(self, moved: Moved) -> None:
         """Emit a change of the connection's state."""
