@@ -13,8 +13,7 @@ from holdfast._core.eras.revisions import (
     STATELESS,
 )
 from holdfast._core.runners.stdlib import Turns
-from holdfast._core.server.server import Server
-from holdfast._core.server.session import ServerSession
+from holdfast._core.server.server import Server, ServerSession
 
 Json = dict[str, Any]
 

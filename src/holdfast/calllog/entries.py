@@ -67,34 +67,16 @@ class Entry(Struct, kw_only=True):
         return f"'{visible(self.name, 120)}' (line {self.line})"
 
 
-class LogProblem(Struct, frozen=True):
-    """A line that cannot be read, and why."""
-
-    line: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"line {self.line}: {self.reason}"
-
-
 class RecordedLog(list[Entry]):
     """The calls of a log, in the order in which they began."""
 
     def __init__(
-        self,
-        entries: Sequence[Entry] = (),
-        problems: Sequence[LogProblem] = (),
-        *,
-        label: str = "the log",
-        base: Path | None = None,
-        folders: Sequence[Path] = (),
+        self, entries: Iterable[Entry], label: str, base: Path, folders: Sequence[Path] = ()
     ) -> None:
         super().__init__(entries)
-        self.problems: list[LogProblem] = list(problems)
-        """The lines that could not be read."""
         self.label = label
-        self._base = Path.cwd() if base is None else base
-        self._folders = (self._base, *folders)
+        self._base = base
+        self._folders = (base, *folders)
 
     def __repr__(self) -> str:
         return f"<RecordedLog {self.label}: {len(self)} calls>"
@@ -114,19 +96,12 @@ class RecordedLog(list[Entry]):
         return results.short(self.result(entry))
 
 
-def read_log(
-    source: Source,
-    *,
-    sidecars: str | os.PathLike[str] | None = None,
-    strict: bool = True,
-) -> RecordedLog:
-    """Read a log, or any calls as JSON lines.
+def read_log(source: Source, *, sidecars: str | os.PathLike[str] | None = None) -> RecordedLog:
+    """Read a log, or any calls as JSON lines. A line truncated by a crash is skipped.
 
     Args:
         source: A path, lines, or one string of lines (it begins with ``{`` or has several).
         sidecars: The folder of sidecars that are not below the log's own folder.
-        strict: Raise for lines that cannot be read; otherwise they are in ``problems``. A line
-            truncated by a crash is never an error.
 
     Raises:
         ValidationError: The log, or a line of it, cannot be read.
@@ -135,16 +110,24 @@ def read_log(
         return source
     label, base, lines = _open(source)
     reading = _Reading()
-    for number, line in enumerate(lines, 1):
-        reading.take(number, line)
-    problems = reading.problems
-    bad = [one for one in problems if not reading.broke_off(lines[one.line - 1])]
-    if bad and strict:
-        shown = "\n".join(f"  {one}" for one in bad[:MOST_SHOWN])
-        more = f"\n  and {len(bad) - MOST_SHOWN} more" if len(bad) > MOST_SHOWN else ""
-        raise ValidationError(f"{label} has lines that are no calls:\n{shown}{more}", data=bad)
+    faults = [
+        (f"line {number}: {fault}", line)
+        for number, line in enumerate(lines, 1)
+        if (fault := reading.take(number, line))
+    ]
+    if any(entry.recorded for entry in reading.entries):  # in a sequence it is an error
+        faults = [(why, line) for why, line in faults if not _broke_off(line)]
+    if faults:
+        shown = "\n".join(f"  {why}" for why, _ in faults[:MOST_SHOWN])
+        more = f"\n  and {len(faults) - MOST_SHOWN} more" if len(faults) > MOST_SHOWN else ""
+        raise ValidationError(f"{label} has lines that are no calls:\n{shown}{more}")
     folders = () if sidecars is None else (Path(os.path.abspath(base / sidecars)),)
-    return RecordedLog(reading.entries, problems, label=label, base=base, folders=folders)
+    return RecordedLog(reading.entries, label, base, folders)
+
+
+def _broke_off(line: Any) -> bool:
+    """Return True if the line was truncated by a crash."""
+    return isinstance(line, str) and line.startswith("{") and not line.rstrip().endswith("}")
 
 
 def _open(source: Any) -> tuple[str, Path, list[Any]]:
@@ -187,21 +170,18 @@ class _Reading:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self.problems: list[LogProblem] = []
         self._open: dict[tuple[int | None, bytes], list[Entry]] = {}
 
-    def take(self, number: int, line: str | bytes | Mapping[str, Any]) -> None:
-        """Read one line."""
+    def take(self, number: int, line: str | bytes | Mapping[str, Any]) -> str:
+        """Read one line; return what is wrong with it, if anything is."""
         if not isinstance(line, Mapping) and not line.strip():
-            return
+            return ""
         try:
             found = _read_line(line)
         except msgspec.ValidationError as error:
-            self.problems.append(LogProblem(number, str(error)))
-            return
+            return str(error)
         except MALFORMED as error:
-            self.problems.append(LogProblem(number, f"not JSON: {error}"))
-            return
+            return f"not JSON: {error}"
         arguments, after = found.arguments or {}, found.phase == "after"
         waiting = self._open.setdefault((found.seq, canonical([found.name, arguments])), [])
         if after and waiting:
@@ -227,11 +207,7 @@ class _Reading:
                 named = (str(found.task.get(one, "")) for one in ("id", "status"))
                 entry.task = TaskEntry(*named)
 
-    def broke_off(self, line: Any) -> bool:
-        """Return True if the line was truncated by a crash. In a sequence it is an error."""
-        if not isinstance(line, str) or not any(entry.recorded for entry in self.entries):
-            return False
-        return line.startswith("{") and not line.rstrip().endswith("}")
+        return ""
 
 
 def _read_line(line: str | bytes | Mapping[str, Any]) -> _Line:

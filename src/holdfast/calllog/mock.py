@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from secrets import token_hex
 from typing import Any, BinaryIO, Final, TypeAlias
 
@@ -68,7 +69,6 @@ class MockServer:
         tools: The definitions to list; by default made of the names and arguments in the log.
         name: The name of the server.
         instructions: Text for the model.
-        loop: Start over when the recorded answers of a call run out, instead of refusing it.
         redaction: The redaction that the log was written with.
     """
 
@@ -79,12 +79,10 @@ class MockServer:
         tools: Definitions | None = None,
         name: str = "recorded",
         instructions: str | None = None,
-        loop: bool = False,
         redaction: Redaction | None = None,
     ) -> None:
         self.name = name
         self.log: RecordedLog = read_log(log)
-        self._loop = loop
         self._redactor = Redactor(redaction or Redaction())
         if tools is None:
             self._tools = _derived(self.log)
@@ -155,10 +153,7 @@ class MockServer:
             raise
         self._served.add(entry.line)
         if entry.task is not None and incoming.era.takes_task(incoming.params):
-            task_id = entry.task.id
-            # A call that is answered a second time (loop=True) becomes a task of its own.
-            named = None if self._tasks.knows(task_id) else task_id
-            return self._tasks.begin(incoming, lambda _: self._outcome(entry, task=True), named)
+            return self._begin_task(incoming, entry)
         return self._outcome(entry)
 
     def _of_task(self, handler: Handler) -> Handler:
@@ -169,10 +164,15 @@ class MockServer:
             entry = self._recorded.get(task_id)
             if entry is not None and not self._tasks.knows(task_id):
                 self._served.add(entry.line)
-                self._tasks.begin(incoming, lambda _: self._outcome(entry, task=True), task_id)
+                self._begin_task(incoming, entry)
             return handler(incoming)
 
         return handle
+
+    def _begin_task(self, incoming: Incoming, entry: Entry) -> dict[str, Any]:
+        assert entry.task is not None
+        outcome = partial(self._outcome, entry, task=True)
+        return self._tasks.begin(incoming, lambda _: outcome(), entry.task.id)
 
     # What was recorded
 
@@ -198,12 +198,12 @@ class MockServer:
                 f"nearest is line {line}: {describe(differing)}"
             )
             raise RequestError(INVALID_PARAMS, text, {"line": line})
-        if found.given >= count and not self._loop:
+        if found.given >= count:
             times = "once" if count == 1 else f"{count} times"
             text = f"{name!r} was recorded {times} with these arguments, and now it came again"
             raise RequestError(INVALID_PARAMS, text, {"line": found.answers[-1].line})
         found.given += 1
-        return found.answers[(found.given - 1) % count]
+        return found.answers[found.given - 1]
 
     def _outcome(self, entry: Entry, *, task: bool = False) -> dict[str, Any]:
         if task and entry.task is not None and entry.task.status == "cancelled":

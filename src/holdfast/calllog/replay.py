@@ -98,7 +98,6 @@ async def replay(
     lines: Source,
     *,
     stop: bool = True,
-    timeout: float | None = None,
     fill: Mapping[str, Any] | None = None,
     ask: Ask | None = None,
     redaction: Redaction | None = None,
@@ -111,7 +110,6 @@ async def replay(
             opens and closes by itself: calls of the log that do so are left out.
         lines: The log: a path, its lines, or a `RecordedLog`.
         stop: End at the first call that fails without having failed in the log.
-        timeout: Seconds for each call.
         fill: Values for redacted arguments, by the names of their fields. Without them nothing is
             sent at all.
         ask: Asked for each redacted field that ``fill`` has no value for, once for each name,
@@ -144,7 +142,7 @@ async def replay(
     redactor = Redactor(redaction or Redaction())
     report = ReplayReport([Outcome(entry=entry) for entry in entries])
     for outcome, arguments in zip(report.outcomes, given, strict=True):
-        await _play(call, outcome, arguments, {} if timeout is None else {"timeout": timeout})
+        await _play(call, outcome, arguments)
         _judge(outcome, log, redactor)
         if stop and not outcome.ok and outcome.entry.ok is not False:
             break
@@ -156,7 +154,6 @@ async def run_sequence(
     path: str | os.PathLike[str],
     *,
     stop: bool = True,
-    timeout: float | None = None,
     fill: Mapping[str, Any] | None = None,
     ask: Ask | None = None,
     confirm: Confirm | None = None,
@@ -166,9 +163,7 @@ async def run_sequence(
     The file has JSON lines without a session: a handle adds its own where a tool takes one.
     The options are those of `replay`.
     """
-    return await replay(
-        caller, Path(path), stop=stop, timeout=timeout, fill=fill, ask=ask, confirm=confirm
-    )
+    return await replay(caller, Path(path), stop=stop, fill=fill, ask=ask, confirm=confirm)
 
 
 async def _settled(value: Any) -> Any:
@@ -176,13 +171,10 @@ async def _settled(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-async def _play(
-    call: Callable[..., Any], outcome: Outcome, arguments: dict[str, Any], options: dict[str, Any]
-) -> None:
+async def _play(call: Callable[..., Any], outcome: Outcome, arguments: dict[str, Any]) -> None:
     """Send one call, and fill in how it ended."""
-    if outcome.entry.task is not None:
-        # What became a task may do so again, if only because it takes that long.
-        options = {**options, "task": True}
+    # What became a task may do so again, if only because it takes that long.
+    options = {} if outcome.entry.task is None else {"task": True}
     began = time.perf_counter()
     try:
         outcome.result = await _settled(call(outcome.entry.name, arguments, **options))
@@ -241,10 +233,9 @@ async def _require_confirmation(caller: Any, entries: list[Entry], confirm: Conf
     client = getattr(caller, "client", caller)
     listed = await _settled(client.list_tools()) if hasattr(client, "list_tools") else ()
     # Of two tools of one name nobody knows which one is called.
-    risky = {
-        one.name for one in listed if getattr(one.annotations, "read_only_hint", 0) is not True
-    }
-    safe = {one.name for one in listed} - risky
+    hints = [(one.name, one.annotations) for one in listed]
+    risky = {name for name, hint in hints if hint is None or hint.read_only_hint is not True}
+    safe = {name for name, _ in hints} - risky
     asked = [entry for entry in entries if entry.name not in safe]
     if asked and not await _settled(confirm(asked)):
         names = join_words([label(name) for name in dict.fromkeys(one.name for one in asked)])

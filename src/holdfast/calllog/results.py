@@ -112,11 +112,10 @@ def show(result: ToolResult, redactor: Redactor, threshold: float) -> bytes | Lo
     text = _only_text(whole)
     if text is not None:
         return Long("text", len(text), text)
-    items, kind = whole["content"], None
-    if len(items) == 1 and len(whole) == 1 and isinstance(items[0], dict):
-        kind = items[0].get("type")
-    if not isinstance(kind, str) or re.fullmatch("[a-z_]{1,40}", kind) is None:
-        kind = "result"
+    kind = "result"
+    match whole:
+        case {"content": [{"type": "image" | "audio" | "resource" as only}], **rest} if not rest:
+            kind = only
     return Long(kind, _characters(compact(whole)), whole=whole)
 
 

@@ -7,7 +7,6 @@ after a while.
 from __future__ import annotations
 
 import io
-import json
 import logging
 import os
 import re
@@ -110,14 +109,8 @@ def sink_for(to: Any, clock: Clock = time.monotonic) -> Sink:
 
 def _write_to_stream(stream: Any, line: bytes, look: bool) -> None:
     """Write a line to a stream of text or bytes, and flush it; its owner closes it."""
-    if isinstance(stream, io.RawIOBase | io.BufferedIOBase):
-        stream.write(line + b"\n")
-    else:
-        try:
-            stream.write(line.decode() + "\n")
-        except UnicodeEncodeError:
-            # A stream that knows ASCII only: JSON can be written in that as well.
-            stream.write(json.dumps(json.loads(line), separators=(",", ":")) + "\n")
+    is_bytes = isinstance(stream, io.RawIOBase | io.BufferedIOBase)
+    stream.write(line + b"\n" if is_bytes else line.decode() + "\n")
     if hasattr(stream, "flush"):
         stream.flush()
 

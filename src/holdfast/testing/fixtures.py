@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
 from types import ModuleType
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import pytest
 from msgspec import Struct
@@ -65,31 +65,20 @@ class ClientScope:
 
     # The fixtures
 
-    def client(self, target: Target = None, **options: Any) -> Client:
+    def client(self, connect: Callable[..., Any], target: Target = None, **options: Any) -> Any:
         """Return a client that is closed after the test; options as in `holdfast.connect`."""
-        made: Client = self._make(_connect.connect, *self._destination(target, options))
-        return made
-
-    def client_sync(self, target: Target = None, **options: Any) -> sync.Client:
-        """Return a synchronous client that is closed after the test."""
-        made: sync.Client = self._make(sync.connect, *self._destination(target, options))
-        return made
+        return self._make(connect, *self._destination(target, options))
 
     def handle(
-        self, kind: Any, session: str | None = None, *, target: Any = None, **options: Any
+        self,
+        verb: str,
+        kind: Any,
+        session: str | None = None,
+        *,
+        target: Any = None,
+        **options: Any,
     ) -> Any:
         """Return a handle of a generated module or class; its session is closed with it."""
-        return self._handle(kind, session, target, options, "connect")
-
-    def handle_sync(
-        self, kind: Any, session: str | None = None, *, target: Any = None, **options: Any
-    ) -> Any:
-        """Return a synchronous handle of a generated module or class."""
-        return self._handle(kind, session, target, options, "connect_sync")
-
-    def _handle(
-        self, kind: Any, session: str | None, target: Any, options: dict[str, Any], verb: str
-    ) -> Any:
         make, own = _maker(kind, verb)
 
         def handle(target: Any, **options: Any) -> Any:
@@ -189,12 +178,11 @@ class ClientScope:
     async def end(self) -> None:
         """Close async clients and handles on the running loop, newest first."""
         faults = []
-        for one in self._open():
-            thing = one.thing
-            if isinstance(thing, Client | Handle):
+        for one in reversed(self._tracked):
+            if isinstance(one.thing, Client | Handle) and not one.closed:
                 one.closed = True
                 try:
-                    await _close(thing, one.recorder)
+                    await _close(one.thing, one.recorder)
                 except Exception as error:
                     faults.append(error)
         _raise(faults)
@@ -202,21 +190,18 @@ class ClientScope:
     def close(self) -> None:
         """Close the rest, each on its own loop, and finish the recording."""
         faults = []
-        for one in self._open():
-            one.closed = True
-            try:
-                _close_here(one.thing, one.recorder)
-            except Exception as error:
-                faults.append(error)
+        for one in reversed(self._tracked):
+            if not one.closed:
+                one.closed = True
+                try:
+                    _close_here(one.thing, one.recorder)
+                except Exception as error:
+                    faults.append(error)
         if self._recording is not None:
             self._recording.finish()
         _raise(faults)
-        missed = self._missed()
-        if missed:
+        if missed := self._missed():
             pytest.fail(missed, pytrace=False)
-
-    def _open(self) -> list[Tracked]:
-        return [one for one in reversed(self._tracked) if not one.closed]
 
 
 # The types of the fixtures, for type-checked suites
@@ -253,26 +238,26 @@ class SyncModule(Protocol[M_co]):
 class HandleFactory(Protocol):
     """The type of ``mcp_handle``."""
 
-    @overload
     def __call__(
-        self, kind: type[H], session: str | None = None, *, target: Any = None, **options: Any
-    ) -> H: ...
-    @overload
-    def __call__(
-        self, kind: Module[H], session: str | None = None, *, target: Any = None, **options: Any
+        self,
+        kind: type[H] | Module[H],
+        session: str | None = None,
+        *,
+        target: Any = None,
+        **options: Any,
     ) -> H: ...
 
 
 class SyncHandleFactory(Protocol):
     """The type of ``mcp_handle_sync``."""
 
-    @overload
     def __call__(
-        self, kind: type[S], session: str | None = None, *, target: Any = None, **options: Any
-    ) -> S: ...
-    @overload
-    def __call__(
-        self, kind: SyncModule[S], session: str | None = None, *, target: Any = None, **options: Any
+        self,
+        kind: type[S] | SyncModule[S],
+        session: str | None = None,
+        *,
+        target: Any = None,
+        **options: Any,
     ) -> S: ...
 
 

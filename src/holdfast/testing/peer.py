@@ -29,8 +29,7 @@ from holdfast._core.eras.revisions import SKILLS, TASKS, VERSIONS
 from holdfast._core.runners.aio import accept
 from holdfast._core.server.catalog import Catalog, Offered, Run, resource, user_message
 from holdfast._core.server.incoming import SILENCE, Handler, Incoming, ToolFailure, text_result
-from holdfast._core.server.server import Server
-from holdfast._core.server.session import ServerSession
+from holdfast._core.server.server import Server, ServerSession
 from holdfast._core.server.tasks import TaskTable
 from holdfast._core.transports.memory import ServerLine
 from holdfast._core.wire import jsonrpc

@@ -12,8 +12,7 @@ from typing import Any, BinaryIO, Protocol
 import msgspec
 
 from holdfast._core.server.incoming import Incoming
-from holdfast._core.server.server import Server
-from holdfast._core.server.session import ServerSession
+from holdfast._core.server.server import Server, ServerSession
 from holdfast._core.wire.codes import PARSE_ERROR, RequestError
 from holdfast._core.wire.jsonrpc import MALFORMED, encode
 

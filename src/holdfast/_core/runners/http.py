@@ -23,8 +23,7 @@ from holdfast._core.eras.revisions import HEADER_MISMATCH, PROTOCOL_VERSION
 from holdfast._core.eras.serving import Json, is_stateless, known_version
 from holdfast._core.runners.aio import LoopRunner
 from holdfast._core.server.incoming import is_id, meta_of
-from holdfast._core.server.server import Server
-from holdfast._core.server.session import ServerSession
+from holdfast._core.server.server import Server, ServerSession
 from holdfast._core.wire.codes import RequestError
 from holdfast._core.wire.jsonrpc import encode
 

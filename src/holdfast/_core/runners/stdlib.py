@@ -21,8 +21,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, Final
 
 from holdfast._core.server.incoming import Incoming
-from holdfast._core.server.server import Server
-from holdfast._core.server.session import ServerSession
+from holdfast._core.server.server import Server, ServerSession
 from holdfast._core.wire.codes import PARSE_ERROR, RequestError
 
 LONGEST_END: Final = 0.5

@@ -18,7 +18,7 @@ from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestErr
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from holdfast._core.server.session import ServerSession
+    from holdfast._core.server.server import ServerSession
 
 SILENCE: Final = object()
 """Returned by a handler to give no answer at all."""
