@@ -157,7 +157,7 @@ _BY_NAME: Final[dict[str, type[Event]]] = {kind.name: kind for kind in KINDS}
 Subscriber: TypeAlias = Callable[[Any], Any]
 
 
-class Events:
+class Events(Observer):
     """The subscribers of one client.
 
     Attributes:
@@ -257,9 +257,6 @@ class Events:
         facts = {name: getattr(violated, name) for name in ("reason", "detail", "count")}
         size = violated.frame_size
         self.emit(ProtocolViolation(client=self._client, frame_size=size, **facts))
-
-    def close(self) -> None:
-        """Subscribers stay: they may hear the last transition."""
 
     def _set(self, subscribers: list[tuple[frozenset[str], Subscriber]]) -> None:
         if self.active and not subscribers:

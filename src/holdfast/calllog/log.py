@@ -19,8 +19,7 @@ from typing import Any, Final, TextIO, TypeAlias
 
 import msgspec
 
-from holdfast._core.boundary import Moved
-from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall, faults_of
+from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall, Observer, faults_of
 from holdfast._core.redact import Redactor
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.calllog.results import Long, compact, one_line, show
@@ -38,7 +37,7 @@ _encode: Final = msgspec.json.Encoder().encode
 To: TypeAlias = "str | os.PathLike[str] | TextIO | Callable[[str], Any]"
 
 
-class CallLog:
+class CallLog(Observer):
     """Writes the calls of one client, or of several, to one place.
 
     Args:
@@ -112,9 +111,6 @@ class CallLog:
         head = b'{"name":%b,"arguments":%b' % (_text(call.about), given)
         self._sink.write(b'%b,"_phase":"before","_seq":%d}' % (head, seq))
         return partial(self._end, call, head, seq)
-
-    def moved(self, moved: Moved) -> None:
-        """Ignore changes of state: the log is of calls alone."""
 
     def _end(self, call: ObservedCall, head: bytes, seq: int) -> None:
         """Write the line after a call, which begins with ``head``."""

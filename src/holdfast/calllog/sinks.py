@@ -13,7 +13,6 @@ import re
 import stat
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -236,10 +235,8 @@ class Sidecars:
         self._waiting = 0
         self._lock = threading.Lock()
         self._pruning = threading.Lock()
-        self._files: OrderedDict[str, int] = OrderedDict()
-        """The names and sizes of the files, the oldest first, as of the last scan and since."""
-        self._bytes = 0
-        self._until_scan = 0
+        self._count, self._bytes = most_files, 0
+        """What is in the folder, as of the last search and since; at first, it may be full."""
         self._worker: ThreadPoolExecutor | None = None
 
     def keep(
@@ -295,37 +292,36 @@ class Sidecars:
             with os.fdopen(descriptor, "wb") as file:
                 length = file.write(make().encode("utf-8", "replace"))
             with self._pruning:
-                self._prune(name, length)
+                self._prune(length)
         except Exception as error:
             self._complain(error)
         finally:
             with self._lock:
                 self._waiting -= waiting
 
-    def _prune(self, newest: str, length: int) -> None:
-        """Remove the oldest until there are few enough; nothing that is not ours."""
+    def _prune(self, size: int) -> None:
+        """Remove the oldest if there are too many; nothing that is not ours.
+
+        A search costs as much as there are files: an eighth is freed, so that there are few. Other
+        processes may write here too.
+        """
+        self._count, self._bytes = self._count + 1, self._bytes + size
+        if self._count <= self._most_files and self._bytes <= self._most_bytes:
+            return
         folder = open_folder(self._folder)
         try:
-            if self._until_scan:
-                self._until_scan -= 1
-                # A scan may have seen it before it was written.
-                self._bytes += length - self._files.pop(newest, 0)
-                self._files[newest] = length
-            else:
-                # Other processes may write here too. A scan costs as much as there are files.
-                self._files = OrderedDict(one[1:] for one in sorted(_files(folder)))
-                self._bytes = sum(self._files.values())
-                self._until_scan = len(self._files) // 4
-            for _ in range(len(self._files)):
-                if len(self._files) <= self._most_files and self._bytes <= self._most_bytes:
+            files = sorted(_files(folder))
+            self._count, self._bytes = len(files), sum(length for _, _, length in files)
+            if self._count <= self._most_files and self._bytes <= self._most_bytes:
+                return
+            most_files = self._most_files - self._most_files // 8
+            most_bytes = self._most_bytes - self._most_bytes // 8
+            for _, name, length in files[:-1]:
+                if self._count <= most_files and self._bytes <= most_bytes:
                     break
-                name, size = self._files.popitem(last=False)
-                if name == newest:
-                    self._files[name] = size
-                    continue
                 with suppress(FileNotFoundError):
                     os.unlink(name, dir_fd=folder)
-                self._bytes -= size
+                self._count, self._bytes = self._count - 1, self._bytes - length
         finally:
             os.close(folder)
 

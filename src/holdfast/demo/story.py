@@ -38,41 +38,36 @@ class Screen:
     """Prints the story: wrapped and coloured on a terminal, plain lines elsewhere."""
 
     def __init__(self, out: TextIO, environment: Mapping[str, str]) -> None:
-        terminal = out.isatty()
         self._out = out
-        self._colour = terminal and not environment.get("NO_COLOR")
+        self._colour = out.isatty() and not environment.get("NO_COLOR")
         columns = shutil.get_terminal_size().columns
-        self._width = max(40, min(WIDEST, columns) - 1) if terminal else None
+        self._width = max(40, min(WIDEST, columns) - 1) if out.isatty() else sys.maxsize
 
     def heading(self, text: str, intro: str = "") -> None:
         """Print a heading, and an introduction under it."""
         self._write("")
-        self._write(self._paint(text, _BOLD))
+        self._write(text, _BOLD)
         if intro:
-            for line in self._wrap(intro, ""):
-                self._write(self._paint(line, _DIM))
+            self._write(textwrap.fill(intro, self._width), _DIM)
 
     def line(self, mark: str, text: str) -> None:
         """Print one entry after its mark; its lines after the first stand under its text."""
         colour = _COLOURS.get(mark, "")
         for line in text.splitlines() or [""]:
-            indent = line[: len(line) - len(line.lstrip())]
-            for part in self._wrap(line.strip(), indent):
-                self._write(self._paint(f"{mark:>6}  {part}", colour))
-                mark = ""
+            indent = " " * (8 + len(line) - len(line.lstrip()))
+            first = f"{mark:>6}".ljust(len(indent))
+            wrapped = textwrap.fill(
+                line.strip(), self._width, initial_indent=first, subsequent_indent=indent
+            )
+            self._write(wrapped or first, colour)
+            mark = ""
 
-    def _wrap(self, line: str, indent: str) -> list[str]:
-        if self._width is None:
-            return [indent + line]
-        return textwrap.wrap(
-            line, self._width - 8, initial_indent=indent, subsequent_indent=indent
-        ) or [""]
-
-    def _paint(self, text: str, colour: str) -> str:
-        return f"\x1b[{colour}m{text}\x1b[0m" if self._colour and colour else text
-
-    def _write(self, text: str) -> None:
-        print(text.rstrip(), file=self._out, flush=True)
+    def _write(self, text: str, colour: str = "") -> None:
+        for line in text.splitlines() or [""]:
+            shown = line.rstrip()
+            if self._colour and colour:
+                shown = f"\x1b[{colour}m{shown}\x1b[0m"
+            print(shown, file=self._out, flush=True)
 
 
 class CheckFailedError(Exception):

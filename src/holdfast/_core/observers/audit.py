@@ -15,11 +15,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from holdfast._core.boundary import Moved
 from holdfast._core.observers.observer import (
     TOOL_CALL,
     End,
     ObservedCall,
+    Observer,
     Post,
     faults_of,
     reason,
@@ -57,7 +57,7 @@ class AuditRecord(Struct, frozen=True, kw_only=True):
     """The task that the call became."""
 
 
-class Audit:
+class Audit(Observer):
     """Writes a record of every tool call of one client."""
 
     def __init__(self, server: str, policy: Policy, post: Post) -> None:
@@ -72,12 +72,6 @@ class Audit:
 
     def begin(self, call: ObservedCall) -> End | None:
         return partial(self._end, call) if call.method == TOOL_CALL else None
-
-    def moved(self, moved: Moved) -> None:
-        """Records are of calls alone."""
-
-    def close(self) -> None:
-        """Nothing is held open."""
 
     def _end(self, call: ObservedCall) -> None:
         outcome, text, unknown = "ok", None, False

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from time import perf_counter, time
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Raw, Struct
 
@@ -34,12 +34,6 @@ TOOL_CALL: Final = "tools/call"
 End: TypeAlias = Callable[[], None]
 Post: TypeAlias = Callable[[Callable[[Any], Any], Any], None]
 """Has ``callback(value)`` run later, in order: how an async callback is reached."""
-
-
-class TaskSeen(Protocol):
-    """Has the task of a call, once there is one."""
-
-    task: Task | None
 
 
 class ObservedCall(Struct):
@@ -69,7 +63,8 @@ class ObservedCall(Struct):
     raw: Raw | None = None
     result: ToolResult | None = None
     error: BaseException | None = None
-    view: TaskSeen | None = None
+    view: Any = None
+    """Has the task of the call, once there is one."""
     task: Task | None = None
     """The task that the call became, as it was seen last."""
     _correlation_id: str | None = None
@@ -132,7 +127,7 @@ def _secrets() -> Callable[[Raw], frozenset[str] | None]:
     return secret_names
 
 
-class Observer(Protocol):
+class Observer:
     """Watches the calls of one client. What it raises is logged and goes no further."""
 
     def begin(self, call: ObservedCall) -> End | None:

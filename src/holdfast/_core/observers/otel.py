@@ -14,7 +14,7 @@ from typing import Any, Final
 from holdfast._core.boundary import Moved
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import Era
-from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall, reason
+from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall, Observer, reason
 from holdfast._core.redact import Redactor
 from holdfast.errors import HoldfastError, RpcError, ValidationError
 from holdfast.policies import Observability
@@ -32,7 +32,7 @@ BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300
 """Seconds, as the conventions advise."""
 
 
-class OpenTelemetry:
+class OpenTelemetry(Observer):
     """Makes a span and a measurement of every request of one client."""
 
     def __init__(
@@ -87,9 +87,6 @@ class OpenTelemetry:
             self._ready_since = None
             why = {} if moved.reason is None else {"error.type": moved.reason.kind}
             self._sessions.record(duration, {**self._common(), **why})
-
-    def close(self) -> None:
-        """Providers belong to the application."""
 
     def _end(
         self, call: ObservedCall, span: trace.Span, common: dict[str, Any], known: dict[str, Any]
