@@ -26,24 +26,35 @@ _ASKS: Final = {"readOnlyHint": True, "idempotentHint": False, "destructiveHint"
 """It changes nothing either, but each call asks a person."""
 
 _TOOLS: Final[dict[str, Offered]] = {}
+_TYPES: Final = {"str": "string", "int": "integer", "float": "number"}
 
 
 def tool(
-    parameters: dict[str, Json] | None = None,
     *,
     hints: Json = _READS,
     output: dict[str, Json] | None = None,
     task: bool = False,
     into: dict[str, Offered] = _TOOLS,
+    **described: str | tuple[str, Json],
 ) -> Callable[[Tool], Tool]:
-    """Offer a function as a tool of the same name, described by its docstring."""
-    wanted = parameters or {}
-    schema: Json = {"type": "object", "properties": wanted, "additionalProperties": False}
-    if required := [name for name, one in wanted.items() if "default" not in one]:
-        schema["required"] = required
+    """Offer a function as a tool of the same name, described by its docstring.
+
+    ``described`` are its parameters; their types and defaults are those of the function.
+    """
 
     def register(function: Tool) -> Tool:
         """Put the function into the catalog."""
+        wanted: dict[str, Json] = {}
+        for name, one in described.items():
+            text, rest = (one, {}) if isinstance(one, str) else one
+            kind = _TYPES[function.__annotations__[name]]
+            wanted[name] = {"type": kind, "description": text, **rest}
+        defaults = function.__defaults__ or ()
+        for name, default in zip([*wanted][len(wanted) - len(defaults) :], defaults, strict=True):
+            wanted[name]["default"] = default
+        schema: Json = {"type": "object", "properties": wanted, "additionalProperties": False}
+        if required := [name for name, one in wanted.items() if "default" not in one]:
+            schema["required"] = required
         definition = {
             "name": function.__name__,
             "description": function.__doc__,
@@ -66,11 +77,11 @@ def tool(
     return register
 
 
+def _between(minimum: int, maximum: int) -> Json:
+    return {"minimum": minimum, "maximum": maximum}
+
+
 # Schemas, results
-
-
-def _parameter(kind: str, description: str, **rest: Any) -> Json:
-    return {"type": kind, "description": description, **rest}
 
 
 def _object_schema(properties: dict[str, Json]) -> Json:
@@ -118,16 +129,13 @@ def _structured(value: Json) -> Json:
 # The tools
 
 
-@tool({"text": _parameter("string", "What to give back")})
+@tool(text="What to give back")
 def echo(incoming: Incoming, text: str) -> Json:
     """Gives the text back."""
     return text_result(text)
 
 
-@tool(
-    {"a": _parameter("number", "One number"), "b": _parameter("number", "Another number")},
-    output={"sum": {"type": "number"}},
-)
+@tool(a="One number", b="Another number", output={"sum": {"type": "number"}})
 def add(incoming: Incoming, a: float, b: float) -> Json:
     """Adds two numbers."""
     try:
@@ -137,7 +145,7 @@ def add(incoming: Incoming, a: float, b: float) -> Json:
 
 
 @tool(
-    {"text": _parameter("string", "The text to count")},
+    text="The text to count",
     output={name: {"type": "integer"} for name in ("lines", "words", "characters")},
 )
 def word_count(incoming: Incoming, text: str) -> Json:
@@ -147,10 +155,8 @@ def word_count(incoming: Incoming, text: str) -> Json:
 
 
 @tool(
-    {
-        "steps": _parameter("integer", "How many steps", minimum=1, maximum=1_000_000),
-        "seconds": _parameter("number", "Time per step", minimum=0, maximum=3600, default=0),
-    },
+    steps=("How many steps", _between(1, 1_000_000)),
+    seconds=("Time per step", _between(0, 3600)),
     task=True,
 )
 async def countdown(incoming: Incoming, steps: int, seconds: float = 0) -> Json:
@@ -162,33 +168,28 @@ async def countdown(incoming: Incoming, steps: int, seconds: float = 0) -> Json:
     return text_result(f"counted down from {steps}")
 
 
-@tool(
-    {
-        "width": _parameter("integer", "Pixels across", minimum=1, maximum=512, default=64),
-        "height": _parameter("integer", "Pixels down", minimum=1, maximum=512, default=64),
-    },
-)
+@tool(width=("Pixels across", _between(1, 512)), height=("Pixels down", _between(1, 512)))
 def picture(incoming: Incoming, width: int = 64, height: int = 64) -> Json:
     """Draws a colour gradient as a PNG."""
     data = gradient(width, height)
     return {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}
 
 
-@tool({"seconds": _parameter("number", "How long", minimum=0, maximum=86_400)})
+@tool(seconds=("How long", _between(0, 86_400)))
 async def sleep(incoming: Incoming, seconds: float) -> Json:
     """Does nothing for a while. Stops at once when cancelled, and does not answer then."""
     await incoming.sleep(seconds)
     return text_result(f"slept {seconds} s")
 
 
-@tool({"message": _parameter("string", "What to say", default="failed, as asked")})
+@tool(message="What to say")
 def fail(incoming: Incoming, message: str = "failed, as asked") -> Json:
     """Fails with the message given."""
     raise failure(incoming, message)
 
 
 @tool(
-    {"code": _parameter("integer", "The exit code", minimum=0, maximum=255, default=1)},
+    code=("The exit code", _between(0, 255)),
     hints={"readOnlyHint": False, "idempotentHint": False, "destructiveHint": True},
 )
 def crash(incoming: Incoming, code: int = 1) -> Json:
@@ -213,7 +214,7 @@ async def ask_name(incoming: Incoming) -> Json:
     raise failure(incoming, f"the client's answer holds no name: {json.dumps(answer)}")
 
 
-@tool({"text": _parameter("string", "The text to summarise")}, hints=_ASKS)
+@tool(text="The text to summarise", hints=_ASKS)
 async def summarise(incoming: Incoming, text: str) -> Json:
     """Has the client's model summarise a text (sampling)."""
     prompt = {"type": "text", "text": f"Summarise in one sentence:\n\n{text}"}
@@ -241,10 +242,8 @@ def offer_tools(catalog: Catalog) -> None:
     catalog.tools.update(_TOOLS)
 
     @tool(
-        {
-            "name": _parameter("string", "Letters, digits, - and _", pattern=NOTE_NAME),
-            "text": _parameter("string", "What the note says"),
-        },
+        name=("Letters, digits, - and _", {"pattern": NOTE_NAME}),
+        text="What the note says",
         hints={"readOnlyHint": False, "idempotentHint": True, "destructiveHint": True},
         into=catalog.tools,
     )

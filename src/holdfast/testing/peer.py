@@ -19,7 +19,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
@@ -286,26 +287,28 @@ class Peer:
 
 
 def _runs(function: Function) -> Run:
+    """Run a function as a tool; what it raises is its failure, but for a `RequestError`."""
+
     async def wait(work: Awaitable[Any]) -> Any:
-        with _Failing():
+        with _failures():
             return _tool_result(await work)
 
     def run(incoming: Incoming, arguments: dict[str, Any]) -> Any:
-        with _Failing():
+        with _failures():
             result = function(**arguments)
             return wait(result) if isinstance(result, Awaitable) else _tool_result(result)
 
     return run
 
 
-class _Failing:
-    """Turns what a tool raises into its failure; a `RequestError` stays what it is."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, Exception) and not isinstance(error, RequestError):
-            raise ToolFailure(f"{type(error).__name__}: {error}") from error
+@contextmanager
+def _failures() -> Iterator[None]:
+    try:
+        yield
+    except RequestError:
+        raise
+    except Exception as error:
+        raise ToolFailure(f"{type(error).__name__}: {error}") from error
 
 
 def _tool_result(result: Any) -> Any:
