@@ -202,6 +202,13 @@ def test_a_stream_of_text_and_one_of_bytes() -> None:
     assert data.getvalue() == "→\n".encode()
 
 
+def test_a_stream_that_knows_ascii_only_gets_escapes() -> None:
+    data = io.BytesIO()
+    stream = io.TextIOWrapper(data, encoding="ascii")
+    sink_for(stream).write('{"a":"→"}'.encode())
+    assert data.getvalue() == b'{"a":"\\u2192"}\n'
+
+
 # Failures
 
 

@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.lock.lockfile import read
-from holdfast.testing.recording import LONGEST_LINE, MOST_LINES, Notes, folder_name
+from holdfast.testing.recording import (
+    LONGEST_LINE,
+    MOST_CHARACTERS,
+    MOST_LINES,
+    Notes,
+    folder_name,
+)
 from tests.testing.suites import run, suite, try_out
 from tests.testing.test_fixtures import SESSIONS, generated
 
@@ -29,10 +35,12 @@ def test_only_the_last_lines_are_kept_and_the_others_counted() -> None:
     assert kept == [str(number) for number in range(3, MOST_LINES + 3)]
 
 
-def test_long_lines_are_cut() -> None:
+def test_long_lines_are_cut_and_many_of_them_left_out() -> None:
     notes = Notes()
-    notes.take("x" * (2 * LONGEST_LINE))
-    assert lines_of(notes) == ["x" * (LONGEST_LINE - 1) + "…"]
+    for _ in range(100):
+        notes.take("x" * (2 * LONGEST_LINE))
+    assert lines_of(notes)[-1] == "x" * (LONGEST_LINE - 1) + "…"
+    assert len(str(notes)) <= MOST_CHARACTERS + 100
 
 
 def test_no_calls_are_no_text() -> None:

@@ -120,7 +120,8 @@ def read_log(source: Source, *, sidecars: str | os.PathLike[str] | None = None) 
     if faults:
         shown = "\n".join(f"  {why}" for why, _ in faults[:MOST_SHOWN])
         more = f"\n  and {len(faults) - MOST_SHOWN} more" if len(faults) > MOST_SHOWN else ""
-        raise ValidationError(f"{label} has lines that are no calls:\n{shown}{more}")
+        text = f"{label} has lines that are no calls:\n{shown}{more}"
+        raise ValidationError(text, data=[why for why, _ in faults])
     folders = () if sidecars is None else (Path(os.path.abspath(base / sidecars)),)
     return RecordedLog(reading.entries, label, base, folders)
 

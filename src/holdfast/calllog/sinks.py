@@ -7,6 +7,7 @@ after a while.
 from __future__ import annotations
 
 import io
+import json
 import logging
 import os
 import re
@@ -109,7 +110,11 @@ def sink_for(to: Any, clock: Clock = time.monotonic) -> Sink:
 def _write_to_stream(stream: Any, line: bytes, look: bool) -> None:
     """Write a line to a stream of text or bytes, and flush it; its owner closes it."""
     is_bytes = isinstance(stream, io.RawIOBase | io.BufferedIOBase)
-    stream.write(line + b"\n" if is_bytes else line.decode() + "\n")
+    try:
+        stream.write(line + b"\n" if is_bytes else line.decode() + "\n")
+    except UnicodeEncodeError:
+        # A stream that knows ASCII only: JSON can be written in that as well.
+        stream.write(json.dumps(json.loads(line), separators=(",", ":")) + "\n")
     if hasattr(stream, "flush"):
         stream.flush()
 

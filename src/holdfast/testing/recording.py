@@ -40,27 +40,30 @@ from holdfast.policies import Redaction
 from holdfast.types.tools import Tool
 
 MOST_LINES: Final = 200
-LONGEST_LINE: Final = 1024
+MOST_CHARACTERS: Final = 64 * 1024
+LONGEST_LINE: Final = 4 * 1024
 
 
 class Notes:
-    """The last lines of one client's log, within a bound."""
+    """The last lines of one client's log, within a bound. The log calls `take` under its lock."""
 
     def __init__(self) -> None:
-        self._lines: deque[str] = deque(maxlen=MOST_LINES)
-        self._count = 0
+        self._lines: deque[str] = deque()
+        self._characters = 0
+        self._dropped = 0
 
     def take(self, line: str) -> None:
         """Add a line, truncated if it is too long."""
-        self._count += 1
         self._lines.append(truncate(line, LONGEST_LINE))
+        self._characters += len(self._lines[-1])
+        while len(self._lines) > MOST_LINES or self._characters > MOST_CHARACTERS:
+            self._characters -= len(self._lines.popleft())
+            self._dropped += 1
 
     def __str__(self) -> str:
         # A copy: synchronous clients write from another thread.
-        kept = self._lines.copy()
-        dropped = self._count - len(kept)
-        left_out = [f"({dropped} earlier lines left out)"] if dropped else []
-        return "\n".join([*left_out, *kept])
+        left_out = [f"({self._dropped} earlier lines left out)"] if self._dropped else []
+        return "\n".join([*left_out, *self._lines.copy()])
 
 
 VERSION: Final = 1
