@@ -9,17 +9,21 @@ that was not recorded is refused, with the nearest one.
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from secrets import token_hex
-from typing import Any, BinaryIO, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 
 from msgspec import Raw, Struct, field
 
+from holdfast._core.calls.handlers import in_thread
 from holdfast._core.eras.revisions import TASKS
 from holdfast._core.redact import Redactor
-from holdfast._core.runners.aio import Line, accept, serve_stdio
+from holdfast._core.runners.aio import accept
+from holdfast._core.runners.stdlib import serve
 from holdfast._core.server.incoming import Handler, Incoming, error_result
 from holdfast._core.server.server import Server
 from holdfast._core.server.tasks import TaskCancelled, TaskTable
@@ -41,6 +45,9 @@ from holdfast.policies import Redaction
 from holdfast.schema.annotations import secret_names
 from holdfast.schema.types import canonical
 from holdfast.types.tools import Tool
+
+if TYPE_CHECKING:
+    from holdfast._core.transports.memory import ServerLine
 
 Definitions: TypeAlias = "Iterable[Tool | Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]"
 """Tools as they were listed: from a client, or from a lock file."""
@@ -127,7 +134,7 @@ class MockServer:
         """Return the recorded calls that no client has made yet."""
         return [entry for entry in self.log if entry.line not in self._served]
 
-    def accept(self, line: Line) -> Callable[[bytes], None]:
+    def accept(self, line: ServerLine) -> Callable[[bytes], None]:
         """Begin a connection; return the function that takes its frames."""
         return accept(self.server, line).feed
 
@@ -135,7 +142,10 @@ class MockServer:
         self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None
     ) -> None:
         """Serve on standard input and output until the input ends, or nobody reads the output."""
-        await serve_stdio(self.server, stdin, stdout)
+        # Not sys.stdin itself: a thread may still read at the end, and Python would wait for it.
+        source = os.fdopen(os.dup(sys.stdin.fileno()), "rb") if stdin is None else stdin
+        target = sys.stdout.buffer if stdout is None else stdout
+        await in_thread(serve)(self.server, source, target)
 
     def missed(self, message: str) -> None:
         """Hear that a call was not recorded, before the client does."""

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, Final
@@ -112,8 +112,16 @@ class Turns:
             raise RequestError(PARSE_ERROR, f"not JSON: {error}") from None
 
 
-def serve(server: Server, source: BinaryIO, target: BinaryIO) -> None:
-    """Serve one client until its input ends; the process ends soon after, come what may."""
+def serve(
+    server: Server,
+    source: BinaryIO,
+    target: BinaryIO,
+    at_end: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve one client until its input ends, or nobody reads the answers any more.
+
+    ``at_end`` is called on another thread when the input has ended.
+    """
 
     def write(data: bytes) -> None:
         target.write(data)
@@ -122,31 +130,38 @@ def serve(server: Server, source: BinaryIO, target: BinaryIO) -> None:
     turns = Turns()
     session = ServerSession(server, write, turns)
     frames: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_read, args=(source, frames), daemon=True).start()
-    while True:
-        try:
-            frame = frames.get(timeout=turns.run())
-        except Empty:
-            continue
-        if not frame:
-            break
-        session.feed(frame)
-    session.close()
 
+    def read() -> None:
+        with suppress(OSError, ValueError):  # the input is gone
+            for frame in iter(source.readline, b""):
+                frames.put(frame)
+        frames.put(b"")
+        at_end()
 
-def _read(source: BinaryIO, frames: SimpleQueue[bytes]) -> None:
-    for frame in iter(source.readline, b""):
-        frames.put(frame)
-    frames.put(b"")
-    # Where the client has stopped reading, a write of the main thread never returns.
-    time.sleep(LONGEST_END)
-    os._exit(0)
+    # A daemon: a read that waits for input must not hold up the end.
+    threading.Thread(target=read, name="holdfast-stdin", daemon=True).start()
+    with suppress(BrokenPipeError, ConnectionResetError):
+        while True:
+            try:
+                frame = frames.get(timeout=turns.run())
+            except Empty:
+                continue
+            if not frame:
+                break
+            session.feed(frame)
+        session.close()
 
 
 def run(server: Server) -> None:
     """Serve on standard input and output, then end the process."""
+
+    def end() -> None:
+        # Where the client has stopped reading, a write of the main thread never returns.
+        time.sleep(LONGEST_END)
+        os._exit(0)
+
     try:
-        serve(server, sys.stdin.buffer, sys.stdout.buffer)
+        serve(server, sys.stdin.buffer, sys.stdout.buffer, end)
     except OSError:
         pass  # nobody reads the answers any more
     except KeyboardInterrupt:
