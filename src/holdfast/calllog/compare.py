@@ -53,11 +53,6 @@ def normal_arguments(
     return normal(redactor.value(dict(arguments), secret))
 
 
-def key(name: str, arguments: Any) -> bytes:
-    """Return a key that equal calls share; ``arguments`` are in normal form."""
-    return canonical([name, arguments])
-
-
 def has_hidden(value: Any) -> bool:
     """Return True if anything in a value is redacted."""
     if isinstance(value, str):
@@ -161,7 +156,7 @@ def compare(first: Source, second: Source, *, redaction: Redaction | None = None
     found: list[CallChange] = []
     same = 0
     # Calls of one name that stand in the same place are one call with other arguments.
-    keys = (lambda entry: key(entry.name, asked[id(entry)])), (lambda entry: entry.name)
+    keys = (lambda entry: canonical([entry.name, asked[id(entry)]])), (lambda entry: entry.name)
     for entry, other in _aligned(one, two, *keys):
         if entry is None or other is None:
             found.append(CallChange("added" if entry is None else "removed", entry, other))

@@ -43,7 +43,6 @@ def tool(
     """
 
     def register(function: Tool) -> Tool:
-        """Put the function into the catalog."""
         wanted: dict[str, Json] = {}
         for name, one in described.items():
             text, rest = (one, {}) if isinstance(one, str) else one
@@ -65,7 +64,6 @@ def tool(
         }
 
         def run(incoming: Incoming, arguments: Json) -> Any:
-            """Check the arguments, and call the function."""
             incoming.log("debug", f"tool {function.__name__} called", "demo")
             if faults := _faults(wanted, arguments):
                 raise failure(incoming, "; ".join(faults))

@@ -82,7 +82,9 @@ class ObservedCall(Struct):
             return frozenset()
         kept: dict[str, Any] = self.tool.__dict__
         if "_secret_names" not in kept:
-            kept["_secret_names"] = _secrets()(self.tool.input_schema_json)
+            from holdfast.schema.annotations import secret_names
+
+            kept["_secret_names"] = secret_names(self.tool.input_schema_json)
         found: frozenset[str] | None = kept["_secret_names"]
         return found
 
@@ -118,13 +120,6 @@ def _bits() -> Callable[[int], int]:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=source.seed)
     return source.getrandbits
-
-
-@cache
-def _secrets() -> Callable[[Raw], frozenset[str] | None]:
-    from holdfast.schema.annotations import secret_names
-
-    return secret_names
 
 
 class Observer:

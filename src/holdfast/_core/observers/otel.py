@@ -91,13 +91,16 @@ class OpenTelemetry(Observer):
     def _end(
         self, call: ObservedCall, span: trace.Span, common: dict[str, Any], known: dict[str, Any]
     ) -> None:
-        found = _failure(call)
-        if call.error is not None:
-            error = call.error
+        error, found = call.error, {}
+        if error is not None:
             text = str(error) if isinstance(error, HoldfastError) else type(error).__name__
             span.set_status(Status(StatusCode.ERROR, self._redactor.text(text)))
-        elif found:
+            found["error.type"] = reason(error)
+            if isinstance(error, RpcError) and error.code is not None:
+                found["error.type"] = found["rpc.response.status_code"] = str(error.code)
+        elif call.result is not None and call.result.is_error:
             span.set_status(Status(StatusCode.ERROR))
+            found["error.type"] = "tool_error"
         now, era = self._common(), self._era()
         if now is not common:
             # Only now is it certain that there is a connection, and which.
@@ -117,17 +120,6 @@ class OpenTelemetry(Observer):
         if era is not None and era.version != self._connected.get("mcp.protocol.version"):
             self._connected = {**self._network, "mcp.protocol.version": era.version}
         return self._network if era is None else self._connected
-
-
-def _failure(call: ObservedCall) -> dict[str, Any]:
-    """Return the attributes that say how a call failed; none if it did not."""
-    error = call.error
-    if error is None:
-        failed = call.result is not None and call.result.is_error
-        return {"error.type": "tool_error"} if failed else {}
-    if isinstance(error, RpcError) and error.code is not None:
-        return {"error.type": str(error.code), "rpc.response.status_code": str(error.code)}
-    return {"error.type": reason(error)}
 
 
 _TARGETS: Final = {TOOL_CALL: "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
