@@ -15,14 +15,14 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
+from typing import Any, BinaryIO, Final, TypeAlias
 
 from msgspec import Raw, Struct, field
 
 from holdfast._core.calls.handlers import in_thread
 from holdfast._core.eras.revisions import TASKS
 from holdfast._core.redact import Redactor
-from holdfast._core.runners.aio import accept
+from holdfast._core.runners.aio import Line, accept
 from holdfast._core.runners.stdlib import serve
 from holdfast._core.server.incoming import Handler, Incoming, error_result
 from holdfast._core.server.server import Server
@@ -45,9 +45,6 @@ from holdfast.policies import Redaction
 from holdfast.schema.annotations import secret_names
 from holdfast.schema.types import canonical
 from holdfast.types.tools import Tool
-
-if TYPE_CHECKING:
-    from holdfast._core.transports.memory import ServerLine
 
 Definitions: TypeAlias = "Iterable[Tool | Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]"
 """Tools as they were listed: from a client, or from a lock file."""
@@ -134,7 +131,7 @@ class MockServer:
         """Return the recorded calls that no client has made yet."""
         return [entry for entry in self.log if entry.line not in self._served]
 
-    def accept(self, line: ServerLine) -> Callable[[bytes], None]:
+    def accept(self, line: Line) -> Callable[[bytes], None]:
         """Begin a connection; return the function that takes its frames."""
         return accept(self.server, line).feed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -13,8 +13,14 @@ from holdfast._core.server.server import Server, ServerSession
 from holdfast._core.wire.codes import PARSE_ERROR, RequestError
 from holdfast._core.wire.jsonrpc import MALFORMED, encode
 
-if TYPE_CHECKING:
-    from holdfast._core.transports.memory import ServerLine
+
+class Line(Protocol):
+    """The server's end of a link in memory."""
+
+    @property
+    def open(self) -> bool: ...
+
+    def write(self, data: bytes) -> None: ...
 
 
 class LoopRunner:
@@ -45,7 +51,7 @@ class LoopRunner:
             raise RequestError(PARSE_ERROR, f"not JSON: {error}") from None
 
 
-def accept(server: Server, line: ServerLine, number: int = 1) -> ServerSession:
+def accept(server: Server, line: Line, number: int = 1) -> ServerSession:
     """Return the session of a client that connected in memory."""
     write = lambda data: line.write(data) if line.open else None  # noqa: E731
     return ServerSession(server, write, LoopRunner(), number)
