@@ -21,65 +21,51 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from msgspec import Struct
 
 from holdfast._core.boundary import Moved, Starting, Violated
-from holdfast._core.observers.observer import (
-    End,
-    ObservedCall,
-    Observer,
-    Post,
-    reason,
-    report,
-)
+from holdfast._core.observers.observer import End, ObservedCall, Observer, Post, reason, report
 
 
-class Event(Struct, frozen=True, kw_only=True):
+class Event(Struct, frozen=True):
     """The base of all events: a stable ``name``, and the name of the client."""
 
     name: ClassVar[str] = ""
-
     client: str
 
 
-class RequestStart(Event, frozen=True, kw_only=True):
-    """``id`` numbers the client's requests; ``time`` is seconds since the epoch.
+class RequestEvent(Event, frozen=True):
+    """``id`` numbers the client's requests, ``about`` is the tool, resource or prompt meant.
 
     All events of one call, its audit record included, have the same ``correlation_id``.
     """
 
-    name: ClassVar[str] = "request.start"
-
     method: str
     about: str
     id: int
     correlation_id: str
+
+
+class RequestStart(RequestEvent, frozen=True):
+    """A request begins; ``time`` is seconds since the epoch."""
+
+    name: ClassVar[str] = "request.start"
     time: float
 
 
-class RequestStop(Event, frozen=True, kw_only=True):
-    """A request ended, with its duration and, if it failed, its error."""
+class RequestStop(RequestEvent, frozen=True):
+    """A request was answered, after ``duration`` seconds."""
 
     name: ClassVar[str] = "request.stop"
-
-    method: str
-    about: str
-    id: int
-    correlation_id: str
     duration: float
 
 
-class RequestException(Event, frozen=True, kw_only=True):
+class RequestException(RequestEvent, frozen=True):
     """``reason`` is the error's kind, or ``"cancelled"``; ``error`` the exception itself."""
 
     name: ClassVar[str] = "request.exception"
-
-    method: str
-    about: str
-    id: int
-    correlation_id: str
     duration: float
     reason: str
     error: BaseException
@@ -89,7 +75,6 @@ class Transition(Event, frozen=True, kw_only=True):
     """The connection changed its state."""
 
     name: ClassVar[str] = "connection.transition"
-
     old: str
     new: str
     reason: BaseException | None = None
@@ -102,7 +87,6 @@ class ServerStarting(Event, frozen=True, kw_only=True):
     """
 
     name: ClassVar[str] = "server.starting"
-
     elapsed: float
 
 
@@ -110,30 +94,27 @@ class NotificationReceived(Event, frozen=True, kw_only=True):
     """The server sent a notification."""
 
     name: ClassVar[str] = "notification.received"
-
     method: str
 
 
 class ProtocolViolation(Event, frozen=True, kw_only=True):
-    """``count`` is how many of this kind there have been."""
+    """``count`` is how many of this kind there have been; ``frame_size`` in bytes, where known."""
 
     name: ClassVar[str] = "protocol.violation"
-
     reason: str
     detail: str
     count: int
     frame_size: int | None = None
-    """Bytes of the message, where known."""
 
 
 class AuthRequired(Event, frozen=True, kw_only=True):
     """All events of authorization have these fields, and no secret among them.
 
-    ``expires_at`` is in seconds since the epoch; None: not known.
+    ``expires_at`` is in seconds since the epoch; None: not known. ``reason`` is the error's code,
+    where something failed.
     """
 
     name: ClassVar[str] = "auth.required"
-
     server: str
     account: str
     issuer: str | None = None
@@ -141,7 +122,6 @@ class AuthRequired(Event, frozen=True, kw_only=True):
     scopes: tuple[str, ...] = ()
     expires_at: float | None = None
     reason: str | None = None
-    """The error's code, where something failed."""
 
 
 class AuthLogin(AuthRequired, frozen=True, kw_only=True):
@@ -168,28 +148,16 @@ class AuthFailed(AuthRequired, frozen=True, kw_only=True):
     name: ClassVar[str] = "auth.failed"
 
 
-KINDS = (
-    RequestStart,
-    RequestStop,
-    RequestException,
-    Transition,
-    ServerStarting,
-    NotificationReceived,
-    ProtocolViolation,
-    AuthRequired,
-    AuthLogin,
-    AuthGranted,
-    AuthRefreshed,
-    AuthFailed,
-)
-
-_OF_AUTHORIZATION = {kind.name: kind for kind in KINDS if issubclass(kind, AuthRequired)}
-_OF_REQUESTS = frozenset((RequestStart.name, RequestStop.name, RequestException.name))
+_REQUESTS: Final = (RequestStart, RequestStop, RequestException)
+_AUTHORIZATION: Final = (AuthRequired, AuthLogin, AuthGranted, AuthRefreshed, AuthFailed)
+_CONNECTION: Final = (Transition, ServerStarting, NotificationReceived, ProtocolViolation)
+KINDS: Final = (*_REQUESTS, *_CONNECTION, *_AUTHORIZATION)
+_BY_NAME: Final[dict[str, type[Event]]] = {kind.name: kind for kind in KINDS}
 
 Subscriber: TypeAlias = Callable[[Any], Any]
 
 
-class Events:
+class Events(Observer):
     """The subscribers of one client.
 
     Attributes:
@@ -226,14 +194,13 @@ class Events:
         Raises:
             ValueError: There is no event of that name.
         """
-        known = {kind.name for kind in KINDS}
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            raise ValueError(f"no such event: {unknown[0]!r} (there are: {', '.join(known)})")
+        for name in names:
+            if name not in _BY_NAME:
+                raise ValueError(f"no such event: {name!r} (there are: {', '.join(_BY_NAME)})")
         if inspect.iscoroutinefunction(subscriber):
             post = self._post
             subscriber = (lambda _: None) if post is None else partial(post, subscriber)
-        entry = (frozenset(names or known), subscriber)
+        entry = (frozenset(names or _BY_NAME), subscriber)
         self._set([*self._subscribers, entry])
 
         def remove() -> None:
@@ -252,7 +219,7 @@ class Events:
     def authorization(self, name: str, facts: dict[str, Any]) -> None:
         """Emit an event of authorization."""
         if self.active:
-            self.emit(_OF_AUTHORIZATION[name](client=self._client, **facts))
+            self.emit(_BY_NAME[name](client=self._client, **facts))
 
     # As an observer: among the client's observers only while somebody listens
 
@@ -261,32 +228,16 @@ class Events:
         if not self.requests or call.refused:
             return None
         if self._wanted[RequestStart.name]:
-            self.emit(
-                RequestStart(
-                    client=call.client,
-                    method=call.method,
-                    about=call.about,
-                    id=call.id,
-                    correlation_id=call.correlation_id,
-                    time=call.time,
-                )
-            )
+            who = call.client, call.method, call.about, call.id, call.correlation_id, call.time
+            self.emit(RequestStart(*who))
         return partial(self._end, call)
 
     def _end(self, call: ObservedCall) -> None:
-        kind: Callable[..., Event] = RequestStop
-        if call.error is not None:
-            kind = partial(RequestException, reason=reason(call.error), error=call.error)
-        self.emit(
-            kind(
-                client=call.client,
-                method=call.method,
-                about=call.about,
-                id=call.id,
-                correlation_id=call.correlation_id,
-                duration=call.duration,
-            )
-        )
+        who = call.client, call.method, call.about, call.id, call.correlation_id, call.duration
+        if call.error is None:
+            self.emit(RequestStop(*who))
+        else:
+            self.emit(RequestException(*who, reason(call.error), call.error))
 
     def moved(self, moved: Moved) -> None:
         """Emit a change of the connection's state."""
@@ -303,18 +254,9 @@ class Events:
 
     def violated(self, violated: Violated) -> None:
         """Emit a protocol violation of the server."""
-        self.emit(
-            ProtocolViolation(
-                client=self._client,
-                reason=violated.reason,
-                detail=violated.detail,
-                count=violated.count,
-                frame_size=violated.frame_size,
-            )
-        )
-
-    def close(self) -> None:
-        """Subscribers stay: they may hear the last transition."""
+        facts = {name: getattr(violated, name) for name in ("reason", "detail", "count")}
+        size = violated.frame_size
+        self.emit(ProtocolViolation(client=self._client, frame_size=size, **facts))
 
     def _set(self, subscribers: list[tuple[frozenset[str], Subscriber]]) -> None:
         if self.active and not subscribers:
@@ -323,7 +265,7 @@ class Events:
             self._observers.append(self)
         self._subscribers = subscribers
         self._wanted = {
-            kind.name: [one for names, one in subscribers if kind.name in names] for kind in KINDS
+            name: [one for names, one in subscribers if name in names] for name in _BY_NAME
         }
         self.active = bool(subscribers)
-        self.requests = any(self._wanted[name] for name in _OF_REQUESTS)
+        self.requests = any(self._wanted[kind.name] for kind in _REQUESTS)

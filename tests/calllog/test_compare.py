@@ -19,11 +19,11 @@ from holdfast.calllog.compare import (
     describe,
     differences,
     has_hidden,
-    key,
     normal,
     normal_arguments,
 )
 from holdfast.policies import Redaction
+from holdfast.schema.types import canonical
 
 REDACTOR = Redactor(Redaction())
 
@@ -45,7 +45,7 @@ REDACTOR = Redactor(Redaction())
     ],
 )
 def test_equal_calls_have_equal_keys(one: Any, other: Any, same: bool) -> None:
-    keys = [key("t", normal_arguments(given, REDACTOR)) for given in (one, other)]
+    keys = [canonical(normal_arguments(given, REDACTOR)) for given in (one, other)]
     assert (keys[0] == keys[1]) is same
 
 
@@ -103,8 +103,6 @@ def test_the_same_calls_are_the_same_however_long_they_took() -> None:
     found = compare(ONE, other)
     assert not found
     assert str(found) == "3 calls are the same, 0 not"
-    timed = compare(ONE, other, durations=True)
-    assert [one.details for one in timed] == [("took 1 ms, then 9 ms",)]
 
 
 @pytest.mark.req("G5")

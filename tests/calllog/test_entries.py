@@ -89,13 +89,13 @@ def test_lines_may_be_bytes_or_mappings() -> None:
     ("line", "why"),
     [
         ("nonsense", "not JSON"),
-        ("[1]", "not an object"),
-        ("{}", '"name" must be a string'),
-        ('{"name":1}', '"name" must be a string'),
-        ('{"name":"a","arguments":[]}', '"arguments" must be an object'),
+        ("[1]", "Expected `object`, got `array`"),
+        ("{}", "Object missing required field `name`"),
+        ('{"name":1}', "Expected `str`, got `int` - at `$.name`"),
+        ('{"name":"a","arguments":[]}', "Expected `object | null`, got `array` - at `$.arguments`"),
         ('{"name":"a","argument":{}}', "unknown field 'argument'"),
-        ('{"name":"a","_phase":"during"}', '"_phase" must be'),
-        ('{"name":"a","_seq":"1"}', '"_seq" must be a number'),
+        ('{"name":"a","_phase":"during"}', "Invalid enum value 'during' - at `$._phase`"),
+        ('{"name":"a","_seq":"1"}', "Expected `int | null`, got `str` - at `$._seq`"),
         ('{"name":"a","_phase":"after"}', '"_ok" must be'),
         ("[" * 100_000, "not JSON"),
     ],
@@ -104,8 +104,6 @@ def test_a_bad_line_is_named(line: str, why: str) -> None:
     with pytest.raises(ValidationError) as caught:
         read_log([before(1), line, before(2)])
     assert f"line 2: {why}" in str(caught.value)
-    log = read_log([before(1), line, before(2)], strict=False)
-    assert (len(log), [one.line for one in log.problems]) == (2, [2])
 
 
 def test_many_bad_lines_are_not_all_named() -> None:
@@ -113,18 +111,18 @@ def test_many_bad_lines_are_not_all_named() -> None:
         read_log(["x"] * 25)
 
 
-def test_a_line_that_breaks_off_in_a_log_is_only_listed(tmp_path: Path) -> None:
+def test_a_line_that_breaks_off_in_a_log_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text(before(1) + "\n" + before(2)[:20])
     log = read_log(path)
-    assert (len(log), [one.line for one in log.problems]) == (1, [2])
+    assert [one.line for one in log] == [1]
     path.write_text('{"name":"a"}\n{"name":"b","argu')
     with pytest.raises(ValidationError, match="line 2"):
         read_log(path)
     # Written on after a crash.
     path.write_text(before(2)[:20] + "\n" + before(1) + "\n")
     log = read_log(path)
-    assert (len(log), [one.line for one in log.problems]) == (1, [1])
+    assert [one.line for one in log] == [2]
     path.write_text("what is this\n" + before(1) + "\n")
     with pytest.raises(ValidationError, match="line 1"):
         read_log(path)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from holdfast import ValidationError, connect
 from holdfast.calllog.entries import read_log
 from holdfast.calllog.log import CallLog
 from holdfast.calllog.results import NotRecorded
+from holdfast.calllog.sinks import MOMENT
 from holdfast.testing import Peer
 
 SECRET = "the secret of another file"
@@ -155,6 +158,7 @@ async def test_a_log_that_becomes_a_link_is_not_followed(project: Path, outside:
         await client.call_tool("say", {})
         path.unlink()
         path.symlink_to(outside / "1-say.txt")
+        await asyncio.to_thread(time.sleep, 2 * MOMENT)
         await client.call_tool("say", {})
     assert log.lost == 2
     assert (outside / "1-say.txt").read_text() == SECRET

@@ -21,7 +21,8 @@ from msgspec import Raw
 import holdfast
 from holdfast import Observability, Redaction, Timeouts, ValidationError
 from holdfast._core.observers.observer import Observers
-from holdfast.calllog.log import MOMENT, CallLog, open_log
+from holdfast.calllog.log import CallLog, open_log
+from holdfast.calllog.sinks import MOMENT
 from holdfast.testing import SILENCE, Peer, RequestError
 from holdfast.types.content import TextContent
 from holdfast.types.tools import Tool, ToolResult

@@ -74,9 +74,6 @@ async def test_repeated_calls_are_answered_in_order() -> None:
         await client.call_tool("u")
         with pytest.raises(RpcError, match="recorded once"):
             await client.call_tool("u")
-    async with connect(MockServer(lines, loop=True)) as client:
-        texts = [(await client.call_tool("t")).text for _ in range(5)]
-    assert texts == ["one", "two", "one", "two", "one"]
 
 
 @pytest.mark.req("G5")

@@ -163,7 +163,7 @@ async def test_a_caller_that_raises_for_tools_is_understood(peer: Peer) -> None:
             return (await self._client.call_tool(name, arguments, **options)).raise_for_error()
 
     async with connect(peer) as client:
-        report = await replay(Strict(client), SCRIPT, stop=False, timeout=3)
+        report = await replay(Strict(client), SCRIPT, stop=False)
     assert [one.ok for one in report] == [True, False, False, True]
     assert report.results[1].is_error
 

@@ -16,8 +16,6 @@ from holdfast.calllog.results import (
     Long,
     NotRecorded,
     parsed,
-    redacted_text,
-    redacted_whole,
     short,
     show,
     whole_of,
@@ -132,18 +130,18 @@ def test_secrets_are_blacked_out_wherever_they_stand() -> None:
     for one in hidden:
         assert "hunter2" not in str(show(result(one), REDACTOR, 200))
         assert "hunter2" in str(show(result(one), PLAIN, 200))
-        assert "hunter2" not in json.dumps(redacted_whole(whole_of(result(one)), REDACTOR))
+        assert "hunter2" not in long(one, 0).redacted(REDACTOR)
 
 
 def test_content_that_is_no_object_is_left_alone() -> None:
     odd = {"content": [5, {"type": "odd"}]}
-    assert redacted_whole(odd, REDACTOR) == odd
+    assert Long("result", 9, whole=odd).redacted(REDACTOR) == json.dumps(odd, separators=(",", ":"))
 
 
 def test_a_text_without_secrets_is_not_written_otherwise() -> None:
     spaced = '{ "a":  1 }'
-    assert redacted_text(spaced, REDACTOR) == spaced
-    assert redacted_text('{ "otp":  1 }', REDACTOR) == '{"otp":"[redacted]"}'
+    assert Long("text", 11, spaced).redacted(REDACTOR) == spaced
+    assert Long("text", 13, '{ "otp":  1 }').redacted(REDACTOR) == '{"otp":"[redacted]"}'
 
 
 @pytest.mark.parametrize("nested", ["[" * 100_000 + "]" * 100_000, "[" * 100_000])

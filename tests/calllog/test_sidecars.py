@@ -234,7 +234,7 @@ def looks(folder: Path, most: int) -> int:
             keep(cars, number, "tool", "x")
     finally:
         threading.setprofile(None)
-    assert len(os.listdir(folder)) == most
+    assert most * 7 // 8 <= len(os.listdir(folder)) <= most
     return count
 
 

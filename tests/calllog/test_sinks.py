@@ -10,20 +10,12 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.calllog.sinks import (
-    PAUSE,
-    CallbackSink,
-    FileSink,
-    Guarded,
-    StreamSink,
-    sink_for,
-)
+from holdfast.calllog.sinks import MOMENT, PAUSE, LogFile, sink_for
 from holdfast.errors import ValidationError
 
 
@@ -38,19 +30,19 @@ class Clock:
 def test_a_file_is_private_and_appended_to(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     for line in (b"one", b"two"):
-        sink = FileSink(str(path))
-        sink.write(line)
+        sink = LogFile(str(path))
+        sink.append(line)
         sink.close()
     assert path.read_bytes() == b"one\ntwo\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_closed_file_is_opened_again(tmp_path: Path) -> None:
-    sink = FileSink(str(tmp_path / "a"))
-    sink.write(b"one")
+    sink = LogFile(str(tmp_path / "a"))
+    sink.append(b"one")
     sink.close()
     sink.close()
-    sink.write(b"two")
+    sink.append(b"two")
     sink.close()
     assert (tmp_path / "a").read_bytes() == b"one\ntwo\n"
 
@@ -59,8 +51,8 @@ def test_a_closed_file_is_opened_again(tmp_path: Path) -> None:
 def test_a_file_that_was_taken_away_is_begun_anew(tmp_path: Path, how: str) -> None:
     path = tmp_path / "logs" / "a"
     path.parent.mkdir()
-    sink = FileSink(str(path))
-    sink.write(b"one")
+    sink = LogFile(str(path))
+    sink.append(b"one")
     if how == "moved":
         path.rename(tmp_path / "a.1")
     else:
@@ -68,68 +60,61 @@ def test_a_file_that_was_taken_away_is_begun_anew(tmp_path: Path, how: str) -> N
     if how == "its folder deleted":
         path.parent.rmdir()
         with pytest.raises(FileNotFoundError):
-            sink.write(b"lost")
+            sink.append(b"lost")
         path.parent.mkdir()
-    sink.write(b"two")
+    sink.append(b"two")
     sink.close()
     assert path.read_bytes() == b"two\n"
 
 
-@pytest.mark.parametrize("settled", [False, True])
-def test_another_file_in_its_place_is_written_to(tmp_path: Path, settled: bool) -> None:
-    path = tmp_path / "a"
-    sink = FileSink(str(path))
-    sink.write(b"one")
-    for turn in range(1, 4):
-        if settled:  # as if nothing had happened in the folder for a while
-            past = time.time_ns() - 3600 * 10**9 + turn
-            os.utime(tmp_path, ns=(past, past))
-        sink.write(b"two")
-        path.rename(tmp_path / f"a.{turn}")
-        path.touch()
-        sink.write(b"two", look=False)
-        sink.write(b"one")
+@pytest.mark.parametrize("seconds", [0, 2 * MOMENT])
+def test_another_file_in_its_place_is_written_to_after_a_moment(
+    tmp_path: Path, seconds: float
+) -> None:
+    path, clock = tmp_path / "a", Clock()
+    sink = LogFile(str(path), clock)
+    sink.append(b"one")
+    path.rename(tmp_path / "old")
+    path.touch()
+    clock.now += seconds
+    sink.append(b"two")
     sink.close()
-    for turn in range(1, 4):
-        assert (tmp_path / f"a.{turn}").read_bytes() == b"one\ntwo\ntwo\n"
-    assert path.read_bytes() == b"one\n"
+    assert path.read_bytes() == (b"two\n" if seconds else b"")
 
 
-def test_a_folder_in_which_nothing_happens_spares_the_file(
+def test_the_file_itself_is_looked_at_once_in_a_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
     lstat = os.lstat
-    sink = FileSink(str(tmp_path / "a"))
-    sink.write(b"one")
+    clock = Clock()
+    sink = LogFile(str(tmp_path / "a"), clock)
+    sink.append(b"one")
 
     def noting(path: str) -> os.stat_result:
         asked.append(path)
         return lstat(path)
 
     monkeypatch.setattr(os, "lstat", noting)
-    for whole in (True, False):
-        past = (time.time_ns() - 3600 * 10**9) // 10**9 * 10**9 + (0 if whole else 5)
-        os.utime(tmp_path, ns=(past, past))
-        asked.clear()
+    for _ in range(2):
+        clock.now += MOMENT
         for _ in range(5):
-            sink.write(b"more")
-        # Where times are whole seconds, a second change would not be seen.
-        assert len(asked) == (5 if whole else 1)
+            sink.append(b"more")
+    assert len(asked) == 2
     sink.close()
 
 
 def test_nothing_is_opened_before_the_first_line(tmp_path: Path) -> None:
-    FileSink(str(tmp_path / "a")).close()
+    LogFile(str(tmp_path / "a")).close()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_line_that_somebody_left_unfinished_is_ended_first(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b'{"na')
-    sink = FileSink(str(path))
-    sink.write(b"one")
-    sink.write(b"two")
+    sink = LogFile(str(path))
+    sink.append(b"one")
+    sink.append(b"two")
     sink.close()
     assert path.read_bytes() == b'{"na\none\ntwo\n'
 
@@ -137,7 +122,7 @@ def test_a_line_that_somebody_left_unfinished_is_ended_first(tmp_path: Path) -> 
 def test_a_hopeless_path_is_refused_at_once(tmp_path: Path) -> None:
     cases = {
         str(tmp_path / "none" / "a"): "there is no folder",
-        str(tmp_path): "is a folder",
+        str(tmp_path): "Is a directory",
         "": "an empty path",
         "a\0b": "no file can have",
         "a\ud800b": "no file can have",
@@ -150,12 +135,12 @@ def test_a_hopeless_path_is_refused_at_once(tmp_path: Path) -> None:
 def test_a_folder_that_may_not_be_written_is_refused_at_once(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     if os.access(tmp_path, os.W_OK):  # as root, everything may be
-        sink = FileSink(str(tmp_path / "a"))
-        sink.write(b"line")
+        sink = LogFile(str(tmp_path / "a"))
+        sink.append(b"line")
         sink.close()
         return
     with pytest.raises(ValidationError, match="may not be written"):
-        FileSink(str(tmp_path / "a"))
+        LogFile(str(tmp_path / "a"))
 
 
 @pytest.mark.parametrize("to", [5, None, object()])
@@ -175,9 +160,9 @@ def test_a_coroutine_function_is_refused() -> None:
 def test_the_lines_of_several_processes_do_not_run_together(tmp_path: Path) -> None:
     path = tmp_path / "a"
     program = (
-        "import sys; from holdfast.calllog.sinks import FileSink\n"
-        "sink = FileSink(sys.argv[1])\n"
-        "for n in range(200): sink.write(sys.argv[2].encode() * 300)\n"
+        "import sys; from holdfast.calllog.sinks import LogFile\n"
+        "sink = LogFile(sys.argv[1])\n"
+        "for n in range(200): sink.append(sys.argv[2].encode() * 300)\n"
     )
     words = [sys.executable, "-c", program, str(path)]
     running = [subprocess.Popen([*words, letter]) for letter in "ab"]
@@ -192,7 +177,7 @@ def test_the_lines_of_several_threads_do_not_run_together() -> None:
             return sum(super(Slow, self).write(letter) for letter in text)
 
     stream = Slow()
-    sink = Guarded(StreamSink(stream))
+    sink = sink_for(stream)
 
     def work(letter: str) -> None:
         for _ in range(50):
@@ -220,7 +205,7 @@ def test_a_stream_of_text_and_one_of_bytes() -> None:
 def test_a_stream_that_knows_ascii_only_gets_escapes() -> None:
     data = io.BytesIO()
     stream = io.TextIOWrapper(data, encoding="ascii")
-    StreamSink(stream).write('{"a":"→"}'.encode())
+    sink_for(stream).write('{"a":"→"}'.encode())
     assert data.getvalue() == b'{"a":"\\u2192"}\n'
 
 
@@ -242,7 +227,7 @@ class Full(io.StringIO):
 
 def test_a_full_disk_is_told_once_and_tried_again_later(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    sink = Guarded(StreamSink(Full()), clock)
+    sink = sink_for(Full(), clock)
     for _ in range(3):
         sink.write(b"line")
     assert sink.lost == 3
@@ -264,7 +249,7 @@ def test_a_sink_that_recovers_goes_on(caplog: pytest.LogCaptureFixture) -> None:
             return super().write(text)
 
     clock, stream = Clock(), Moody()
-    sink = Guarded(StreamSink(stream), clock)
+    sink = sink_for(stream, clock)
     sink.write(b"one")
     stream.broken = False
     sink.write(b"two")
@@ -277,7 +262,7 @@ def test_a_sink_that_recovers_goes_on(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_closed_stream_fails_nobody(caplog: pytest.LogCaptureFixture) -> None:
     stream = io.StringIO()
     stream.close()
-    sink = Guarded(StreamSink(stream))
+    sink = sink_for(stream)
     sink.write(b"line")
     sink.close()
     assert "closed" in failures(caplog)[0]
@@ -288,7 +273,7 @@ def test_a_folder_that_vanishes_fails_nobody(
 ) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
-    sink = Guarded(FileSink(str(folder / "a")))
+    sink = sink_for(folder / "a")
     folder.rmdir()
     sink.write(b"line")
     assert "No such file" in failures(caplog)[0]
@@ -303,7 +288,7 @@ def test_a_function_that_fails_is_called_again_for_the_next_line(
         taken.append(line)
         raise RuntimeError("no")
 
-    sink = Guarded(CallbackSink(take))
+    sink = sink_for(take)
     sink.write(b"one")
     sink.write(b"two")
     assert taken == ["one", "two"]
@@ -314,7 +299,7 @@ def test_a_line_that_broke_off_half_way_does_not_spoil_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a"
-    sink = FileSink(str(path))
+    sink = LogFile(str(path))
     real, cut = os.write, [True]
 
     def write(descriptor: int, data: bytes) -> int:
@@ -325,7 +310,7 @@ def test_a_line_that_broke_off_half_way_does_not_spoil_the_next(
 
     monkeypatch.setattr(os, "write", write)
     with pytest.raises(OSError, match="No space"):
-        sink.write(b"abcdef")
-    sink.write(b"next")
+        sink.append(b"abcdef")
+    sink.append(b"next")
     sink.close()
     assert path.read_bytes() == b"abc\nnext\n"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast._core.runners.stdlib import Turns, decode, encode
-from holdfast._core.server.session import ServerSession
+from holdfast._core.runners.stdlib import Turns
+from holdfast._core.server.server import ServerSession
 from holdfast.testing.echo_server import make_server
 from tests.http.rogue import Reply, Request, Rogue, event
 
@@ -18,9 +18,7 @@ class EchoHttp(Rogue):
         lines: list[bytes] = []
         deaths: list[None] = []
         server = make_server(lambda: deaths.append(None))
-        ServerSession(server, lines.append, Turns(), encode=encode, decode=decode).feed(
-            request.body
-        )
+        ServerSession(server, lines.append, Turns()).feed(request.body)
         if deaths:
             await self.die(reply)
         else:

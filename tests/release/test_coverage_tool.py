@@ -27,7 +27,7 @@ REPORT = {
         "/elsewhere/src/holdfast/_core/engine/state.py": entry([7], [[3, 7], [4, -1], [9, 5]]),
         "src/holdfast/__init__.py": entry([], [], 0),
         "src/holdfast/_core/eras/__init__.py": entry([], [], 0),
-        "src/holdfast/_core/server/session.py": entry([], []),
+        "src/holdfast/_core/server/server.py": entry([], []),
     }
 }
 

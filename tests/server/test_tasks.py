@@ -104,7 +104,7 @@ def test_the_extension_has_the_outcome_in_the_poll() -> None:
     refused = {"code": -32050, "message": "no", "data": {"why": "busy"}}
     assert (found["status"], found["error"]) == ("failed", refused)
     begin(client, "fail")
-    assert poll(client, "t-3")["error"]["message"] == "KeyError: 'lost'"
+    assert poll(client, "t-3")["error"]["message"] == "internal error: KeyError('lost')"
 
 
 def test_the_core_has_the_outcome_in_its_result() -> None:

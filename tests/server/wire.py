@@ -12,9 +12,8 @@ from holdfast._core.eras.revisions import (
     PROTOCOL_VERSION,
     STATELESS,
 )
-from holdfast._core.runners.stdlib import Turns, decode, encode
-from holdfast._core.server.server import Server
-from holdfast._core.server.session import ServerSession
+from holdfast._core.runners.stdlib import Turns
+from holdfast._core.server.server import Server, ServerSession
 
 Json = dict[str, Any]
 
@@ -27,9 +26,7 @@ class Wire:
     def __init__(self, server: Server) -> None:
         self._written: deque[bytes] = deque()
         self.turns = Turns()
-        self.session = ServerSession(
-            server, self._written.append, self.turns, encode=encode, decode=decode
-        )
+        self.session = ServerSession(server, self._written.append, self.turns)
         self.count = 0
 
     def write(self, line: bytes) -> None:

@@ -53,11 +53,6 @@ def normal_arguments(
     return normal(redactor.value(dict(arguments), secret))
 
 
-def key(name: str, arguments: Any) -> bytes:
-    """Return a key that equal calls share; ``arguments`` are in normal form."""
-    return canonical([name, arguments])
-
-
 def has_hidden(value: Any) -> bool:
     """Return True if anything in a value is redacted."""
     if isinstance(value, str):
@@ -147,83 +142,65 @@ class Difference(Struct, frozen=True):
         return "\n".join([f"--- {self.first}", f"+++ {self.second}", head, *map(str, self.items)])
 
 
-def compare(
-    first: Source, second: Source, *, durations: bool = False, redaction: Redaction | None = None
-) -> Difference:
+def compare(first: Source, second: Source, *, redaction: Redaction | None = None) -> Difference:
     """Compare two logs, pairing calls by name and arguments, in order.
 
     Args:
         first: The log before.
         second: The log after.
-        durations: Compare durations too.
         redaction: The policy that the logs were written with.
     """
     one, two = read_log(first), read_log(second)
     redactor = Redactor(redaction or Redaction())
-
-    def equal(entry: Entry) -> bytes:
-        return key(entry.name, normal_arguments(entry.arguments, redactor))
-
+    asked = {id(entry): normal_arguments(entry.arguments, redactor) for entry in (*one, *two)}
     found: list[CallChange] = []
     same = 0
     # Calls of one name that stand in the same place are one call with other arguments.
-    for entry, other in _aligned(one, two, equal, lambda entry: entry.name):
-        change = _change(one, entry, two, other, redactor, times=durations)
-        if change is None:
-            same += 1
+    keys = (lambda entry: canonical([entry.name, asked[id(entry)]])), (lambda entry: entry.name)
+    for entry, other in _aligned(one, two, *keys):
+        if entry is None or other is None:
+            found.append(CallChange("added" if entry is None else "removed", entry, other))
+            continue
+        changed = describe(differences(asked[id(entry)], asked[id(other)]), "first", "then")
+        ended = _outcomes(one, entry, two, other)
+        if changed or ended:
+            details = tuple(filter(None, (changed, ended)))
+            found.append(CallChange("arguments" if changed else "outcome", entry, other, details))
         else:
-            found.append(change)
+            same += 1
     return Difference(one.label, two.label, same, tuple(found))
-
-
-# Pairs
-
-
-_Pair: TypeAlias = "tuple[Entry | None, Entry | None]"
 
 
 def _aligned(
     first: Sequence[Entry], second: Sequence[Entry], *keys: Callable[[Entry], Any]
-) -> Iterator[_Pair]:
-    """Pair the calls that share a key, and those between by the next key; None: no counterpart."""
+) -> Iterator[tuple[Entry | None, Entry | None]]:
+    """Pair the calls that share a key, and those between by the next key; None: no counterpart.
+
+    The n-th of several equal calls is paired with the n-th; of those pairs the longest sequence is
+    taken that is in the order of both logs. That is n log n, where the time of `difflib` grows with
+    the third power for a log that repeats its calls.
+    """
     if not (first and second and keys):
         yield from ((entry, None) for entry in first)
         yield from ((None, entry) for entry in second)
         return
+    places, wanted = _numbered(map(keys[0], second)), _numbered(map(keys[0], first))
+    pairs = _increasing([(at, places[one]) for one, at in wanted.items() if one in places])
     a = b = 0
-    pairs = _common(list(map(keys[0], first)), list(map(keys[0], second)))
-    for at, to in [*pairs, (len(first), len(second))]:
+    for at, to in pairs:
         yield from _aligned(first[a:at], second[b:to], *keys[1:])
-        if at < len(first):
-            yield first[at], second[to]
+        yield first[at], second[to]
         a, b = at + 1, to + 1
+    yield from _aligned(first[a:], second[b:], *keys[1:])
 
 
-def _common(ones: Sequence[Any], twos: Sequence[Any]) -> list[tuple[int, int]]:
-    """Return the places of equal items, in the order of both lists.
-
-    The n-th of several equal items is paired with the n-th, after what the lists begin and end
-    with; of those pairs the longest increasing sequence is taken. That is n log n, where the time
-    of `difflib` grows with the third power for a log that repeats its calls.
-    """
-    least = min(len(ones), len(twos))
-    start = next((at for at in range(least) if ones[at] != twos[at]), least)
-    left = least - start
-    end = next((at for at in range(left) if ones[-1 - at] != twos[-1 - at]), left)
-    places = _numbered(twos, start, len(twos) - end)
-    wanted = _numbered(ones, start, len(ones) - end)
-    middle = _increasing([(at, places[one]) for one, at in wanted.items() if one in places])
-    head = [(at, at) for at in range(start)]
-    return [*head, *middle, *((len(ones) - at, len(twos) - at) for at in range(end, 0, -1))]
-
-
-def _numbered(items: Sequence[Any], start: int, end: int) -> dict[tuple[Any, int], int]:
+def _numbered(items: Iterable[Any]) -> dict[tuple[Any, int], int]:
     """Return where each item is, by the item and how many equal ones came before it."""
     seen: Counter[Any] = Counter()
     found: dict[tuple[Any, int], int] = {}
-    for at in range(start, end):
-        found[items[at], seen[items[at]]] = at
-        seen[items[at]] += 1
+    for at, item in enumerate(items):
+        found[item, seen[item]] = at
+        seen[item] += 1
     return found
 
 
@@ -246,34 +223,13 @@ def _increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return found[::-1]
 
 
-# Changes
-
-
-def _change(
-    one: RecordedLog,
-    first: Entry | None,
-    two: RecordedLog,
-    second: Entry | None,
-    redactor: Redactor,
-    *,
-    times: bool,
-) -> CallChange | None:
-    if first is None or second is None:
-        return CallChange("added" if first is None else "removed", first, second)
-    asked = [normal_arguments(entry.arguments, redactor) for entry in (first, second)]
-    changed = describe(differences(*asked), "first", "then")
-    details = [changed, _outcomes(one, first, two, second)]
-    if times and first.ms != second.ms:
-        details.append(f"took {first.ms} ms, then {second.ms} ms")
-    if not any(details):
-        return None
-    kind: Kind = "arguments" if changed else "outcome"
-    return CallChange(kind, first, second, tuple(filter(None, details)))
-
-
 def _outcomes(one: RecordedLog, first: Entry, two: RecordedLog, second: Entry) -> str:
+    """Return how two calls ended, if they did not end alike."""
     if not (first.ok and second.ok):
-        then, now = _ended(first), _ended(second)
+        then, now = (
+            "not ended" if entry.ok is None else "ok" if entry.ok else f"failed ({entry.error})"
+            for entry in (first, second)
+        )
         return "" if then == now else f"{then}, then {now}"
     try:
         shown = [log.value(entry) for log, entry in ((one, first), (two, second))]
@@ -281,14 +237,8 @@ def _outcomes(one: RecordedLog, first: Entry, two: RecordedLog, second: Entry) -
         shown = [size_of(entry) for entry in (first, second)]
         if None in shown:
             return ""  # one of them has it, the other only how long it was: no telling
-    then, now = (UNSET if value is UNSET else normal(value) for value in shown)
+    then, now = (normal(value) for value in shown)
     return describe(differences(then, now, "result"), "first", "then")
-
-
-def _ended(entry: Entry) -> str:
-    if entry.ok is None:
-        return "not ended"
-    return "ok" if entry.ok else f"failed ({entry.error})"
 
 
 def size_of(entry: Entry) -> str | None:

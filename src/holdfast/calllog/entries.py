@@ -11,9 +11,10 @@ import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
-from msgspec import UNSET, Struct
+import msgspec
+from msgspec import UNSET, Struct, field
 
 from holdfast._core.files import RefusedFileError, read_bytes, reason
 from holdfast._core.text import visible
@@ -32,7 +33,6 @@ MOST_BYTES: Final = 512 * 1024 * 1024
 """The longest log that is read."""
 MOST_SHOWN: Final = 10
 """Bad lines that are named in one error."""
-_FIELDS: Final = frozenset({"name", "arguments"})
 
 
 class TaskEntry(Struct, frozen=True):
@@ -67,34 +67,16 @@ class Entry(Struct, kw_only=True):
         return f"'{visible(self.name, 120)}' (line {self.line})"
 
 
-class LogProblem(Struct, frozen=True):
-    """A line that cannot be read, and why."""
-
-    line: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"line {self.line}: {self.reason}"
-
-
 class RecordedLog(list[Entry]):
     """The calls of a log, in the order in which they began."""
 
     def __init__(
-        self,
-        entries: Sequence[Entry] = (),
-        problems: Sequence[LogProblem] = (),
-        *,
-        label: str = "the log",
-        base: Path | None = None,
-        folders: Sequence[Path] = (),
+        self, entries: Iterable[Entry], label: str, base: Path, folders: Sequence[Path] = ()
     ) -> None:
         super().__init__(entries)
-        self.problems: list[LogProblem] = list(problems)
-        """The lines that could not be read."""
         self.label = label
-        self._base = Path.cwd() if base is None else base
-        self._folders = (self._base, *folders)
+        self._base = base
+        self._folders = (base, *folders)
 
     def __repr__(self) -> str:
         return f"<RecordedLog {self.label}: {len(self)} calls>"
@@ -114,19 +96,12 @@ class RecordedLog(list[Entry]):
         return results.short(self.result(entry))
 
 
-def read_log(
-    source: Source,
-    *,
-    sidecars: str | os.PathLike[str] | None = None,
-    strict: bool = True,
-) -> RecordedLog:
-    """Read a log, or any calls as JSON lines.
+def read_log(source: Source, *, sidecars: str | os.PathLike[str] | None = None) -> RecordedLog:
+    """Read a log, or any calls as JSON lines. A line truncated by a crash is skipped.
 
     Args:
         source: A path, lines, or one string of lines (it begins with ``{`` or has several).
         sidecars: The folder of sidecars that are not below the log's own folder.
-        strict: Raise for lines that cannot be read; otherwise they are in ``problems``. A line
-            truncated by a crash is never an error.
 
     Raises:
         ValidationError: The log, or a line of it, cannot be read.
@@ -135,16 +110,25 @@ def read_log(
         return source
     label, base, lines = _open(source)
     reading = _Reading()
-    for number, line in enumerate(lines, 1):
-        reading.take(number, line)
-    problems = reading.problems
-    bad = [one for one in problems if not reading.broke_off(lines[one.line - 1])]
-    if bad and strict:
-        shown = "\n".join(f"  {one}" for one in bad[:MOST_SHOWN])
-        more = f"\n  and {len(bad) - MOST_SHOWN} more" if len(bad) > MOST_SHOWN else ""
-        raise ValidationError(f"{label} has lines that are no calls:\n{shown}{more}", data=bad)
+    faults = [
+        (f"line {number}: {fault}", line)
+        for number, line in enumerate(lines, 1)
+        if (fault := reading.take(number, line))
+    ]
+    if any(entry.recorded for entry in reading.entries):  # in a sequence it is an error
+        faults = [(why, line) for why, line in faults if not _broke_off(line)]
+    if faults:
+        shown = "\n".join(f"  {why}" for why, _ in faults[:MOST_SHOWN])
+        more = f"\n  and {len(faults) - MOST_SHOWN} more" if len(faults) > MOST_SHOWN else ""
+        text = f"{label} has lines that are no calls:\n{shown}{more}"
+        raise ValidationError(text, data=[why for why, _ in faults])
     folders = () if sidecars is None else (Path(os.path.abspath(base / sidecars)),)
-    return RecordedLog(reading.entries, problems, label=label, base=base, folders=folders)
+    return RecordedLog(reading.entries, label, base, folders)
+
+
+def _broke_off(line: Any) -> bool:
+    """Return True if the line was truncated by a crash."""
+    return isinstance(line, str) and line.startswith("{") and not line.rstrip().endswith("}")
 
 
 def _open(source: Any) -> tuple[str, Path, list[Any]]:
@@ -168,86 +152,74 @@ def _open(source: Any) -> tuple[str, Path, list[Any]]:
     return str(path), Path(os.path.abspath(path)).parent, list(io.StringIO(text))
 
 
+class _Line(Struct):
+    """The fields of a line that have a meaning here; their types are checked."""
+
+    name: str
+    arguments: dict[str, Any] | None = None
+    phase: Literal["before", "after"] | None = field(name="_phase", default=None)
+    seq: int | None = field(name="_seq", default=None)
+    ok: bool | None = field(name="_ok", default=None)
+    result: Any = field(name="_result", default=UNSET)
+    error: Any = field(name="_error", default=None)
+    ms: Any = field(name="_ms", default=None)
+    task: Any = field(name="_task", default=None)
+
+
 class _Reading:
     """The lines read so far; those after a call find those before it."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self.problems: list[LogProblem] = []
         self._open: dict[tuple[int | None, bytes], list[Entry]] = {}
 
-    def take(self, number: int, line: str | bytes | Mapping[str, Any]) -> None:
-        """Read one line."""
-        found: Any = None
-        if isinstance(line, Mapping):
-            found = dict(line)
-        elif not line.strip():
-            return
+    def take(self, number: int, line: str | bytes | Mapping[str, Any]) -> str:
+        """Read one line; return what is wrong with it, if anything is."""
+        if not isinstance(line, Mapping) and not line.strip():
+            return ""
         try:
-            if found is None:
-                found = results.decode(line)  # type: ignore[arg-type]
-            why = _fault(found)
+            found = _read_line(line)
+        except msgspec.ValidationError as error:
+            return str(error)
         except MALFORMED as error:
-            why = f"not JSON: {error}"
-        if why:
-            self.problems.append(LogProblem(number, why))
-            return
-        key = found.get("_seq"), canonical([found["name"], found["arguments"]])
-        waiting = self._open.setdefault(key, [])
-        after = found.get("_phase") == "after"
+            return f"not JSON: {error}"
+        arguments, after = found.arguments or {}, found.phase == "after"
+        waiting = self._open.setdefault((found.seq, canonical([found.name, arguments])), [])
         if after and waiting:
             # The newest: an older one with the same number is of a run that broke off.
             entry = waiting.pop()
         else:
             entry = Entry(
-                name=found["name"],
-                arguments=found["arguments"],
+                name=found.name,
+                arguments=arguments,
                 line=number,
-                seq=found.get("_seq"),
+                seq=found.seq,
                 asked=not after,
-                recorded="_phase" in found,
+                recorded=found.phase is not None,
             )
             self.entries.append(entry)
-            if entry.recorded and not after:
+            if found.phase == "before":
                 waiting.append(entry)
         if after:
-            _end(entry, found)
+            entry.ok, entry.result = found.ok, found.result
+            entry.error = None if found.error is None else str(found.error)
+            entry.ms = found.ms if isinstance(found.ms, int | float) else None
+            if isinstance(found.task, dict):
+                named = (str(found.task.get(one, "")) for one in ("id", "status"))
+                entry.task = TaskEntry(*named)
 
-    def broke_off(self, line: Any) -> bool:
-        """Return True if the line was truncated by a crash. In a sequence it is an error."""
-        if not isinstance(line, str) or not any(entry.recorded for entry in self.entries):
-            return False
-        return line.startswith("{") and not line.rstrip().endswith("}")
-
-
-def _end(entry: Entry, found: dict[str, Any]) -> None:
-    """Fill in how a call ended."""
-    entry.ok = found["_ok"]
-    entry.result = found.get("_result", UNSET)
-    error, ms, task = found.get("_error"), found.get("_ms"), found.get("_task")
-    entry.error = None if error is None else str(error)
-    entry.ms = ms if isinstance(ms, int | float) else None
-    if isinstance(task, dict):
-        entry.task = TaskEntry(str(task.get("id", "")), str(task.get("status", "")))
+        return ""
 
 
-def _fault(found: Any) -> str:
-    """Return why a line is no call; nothing if it is one. Arguments that are left out are empty."""
-    if not isinstance(found, dict):
-        return "not an object"
-    if found.get("arguments") is None:
-        found["arguments"] = {}
-    for key in found:
-        if key not in _FIELDS and not key.startswith("_"):
-            return f"unknown field {visible(key, 40)!r}: a call has name and arguments"
-    if not isinstance(found.get("name"), str):
-        return '"name" must be a string'
-    if not isinstance(found["arguments"], dict):
-        return '"arguments" must be an object'
-    if found.get("_phase", "before") not in ("before", "after"):
-        return '"_phase" must be "before" or "after"'
-    if type(found.get("_seq", 0)) is not int:
-        return '"_seq" must be a number'
-    if found.get("_phase") == "after" and not isinstance(found.get("_ok"), bool):
-        return '"_ok" must be true or false'
-    return ""
+def _read_line(line: str | bytes | Mapping[str, Any]) -> _Line:
+    """Return the fields of a line, or raise what is wrong with it."""
+    if not isinstance(line, Mapping):
+        line = results.decode(line if isinstance(line, str) else line.decode())
+    for key in line if isinstance(line, dict) else ():
+        if key not in ("name", "arguments") and not key.startswith("_"):
+            text = f"unknown field {visible(key, 40)!r}: a call has name and arguments"
+            raise msgspec.ValidationError(text)
+    found = msgspec.convert(line, _Line)
+    if found.phase == "after" and found.ok is None:
+        raise msgspec.ValidationError('"_ok" must be true or false')
+    return found

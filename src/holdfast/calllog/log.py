@@ -14,37 +14,30 @@ import itertools
 import logging
 import os
 from collections.abc import Callable
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias
+from functools import partial
+from typing import Any, Final, TextIO, TypeAlias
 
 import msgspec
 
-from holdfast._core.boundary import Moved
-from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall
+from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall, Observer, faults_of
+from holdfast._core.redact import Redactor
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.calllog.results import Long, compact, one_line, show
-from holdfast.calllog.sinks import FOLDER, FileSink, Guarded, Sidecars, sink_for
+from holdfast.calllog.sinks import FOLDER, MOMENT, Sidecars, sink_for
 from holdfast.errors import HoldfastError, ValidationError
 from holdfast.policies import Redaction
-from holdfast.schema.explain import SchemaFault
-from holdfast.types.lifecycle import Task
-
-if TYPE_CHECKING:
-    from holdfast._core.redact import Redactor
 
 log: logging.Logger = logging.getLogger("holdfast")
 
 LONGEST_ERROR: Final = 500
 """Characters of an error that are written."""
-MOMENT: Final = 0.01
-"""Seconds in which a file is hardly moved."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
 To: TypeAlias = "str | os.PathLike[str] | TextIO | Callable[[str], Any]"
 
 
-class CallLog:
+class CallLog(Observer):
     """Writes the calls of one client, or of several, to one place.
 
     Args:
@@ -69,32 +62,25 @@ class CallLog:
     ) -> None:
         if threshold < 0:
             raise ValidationError(f"CallLog(threshold={threshold!r}): must be at least 0")
-        sink = sink_for(to)
-        self._sink = Guarded(sink)
+        self._sink = sink_for(to)
         self._threshold = threshold
-        self._redaction = Redaction() if redaction is None else redaction
+        self._redactor = Redactor(Redaction() if redaction is None else redaction)
         self._numbers = itertools.count(1)
         self._sidecars: Sidecars | None = None
         if sidecars is not None and sidecars is not False:
             shown = FOLDER if sidecars is True else os.fspath(sidecars)
-            base = os.path.dirname(sink.path) if isinstance(sink, FileSink) else os.getcwd()
-            folder = os.path.join(base, shown)
+            beside = os.path.dirname(os.fsdecode(to)) if isinstance(to, str | os.PathLike) else ""
+            folder = os.path.abspath(os.path.join(beside, shown))
             self._sidecars = Sidecars(shown, folder, max_sidecar_bytes, max_sidecars)
 
     def __repr__(self) -> str:
         lost = f" {self.lost} lines lost" if self.lost else ""
-        return f"<CallLog to {self._sink.sink.label}{lost}>"
+        return f"<CallLog to {self._sink.label}{lost}>"
 
     @property
     def lost(self) -> int:
         """Lines that could not be written."""
         return self._sink.lost
-
-    @cached_property
-    def _redactor(self) -> Redactor:
-        from holdfast._core.redact import Redactor
-
-        return Redactor(self._redaction)
 
     def flush(self) -> None:
         """Wait until the sidecars of all calls that have ended are written."""
@@ -112,15 +98,7 @@ class CallLog:
         """Write the line before a tool call; return what writes the line after it."""
         if call.method != TOOL_CALL:
             return None
-        seq = next(self._numbers)
-        return partial(self._end, call, self._before(call, seq), seq)
-
-    def moved(self, moved: Moved) -> None:
-        """Ignore changes of state: the log is of calls alone."""
-
-    def _before(self, call: ObservedCall, seq: int) -> bytes:
-        """Write the line before a call; return the beginning of both lines."""
-        given = b"{}"  # for what cannot be written: such a call cannot be sent either
+        seq, given = next(self._numbers), b"{}"
         try:
             arguments, secret = (call.params or {}).get("arguments"), call.secret_names()
             data = _encode(arguments)
@@ -129,21 +107,19 @@ class CallLog:
             if data[:1] == b"{":
                 given = one_line(data)
         except UNENCODABLE:
-            pass
-        name = call.about
-        named = _encode(name) if name.isascii() else compact(_printable(name))
-        head = b'{"name":%b,"arguments":%b' % (named, given)
+            pass  # such a call cannot be sent either
+        head = b'{"name":%b,"arguments":%b' % (_text(call.about), given)
         self._sink.write(b'%b,"_phase":"before","_seq":%d}' % (head, seq))
-        return head
+        return partial(self._end, call, head, seq)
 
     def _end(self, call: ObservedCall, head: bytes, seq: int) -> None:
         """Write the line after a call, which begins with ``head``."""
-        result, error, what = call.result, "", b""
-        ok = call.error is None and result is not None and not result.is_error
+        result, what, why, ok = call.result, b"", b"", b"false"
         try:
-            if result is None or not ok:
-                error = self._error(call)
+            if call.error is not None or result is None or result.is_error:
+                why = b',"_error":%b' % _text(self._error(call))
             else:
+                ok = b"true"
                 shown = show(result, self._redactor, self._threshold)
                 if isinstance(shown, Long):
                     shown = self._summary(call, seq, shown)
@@ -152,22 +128,13 @@ class CallLog:
         except Exception:
             log.exception("the call log: the outcome of %r cannot be shown", call.about)
         if call.task is not None:
-            what += self._task(call.task, call.error is None)
-        ms = round(call.duration * 1000)
-        if ok:
-            line = b'%b,"_phase":"after"%b,"_ok":true,"_ms":%d,"_seq":%d}' % (head, what, ms, seq)
-        else:
-            end = (head, what, ms, compact(_printable(error)), seq)
-            line = b'%b,"_phase":"after"%b,"_ok":false,"_ms":%d,"_error":%b,"_seq":%d}' % end
-        # A moment after the first line there is no need to look for the file again.
+            task, hide = call.task, self._redactor.text
+            status = "completed" if call.error is None else hide(task.status)
+            named = _text(hide(task.task_id)), _text(status)
+            what += b',"_task":{"id":%b,"status":%b}' % named
+        end = (head, what, ok, round(call.duration * 1000), why, seq)
+        line = b'%b,"_phase":"after"%b,"_ok":%b,"_ms":%d%b,"_seq":%d}' % end
         self._sink.write(line, call.duration > MOMENT)
-
-    # What came of it
-
-    def _task(self, task: Task, ok: bool) -> bytes:
-        status = "completed" if ok else self._redactor.text(task.status)
-        shown = {"id": _printable(self._redactor.text(task.task_id)), "status": status}
-        return b',"_task":%b' % compact(shown)
 
     def _summary(self, call: ObservedCall, seq: int, result: Long) -> bytes:
         path = None
@@ -178,13 +145,15 @@ class CallLog:
         return compact(result.summary(path))
 
     def _error(self, call: ObservedCall) -> str:
-        """Return a short reason for the failure."""
+        """Return a short reason for the failure, without what the line says already."""
         error = call.error
         if error is None:
             assert call.result is not None
             text = call.result.text or "The tool failed and gave no reason."
         elif isinstance(error, HoldfastError):
-            text = _without_call(error, call.about)
+            text = error.message.partition(f"tools/call {call.about!r}: ")[2] or error.message
+            if places := faults_of(error):
+                text = f"the arguments do not fit its schema; nothing was sent: {places}"
         elif isinstance(error, asyncio.CancelledError | GeneratorExit):
             return "cancelled"
         else:
@@ -192,18 +161,11 @@ class CallLog:
         return self._redactor.beginning(text, LONGEST_ERROR)
 
 
-def _printable(text: str) -> str:
-    """Return text that UTF-8 can hold: lone surrogates become question marks."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def _without_call(error: HoldfastError, name: str) -> str:
-    """Return the error without what the line says already."""
-    faults = error.data if isinstance(error.data, tuple) else ()
-    if faults and all(isinstance(one, SchemaFault) for one in faults):
-        places = "; ".join(f"{one.path or '/'}: {one.keyword}" for one in faults)
-        return f"the arguments do not fit its schema; nothing was sent: {places}"
-    return error.message.partition(f"tools/call {name!r}: ")[2] or error.message
+def _text(text: str) -> bytes:
+    """Return a text as JSON; lone surrogates, which UTF-8 cannot hold, become question marks."""
+    if text.isascii():
+        return _encode(text)
+    return compact(text.encode("utf-8", "replace").decode())
 
 
 def open_log(where: To | CallLog, redaction: Redaction) -> CallLog:

@@ -9,29 +9,41 @@ that was not recorded is refused, with the nearest one.
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from secrets import token_hex
 from typing import Any, BinaryIO, Final, TypeAlias
 
-from msgspec import Raw
+from msgspec import Raw, Struct, field
 
+from holdfast._core.calls.handlers import in_thread
 from holdfast._core.eras.revisions import TASKS
 from holdfast._core.redact import Redactor
-from holdfast._core.runners.aio import Line, accept, serve_stdio
-from holdfast._core.server.catalog import error_result
-from holdfast._core.server.incoming import Handler, Incoming
+from holdfast._core.runners.aio import Line, accept
+from holdfast._core.runners.stdlib import serve
+from holdfast._core.server.incoming import Handler, Incoming, error_result
 from holdfast._core.server.server import Server
 from holdfast._core.server.tasks import TaskCancelled, TaskTable
 from holdfast._core.text import close_matches
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
-from holdfast.calllog.compare import brief, describe, differences, has_hidden, key, normal_arguments
+from holdfast.calllog.compare import (
+    Differing,
+    brief,
+    describe,
+    differences,
+    has_hidden,
+    normal_arguments,
+)
 from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
 from holdfast.calllog.results import NotRecorded
 from holdfast.lock.fingerprint import definition
 from holdfast.policies import Redaction
 from holdfast.schema.annotations import secret_names
+from holdfast.schema.types import canonical
 from holdfast.types.tools import Tool
 
 Definitions: TypeAlias = "Iterable[Tool | Mapping[str, Any]] | Mapping[str, Mapping[str, Any]]"
@@ -42,6 +54,17 @@ _EPOCH: Final = "1970-01-01T00:00:00Z"
 """The time of every task: a log has durations only."""
 
 
+class RecordedCall(Struct):
+    """All calls of one tool with the same arguments, and how many of them were made again."""
+
+    arguments: Any
+    answers: list[Entry] = field(default_factory=list)
+    given: int = 0
+
+    def differences(self, arguments: Any) -> list[Differing]:
+        return list(differences(self.arguments, arguments, hidden=True))
+
+
 class MockServer:
     """Serves a log, in memory (as a target of ``connect``) or over stdio.
 
@@ -50,7 +73,6 @@ class MockServer:
         tools: The definitions to list; by default made of the names and arguments in the log.
         name: The name of the server.
         instructions: Text for the model.
-        loop: Start over when the recorded answers of a call run out, instead of refusing it.
         redaction: The redaction that the log was written with.
     """
 
@@ -61,12 +83,10 @@ class MockServer:
         tools: Definitions | None = None,
         name: str = "recorded",
         instructions: str | None = None,
-        loop: bool = False,
         redaction: Redaction | None = None,
     ) -> None:
         self.name = name
         self.log: RecordedLog = read_log(log)
-        self._loop = loop
         self._redactor = Redactor(redaction or Redaction())
         if tools is None:
             self._tools = _derived(self.log)
@@ -76,15 +96,13 @@ class MockServer:
             self._tools = {one["name"]: one for one in plain}
             for one in plain:
                 one.pop("fingerprint", None)
-        self._known: dict[str, list[tuple[Entry, Any]]] = {}
-        self._answers: dict[bytes, list[Entry]] = {}
-        self._given: dict[bytes, int] = {}
+        self._calls: dict[str, dict[bytes, RecordedCall]] = {}
+        """By name, and by arguments."""
         self._served: set[int] = set()
         for entry in self.log:
             arguments = self._normal(entry.name, entry.arguments)
-            self._known.setdefault(entry.name, []).append((entry, arguments))
-            self._answers.setdefault(key(entry.name, arguments), []).append(entry)
-
+            known = self._calls.setdefault(entry.name, {})
+            known.setdefault(canonical(arguments), RecordedCall(arguments)).answers.append(entry)
         self._recorded = {one.task.id: one for one in self.log if one.task is not None}
         capabilities: dict[str, Any] = {"tools": {}}
         if self._recorded:
@@ -121,7 +139,10 @@ class MockServer:
         self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None
     ) -> None:
         """Serve on standard input and output until the input ends, or nobody reads the output."""
-        await serve_stdio(self.server, stdin, stdout)
+        # Not sys.stdin itself: a thread may still read at the end, and Python would wait for it.
+        source = os.fdopen(os.dup(sys.stdin.fileno()), "rb") if stdin is None else stdin
+        target = sys.stdout.buffer if stdout is None else stdout
+        await in_thread(serve)(self.server, source, target)
 
     def missed(self, message: str) -> None:
         """Hear that a call was not recorded, before the client does."""
@@ -139,10 +160,7 @@ class MockServer:
             raise
         self._served.add(entry.line)
         if entry.task is not None and incoming.era.takes_task(incoming.params):
-            task_id = entry.task.id
-            # A call that is answered a second time (loop=True) becomes a task of its own.
-            named = None if self._tasks.knows(task_id) else task_id
-            return self._tasks.begin(incoming, lambda _: self._outcome(entry, task=True), named)
+            return self._begin_task(incoming, entry)
         return self._outcome(entry)
 
     def _of_task(self, handler: Handler) -> Handler:
@@ -153,10 +171,15 @@ class MockServer:
             entry = self._recorded.get(task_id)
             if entry is not None and not self._tasks.knows(task_id):
                 self._served.add(entry.line)
-                self._tasks.begin(incoming, lambda _: self._outcome(entry, task=True), task_id)
+                self._begin_task(incoming, entry)
             return handler(incoming)
 
         return handle
+
+    def _begin_task(self, incoming: Incoming, entry: Entry) -> dict[str, Any]:
+        assert entry.task is not None
+        outcome = partial(self._outcome, entry, task=True)
+        return self._tasks.begin(incoming, lambda _: outcome(), entry.task.id)
 
     # What was recorded
 
@@ -165,38 +188,29 @@ class MockServer:
         return normal_arguments(arguments, self._redactor, secret_names(schema))
 
     def _find(self, name: str, arguments: dict[str, Any]) -> Entry:
-        given = self._normal(name, arguments)
-        found = key(name, given)
-        if found not in self._answers:
-            found = self._fitting(name, given)
-        answers, count = self._answers[found], self._given.get(found, 0)
-        if count >= len(answers) and not self._loop:
-            times = "once" if len(answers) == 1 else f"{len(answers)} times"
-            text = f"{name!r} was recorded {times} with these arguments, and now it came again"
-            raise RequestError(INVALID_PARAMS, text, {"line": answers[-1].line})
-        self._given[found] = count + 1
-        return answers[count % len(answers)]
-
-    def _fitting(self, name: str, given: Any) -> bytes:
-        """Return the key of a recorded call with redacted values that fits; raise if none does."""
-        recorded = self._known.get(name)
-        if recorded is None:
-            near = close_matches(name, self._known, 3)
+        """Return the next answer to a call; redacted values that were recorded fit any."""
+        known, given = self._calls.get(name), self._normal(name, arguments)
+        if known is None:
+            near = close_matches(name, self._calls, 3)
             hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
             text = f"no call of {name!r} was recorded{hint}"
             raise RequestError(INVALID_PARAMS, text, {"near": near})
-        found = []
-        for entry, arguments in recorded:
-            differing = list(differences(arguments, given, hidden=True))
-            if not differing:
-                return key(name, arguments)
-            found.append((len(differing), entry.line, differing))
-        _, line, nearest = min(found)
-        text = (
-            f"{name!r} was not recorded with these arguments: {brief(given)}; "
-            f"nearest is line {line}: {describe(nearest)}"
+        found = known.get(canonical(given)) or min(
+            known.values(), key=lambda one: len(one.differences(given))
         )
-        raise RequestError(INVALID_PARAMS, text, {"line": line})
+        line, count = found.answers[0].line, len(found.answers)
+        if differing := found.differences(given):
+            text = (
+                f"{name!r} was not recorded with these arguments: {brief(given)}; "
+                f"nearest is line {line}: {describe(differing)}"
+            )
+            raise RequestError(INVALID_PARAMS, text, {"line": line})
+        if found.given >= count:
+            times = "once" if count == 1 else f"{count} times"
+            text = f"{name!r} was recorded {times} with these arguments, and now it came again"
+            raise RequestError(INVALID_PARAMS, text, {"line": found.answers[-1].line})
+        found.given += 1
+        return found.answers[found.given - 1]
 
     def _outcome(self, entry: Entry, *, task: bool = False) -> dict[str, Any]:
         if task and entry.task is not None and entry.task.status == "cancelled":

@@ -6,9 +6,9 @@ import inspect
 import os
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Struct, field
 
@@ -24,6 +24,7 @@ from holdfast.types.tools import ToolResult
 Confirm: TypeAlias = "Callable[[list[Entry]], bool | Awaitable[bool]]"
 Ask: TypeAlias = "Callable[[Entry, str], Any]"
 Verdict: TypeAlias = Literal["same", "different", "unrecorded", "unsent"]
+_NAMES: Final = {"unrecorded": "not recorded", "unsent": "not sent"}
 
 
 class Outcome(Struct, kw_only=True):
@@ -46,12 +47,11 @@ class Outcome(Struct, kw_only=True):
         return self.verdict == "same" or (self.verdict == "unrecorded" and self.ok)
 
     def __str__(self) -> str:
-        how = "ok" if self.ok else "failed"
-        how = {"unrecorded": f"{how}, not recorded", "unsent": "not sent"}.get(
-            self.verdict, f"{self.verdict}, {how}"
-        )
-        why = [] if self.error is None else [self.error]
-        return "\n      ".join([f"{self.entry}: {how}", *why, *([self.note] if self.note else [])])
+        how = [_NAMES.get(self.verdict, self.verdict)]
+        if self.verdict != "unsent":
+            how.append("ok" if self.ok else "failed")
+        lines = [f"{self.entry}: {', '.join(how)}", self.error, self.note]
+        return "\n      ".join(filter(None, lines))
 
 
 class ReplayReport(Struct):
@@ -87,8 +87,7 @@ class ReplayReport(Struct):
 
     def __str__(self) -> str:
         counts = Counter(outcome.verdict for outcome in self.outcomes)
-        names = {"unrecorded": "not recorded", "unsent": "not sent"}
-        summary = ", ".join(f"{n} {names.get(name, name)}" for name, n in counts.items())
+        summary = ", ".join(f"{n} {_NAMES.get(name, name)}" for name, n in counts.items())
         calls = counted(len(self), "call")
         lines = [f"  {number} {one}" for number, one in enumerate(self.outcomes, 1)]
         return "\n".join([f"{calls}: {summary}" if summary else calls, *lines])
@@ -99,7 +98,6 @@ async def replay(
     lines: Source,
     *,
     stop: bool = True,
-    timeout: float | None = None,
     fill: Mapping[str, Any] | None = None,
     ask: Ask | None = None,
     redaction: Redaction | None = None,
@@ -112,7 +110,6 @@ async def replay(
             opens and closes by itself: calls of the log that do so are left out.
         lines: The log: a path, its lines, or a `RecordedLog`.
         stop: End at the first call that fails without having failed in the log.
-        timeout: Seconds for each call.
         fill: Values for redacted arguments, by the names of their fields. Without them nothing is
             sent at all.
         ask: Asked for each redacted field that ``fill`` has no value for, once for each name,
@@ -136,14 +133,16 @@ async def replay(
     if confirm is not None:
         await _require_confirmation(caller, entries, confirm)
     if ask is not None:
-        for entry, name in [(one, name) for one in entries for name in _fill(one.arguments, {})[1]]:
-            if name not in secrets and (answer := await _settled(ask(entry, name))) is not None:
-                secrets[name] = answer
+        for entry in entries:
+            _, missing = _fill(entry.arguments, secrets)
+            for name in missing:
+                if (answer := await _settled(ask(entry, name))) is not None:
+                    secrets[name] = answer
     given = _filled(entries, secrets)
     redactor = Redactor(redaction or Redaction())
     report = ReplayReport([Outcome(entry=entry) for entry in entries])
     for outcome, arguments in zip(report.outcomes, given, strict=True):
-        await _play(call, outcome, arguments, {} if timeout is None else {"timeout": timeout})
+        await _play(call, outcome, arguments)
         _judge(outcome, log, redactor)
         if stop and not outcome.ok and outcome.entry.ok is not False:
             break
@@ -155,7 +154,6 @@ async def run_sequence(
     path: str | os.PathLike[str],
     *,
     stop: bool = True,
-    timeout: float | None = None,
     fill: Mapping[str, Any] | None = None,
     ask: Ask | None = None,
     confirm: Confirm | None = None,
@@ -165,9 +163,7 @@ async def run_sequence(
     The file has JSON lines without a session: a handle adds its own where a tool takes one.
     The options are those of `replay`.
     """
-    return await replay(
-        caller, Path(path), stop=stop, timeout=timeout, fill=fill, ask=ask, confirm=confirm
-    )
+    return await replay(caller, Path(path), stop=stop, fill=fill, ask=ask, confirm=confirm)
 
 
 async def _settled(value: Any) -> Any:
@@ -175,13 +171,10 @@ async def _settled(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-async def _play(
-    call: Callable[..., Any], outcome: Outcome, arguments: dict[str, Any], options: dict[str, Any]
-) -> None:
+async def _play(call: Callable[..., Any], outcome: Outcome, arguments: dict[str, Any]) -> None:
     """Send one call, and fill in how it ended."""
-    if outcome.entry.task is not None:
-        # What became a task may do so again, if only because it takes that long.
-        options = {**options, "task": True}
+    # What became a task may do so again, if only because it takes that long.
+    options = {} if outcome.entry.task is None else {"task": True}
     began = time.perf_counter()
     try:
         outcome.result = await _settled(call(outcome.entry.name, arguments, **options))
@@ -200,35 +193,27 @@ async def _play(
 
 def _judge(outcome: Outcome, log: RecordedLog, redactor: Redactor) -> None:
     """Compare an outcome with the recorded one."""
-    then = outcome.entry
+    then, result = outcome.entry, outcome.result
     outcome.verdict = "unrecorded" if then.ok is None else "same"
-    if then.ok is None:
-        return
-    if then.ok is not outcome.ok:
+    if then.ok is not None and then.ok is not outcome.ok:
         outcome.verdict = "different"
         outcome.note = f"recorded: {'ok' if then.ok else f'failed: {then.error}'}"
-    elif outcome.ok:  # Two failures are alike: their words often have times and addresses in them.
-        note, outcome.note = _difference(then, outcome.result, log, redactor)
-        if note:
-            outcome.verdict, outcome.note = "different", note
-
-
-def _difference(then: Entry, result: Any, log: RecordedLog, redactor: Redactor) -> tuple[str, str]:
-    """Return the differences, and the parts that could not be compared."""
+    if not (then.ok and outcome.ok):
+        return  # Two failures are alike: their words often have times and addresses in them.
     if not isinstance(result, ToolResult):
-        return "", "the result was not compared: it is no tool result"
+        outcome.note = "the result was not compared: it is no tool result"
+        return
     try:
-        recorded = log.value(then)
+        shown = (log.value(then), redactor.value(short(whole_of(result))))
+        empty: dict[str, Any] = {"content": []}
+        before, now = (normal(empty if value is UNSET else value) for value in shown)
+        note = describe(differences(before, now, "result", hidden=True))
     except NotRecorded as error:
-        shown, size = show(result, redactor, 0), size_of(then)
-        now = shown.summary() if isinstance(shown, Long) else "nothing"
-        return "" if size in (None, now) else f"recorded {size}, now {now}", str(error)
-    nothing: dict[str, Any] = {"content": []}
-    before, found = (
-        nothing if value is UNSET else value for value in (recorded, short(whole_of(result)))
-    )
-    differing = differences(normal(before), normal(redactor.value(found)), "result", hidden=True)
-    return describe(differing), ""
+        outcome.note, size, long = str(error), size_of(then), show(result, redactor, 0)
+        found = long.summary() if isinstance(long, Long) else "nothing"
+        note = "" if size in (None, found) else f"recorded {size}, now {found}"
+    if note:
+        outcome.verdict, outcome.note = "different", note
 
 
 # Calls
@@ -245,43 +230,37 @@ def _keeps(caller: Any, entry: Entry) -> bool:
 
 async def _require_confirmation(caller: Any, entries: list[Entry], confirm: Confirm) -> None:
     """Ask before calls that may change something: a log may come with somebody's project."""
-    safe = await _read_only(getattr(caller, "client", caller))
-    risky = [entry for entry in entries if entry.name not in safe]
-    if not risky:
-        return
-    if not await _settled(confirm(risky)):
-        names = join_words([label(name) for name in dict.fromkeys(one.name for one in risky)])
-        raise ValidationError(f"calls of {names} were not confirmed; nothing was sent")
-
-
-async def _read_only(client: Any) -> set[str]:
-    """Return the names of the tools that the server declares read-only."""
-    if not callable(getattr(client, "list_tools", None)):
-        return set()
-    hints = [(tool.name, tool.annotations) for tool in await _settled(client.list_tools())]
-    risky = {name for name, hint in hints if hint is None or hint.read_only_hint is not True}
+    client = getattr(caller, "client", caller)
+    listed = await _settled(client.list_tools()) if hasattr(client, "list_tools") else ()
     # Of two tools of one name nobody knows which one is called.
-    return {name for name, _ in hints} - risky
+    hints = [(one.name, one.annotations) for one in listed]
+    risky = {name for name, hint in hints if hint is None or hint.read_only_hint is not True}
+    safe = {name for name, _ in hints} - risky
+    asked = [entry for entry in entries if entry.name not in safe]
+    if asked and not await _settled(confirm(asked)):
+        names = join_words([label(name) for name in dict.fromkeys(one.name for one in asked)])
+        raise ValidationError(f"calls of {names} were not confirmed; nothing was sent")
 
 
 # Secrets
 
 
-def _fill(value: Any, secrets: Mapping[str, Any], name: str = "") -> tuple[Any, list[str]]:
+def _fill(value: Any, secrets: Mapping[str, Any]) -> tuple[Any, list[str]]:
     """Return a value with what is redacted restored, and the names for which there is no value."""
-    if isinstance(value, dict):
-        filled = {key: _fill(item, secrets, key) for key, item in value.items()}
-        return {key: one for key, (one, _) in filled.items()}, _missing(filled.values())
-    if isinstance(value, list):
-        items = [_fill(item, secrets, name) for item in value]
-        return [one for one, _ in items], _missing(items)
-    if not has_hidden(value):
-        return value, []
-    return (secrets[name], []) if name in secrets else (value, [name])
+    missing: dict[str, None] = {}
 
+    def fill(value: Any, name: str) -> Any:
+        if isinstance(value, dict):
+            return {key: fill(item, key) for key, item in value.items()}
+        if isinstance(value, list):
+            return [fill(item, name) for item in value]
+        if has_hidden(value):
+            if name in secrets:
+                return secrets[name]
+            missing[name] = None
+        return value
 
-def _missing(filled: Iterable[tuple[Any, list[str]]]) -> list[str]:
-    return list(dict.fromkeys(name for _, names in filled for name in names))
+    return fill(value, ""), list(missing)
 
 
 def _filled(entries: list[Entry], secrets: Mapping[str, Any]) -> list[dict[str, Any]]:

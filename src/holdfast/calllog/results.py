@@ -31,6 +31,7 @@ from holdfast._core.eras.revisions import PREFIX
 from holdfast._core.redact import Redactor
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast._core.wire.jsonrpc import MALFORMED
+from holdfast.schema.types import canonical
 from holdfast.types.content import TextContent
 from holdfast.types.tools import ToolResult
 
@@ -82,8 +83,8 @@ class Long(Struct, frozen=True):
     def redacted(self, redactor: Redactor) -> str:
         """Return the content of the sidecar."""
         if self.text is not None:
-            return redacted_text(self.text, redactor)
-        return compact(redacted_whole(self.whole, redactor)).decode()
+            return redactor.text(self.text)
+        return compact(redactor.value(self.whole)).decode()
 
 
 # From a result to what is shown
@@ -94,29 +95,28 @@ def show(result: ToolResult, redactor: Redactor, threshold: float) -> bytes | Lo
 
     None: there is nothing in it.
     """
-    text, whole = None, None
+    text = None
     if result.structured_content is UNSET and len(result.content) == 1:
         (item,) = result.content
         if type(item) is TextContent and len(item.text) > threshold * _PRETTY:
             # So long that it need not be looked at, whatever else there is.
             return Long("text", len(item.text), item.text)
         text = _bare_text(result)
-    value: Any = text
-    if text is None or (text[:1] == "[" and summary_of(text)):
-        whole = whole_of(result)
-        text = _only_text(whole)
-        value = short(whole)
-        if value is UNSET:
-            return None
-    elif text[:1] in _JSON_BEGINS:
-        value = parsed(text)
+    whole = whole_of(result) if text is None else _text(text)
+    value = short(whole) if text is None or text[:1] in _JSON_BEGINS else text
+    if value is UNSET:
+        return None
     found = compact(value)
     if len(found) < threshold or _characters(found) < threshold:
-        return found if redactor.is_plain(found) else compact(_redacted(value, redactor))
+        return found if redactor.is_plain(found) else compact(redactor.value(value))
+    text = _only_text(whole)
     if text is not None:
         return Long("text", len(text), text)
-    assert whole is not None
-    return Long(_kind(whole), _characters(compact(whole)), whole=whole)
+    kind = "result"
+    match whole:
+        case {"content": [{"type": "image" | "audio" | "resource" as only}], **rest} if not rest:
+            kind = only
+    return Long(kind, _characters(compact(whole)), whole=whole)
 
 
 class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True):
@@ -166,41 +166,26 @@ def whole_of(result: ToolResult) -> dict[str, Any]:
 
 def short(whole: dict[str, Any]) -> Any:
     """Return the shortest form that holds a result; UNSET for an empty one."""
+    if whole == {"content": []}:
+        return UNSET
     text = _only_text(whole)
     if text is not None:
         value = parsed(text)
         return whole if summary_of(value) else value
-    if whole == {"content": []}:
-        return UNSET
     structured = whole.get("structuredContent")
     if isinstance(structured, dict) and not is_whole(structured):
-        rest = {key: value for key, value in whole.items() if key != "structuredContent"}
-        said = _only_text(rest)
-        if said is not None and same(parsed(said), structured):
+        said = _only_text({key: one for key, one in whole.items() if key != "structuredContent"})
+        if said is not None and canonical(parsed(said)) == canonical(structured):
             return structured
     return whole
 
 
 def _only_text(whole: dict[str, Any]) -> str | None:
     """Return the text of a result that has nothing else; otherwise None."""
-    content = whole["content"]
-    if len(whole) != 1 or len(content) != 1 or not isinstance(content[0], dict):
-        return None
-    text = content[0].get("text")
-    plain = len(content[0]) == 2 and content[0].get("type") == "text" and isinstance(text, str)
-    return text if plain else None
-
-
-def _kind(whole: dict[str, Any]) -> str:
-    items = whole["content"]
-    if len(items) == 1 and len(whole) == 1 and isinstance(items[0], dict):
-        kind = items[0].get("type")
-        if isinstance(kind, str) and re.fullmatch("[a-z_]{1,40}", kind):
-            return kind
-    return "result"
-
-
-# JSON in texts
+    match whole:
+        case {"content": [{"type": "text", "text": str(text), **more}], **rest} if not more | rest:
+            return text
+    return None
 
 
 def parsed(text: str) -> Any:
@@ -211,59 +196,14 @@ def parsed(text: str) -> Any:
     """
     if text[:1] not in _JSON_BEGINS:
         return text
-    value = _decoded(text)
-    if isinstance(value, dict | list):
-        return text if is_whole(value) else value
-    if isinstance(value, str) or value is UNSET or compact(value) != text.encode():
-        return text
-    return value
-
-
-def _decoded(text: str) -> Any:
-    """Return the value of a JSON text; UNSET if it is none."""
-    if text[:1] not in _JSON_BEGINS:
-        return UNSET
     try:
         value = msgspec.json.decode(text)
-        compact(value)
+        written = compact(value)
     except (*MALFORMED, *UNENCODABLE):
-        return UNSET
-    return value
-
-
-def _redacted(value: Any, redactor: Redactor) -> Any:
-    """Return a value without its secrets."""
-    if is_whole(value):
-        return redacted_whole(value, redactor)
-    return redacted_text(value, redactor) if isinstance(value, str) else redactor.value(value)
-
-
-def redacted_text(text: str, redactor: Redactor) -> str:
-    """Return a text without its secrets; those in JSON are also found by name."""
-    value = _decoded(text)
+        return text
     if isinstance(value, dict | list):
-        clean = redactor.value(value)
-        if not same(clean, value):
-            text = compact(clean).decode()
-    return redactor.text(text)
-
-
-def redacted_whole(whole: Any, redactor: Redactor) -> Any:
-    """Return a whole result without its secrets, JSON texts included."""
-    clean = redactor.value(whole)
-    if not is_whole(clean):
-        return clean
-    return {**clean, "content": [_redacted_item(item, redactor) for item in clean["content"]]}
-
-
-def _redacted_item(item: Any, redactor: Redactor) -> Any:
-    if not isinstance(item, dict):
-        return item
-    if isinstance(item.get("text"), str):
-        return {**item, "text": redacted_text(item["text"], redactor)}
-    if isinstance(item.get("resource"), dict):
-        return {**item, "resource": _redacted_item(item["resource"], redactor)}
-    return item
+        return text if is_whole(value) else value
+    return text if isinstance(value, str) or written != text.encode() else value
 
 
 def is_whole(value: Any) -> bool:
@@ -273,11 +213,6 @@ def is_whole(value: Any) -> bool:
 
 def _characters(found: bytes) -> int:
     return len(found) if found.isascii() else len(found.decode())
-
-
-def same(one: Any, other: Any) -> bool:
-    """Return True if two values are equal JSON; the order of keys is ignored."""
-    return msgspec.json.encode(one, order="sorted") == msgspec.json.encode(other, order="sorted")
 
 
 # And back
@@ -307,19 +242,16 @@ def wire(value: Any | UnsetType, fetch: Callable[[str], str]) -> dict[str, Any]:
     return {**said, "structuredContent": value} if isinstance(value, dict) else said
 
 
-def decode(text: str | bytes) -> Any:
+def decode(text: str) -> Any:
     """Return the JSON value of what was recorded; one that is nested too deep is malformed."""
     found = msgspec.json.decode(text)
-    brackets = ("{", "[") if isinstance(text, str) else (b"{", b"[")
-    if sum(map(text.count, brackets)) <= DEEPEST:  # type: ignore[arg-type]
-        return found
-    level = [found]
+    level = [found] if text.count("{") + text.count("[") > DEEPEST else []
     for _ in range(DEEPEST):
         inner = [one.values() if isinstance(one, dict) else one for one in level]
         level = [one for part in inner for one in part if isinstance(one, dict | list)]
-        if not level:
-            return found
-    raise msgspec.DecodeError(f"more than {DEEPEST} levels deep")
+    if level:
+        raise msgspec.DecodeError(f"more than {DEEPEST} levels deep")
+    return found
 
 
 def _from_sidecar(summary: re.Match[str], fetch: Callable[[str], str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The sinks of a log: a file, a stream or a function. None of them can fail a call.
+"""Where the lines of a log go: a file, a stream or a function. None of them can fail a call.
 
 An error is logged once, to the logger ``holdfast``. A file or stream that failed is retried
 after a while.
@@ -14,10 +14,10 @@ import re
 import stat
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,57 +38,108 @@ log: logging.Logger = logging.getLogger("holdfast")
 
 PAUSE: Final = 5.0
 """Seconds that a sink which failed is left alone."""
-TICK: Final = 50_000_000
-"""Nanoseconds: more than a tick of the clock that stamps files, where it counts below seconds."""
+MOMENT: Final = 0.01
+"""Seconds after which another file may have taken the place of the one that is open."""
+
+Clock = Callable[[], float]
 
 
 class Sink:
-    """Takes lines, without their newlines."""
+    """Takes lines, without their newlines, from any number of threads; never raises.
 
-    label: str
+    ``put`` writes a line, or raises; after that it is left alone for ``pause`` seconds. It is
+    also given whether a file may have been moved or deleted since the last line.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        put: Callable[[bytes, bool], Any],
+        close: Callable[[], None] = lambda: None,
+        pause: float = PAUSE,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self.label = label
+        self.lost: int = 0
+        """Lines that could not be written."""
+        self._put, self._close, self._pause, self._clock = put, close, pause, clock
+        self._again = 0.0
+        # A function that takes lines may make a call of its own.
+        self._lock = threading.RLock()
 
     def write(self, line: bytes, look: bool = True) -> None:
-        """Write a line, or raise; ``look`` whether a file was moved or deleted."""
-        raise NotImplementedError
+        """Write a line; log errors instead of raising them."""
+        with self._lock:
+            if self._again and self._clock() < self._again:
+                self.lost += 1
+                return
+            try:
+                self._put(line, look)
+                self._again = 0.0
+            except Exception as error:
+                if not self.lost:
+                    kind = type(error).__name__
+                    log.warning("%s: a line was lost: %s: %s", self.label, kind, error)
+                self.lost += 1
+                if self._pause:
+                    self._again = self._clock() + self._pause
+                    self.close()
 
     def close(self) -> None:
-        """Release resources; a later line is accepted all the same."""
+        """Release what the sink holds."""
+        with self._lock, suppress(OSError):
+            self._close()
 
 
-def sink_for(to: Any) -> Sink:
+def sink_for(to: Any, clock: Clock = time.monotonic) -> Sink:
     """Return the sink for a path, a stream or a function."""
     if isinstance(to, str | os.PathLike):
-        return FileSink(os.fspath(to))
+        file = LogFile(os.fsdecode(to), clock)
+        return Sink(f"the call log {os.fsdecode(to)}", file.append, file.close, clock=clock)
     if callable(getattr(to, "write", None)):
-        return StreamSink(to)
+        label = f"the call log {getattr(to, 'name', None) or type(to).__name__}"
+        return Sink(label, partial(_write_to_stream, to), clock=clock)
     if callable(to):
-        return CallbackSink(to)
+        callback = plain("log", to)
+        label = "the function that takes the call log"
+        return Sink(label, lambda line, _: callback(line.decode()), pause=0)
     kind = type(to).__name__
     raise ValidationError(f"log={to!r}: must be a path, a stream or a function, not {kind}")
 
 
-class FileSink(Sink):
-    """Appends to a file. One write a line: those of several processes do not run together."""
+def _write_to_stream(stream: Any, line: bytes, look: bool) -> None:
+    """Write a line to a stream of text or bytes, and flush it; its owner closes it."""
+    is_bytes = isinstance(stream, io.RawIOBase | io.BufferedIOBase)
+    try:
+        stream.write(line + b"\n" if is_bytes else line.decode() + "\n")
+    except UnicodeEncodeError:
+        # A stream that knows ASCII only: JSON can be written in that as well.
+        stream.write(json.dumps(json.loads(line), separators=(",", ":")) + "\n")
+    if hasattr(stream, "flush"):
+        stream.flush()
 
-    def __init__(self, path: str | bytes) -> None:
-        self.path: str = os.path.abspath(os.fsdecode(path))
-        self.label: str = f"the call log {os.fsdecode(path)}"
-        self._folder = os.path.dirname(self.path)
+
+class LogFile:
+    """A file that is appended to. One write a line: those of processes do not run together."""
+
+    def __init__(self, given: str, clock: Clock = time.monotonic) -> None:
+        self.path: str = os.path.abspath(given)
+        self._clock = clock
         self._descriptor: int | None = None
         self._opened: os.stat_result | None = None
-        self._unchanged_since: int | None = None
+        self._looked = 0.0
         self._torn = False
         """The last line was not written to its end."""
-        _refuse_hopeless(os.fsdecode(path), self.path)
+        _refuse_hopeless(given, self.path)
 
-    def write(self, line: bytes, look: bool = True) -> None:
-        """Append a line; open the file again if it was moved or deleted."""
+    def append(self, line: bytes, look: bool = True) -> None:
+        """Append a line; open the file again if it was moved or deleted: logs are rotated."""
         if look and self._descriptor is not None and self._is_gone():
             self.close()
         if self._descriptor is None:
             self._torn = self._torn or _ends_torn(self.path)
             self._descriptor = open_for_append(self.path)
-            self._opened, self._unchanged_since = os.fstat(self._descriptor), None
+            self._opened, self._looked = os.fstat(self._descriptor), self._clock()
         data, written = b"\n%b\n" % line if self._torn else line + b"\n", 0
         try:
             written = os.write(self._descriptor, data)
@@ -100,26 +151,23 @@ class FileSink(Sink):
             raise
 
     def _is_gone(self) -> bool:
-        """Return True if the path does not name the open file any more: logs are rotated.
+        """Return True if the path does not name the open file any more.
 
-        To read the times of a file makes the next write to it several times as slow. As long as
-        those of the folder are the same, nothing in it was moved, made or deleted.
+        To read the times of a file makes the next write to it several times as slow, so within a
+        moment of the last look only its name is looked for.
         """
+        now = self._clock()
+        if now - self._looked < MOMENT:
+            return not os.access(self.path, os.F_OK)
+        self._looked = now
         assert self._opened is not None
         try:
-            changed = os.stat(self._folder).st_mtime_ns
-            if changed == self._unchanged_since:
-                return False
-            gone = not os.path.samestat(os.lstat(self.path), self._opened)
+            return not os.path.samestat(os.lstat(self.path), self._opened)
         except OSError:
             return True
-        # A second change in the same tick of the file system's clock would not be seen.
-        settled = changed % 10**9 != 0 and time.time_ns() - changed > TICK
-        self._unchanged_since = changed if settled else None
-        return gone
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; a later line opens it again."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
@@ -128,11 +176,11 @@ class FileSink(Sink):
 def _refuse_hopeless(given: str, path: str) -> None:
     """Raise for a path that can never work, without touching the file."""
     folder = os.path.dirname(path)
-    if not given or os.path.isdir(path):
-        why = "is a folder" if given else "an empty path"
+    if not given:
+        why = "an empty path"
     elif not os.path.isdir(folder):
         why = f"there is no folder {folder}"
-    elif not os.access(path if os.path.exists(path) else folder, os.W_OK):
+    elif not os.access(folder, os.W_OK) and not os.path.lexists(path):
         why = "may not be written"
     else:
         try:
@@ -155,76 +203,6 @@ def _ends_torn(path: str) -> bool:
             return False
         file.seek(-1, os.SEEK_END)
         return file.read(1) != b"\n"
-
-
-class StreamSink(Sink):
-    """Writes to a stream of text or bytes, and flushes it. The stream is its owner's to close."""
-
-    def __init__(self, stream: Any) -> None:
-        self.label: str = f"the call log {getattr(stream, 'name', None) or type(stream).__name__}"
-        self._stream = stream
-        self._bytes = isinstance(stream, io.RawIOBase | io.BufferedIOBase)
-
-    def write(self, line: bytes, look: bool = True) -> None:
-        """Write a line and flush the stream."""
-        text = line + b"\n" if self._bytes else line.decode() + "\n"
-        try:
-            self._stream.write(text)
-        except UnicodeEncodeError:
-            # A stream that knows ASCII only: JSON can be written in that as well.
-            self._stream.write(json.dumps(json.loads(line), separators=(",", ":")) + "\n")
-        flush = getattr(self._stream, "flush", None)
-        if flush is not None:
-            flush()
-
-
-class CallbackSink(Sink):
-    """Calls a function with each line."""
-
-    def __init__(self, callback: Callable[[str], Any]) -> None:
-        self.label = "the function that takes the call log"
-        self._callback = plain("log", callback)
-
-    def write(self, line: bytes, look: bool = True) -> None:
-        """Call the function with a line."""
-        self._callback(line.decode())
-
-
-class Guarded:
-    """A sink that never raises, for any number of threads."""
-
-    def __init__(self, sink: Sink, clock: Callable[[], float] = time.monotonic) -> None:
-        self.sink = sink
-        self.lost: int = 0
-        """Lines that could not be written."""
-        self._clock = clock
-        self._pauses = not isinstance(sink, CallbackSink)
-        self._again = 0.0
-        # A function that takes lines may make a call of its own.
-        self._lock = threading.RLock()
-
-    def write(self, line: bytes, look: bool = True) -> None:
-        """Write a line; log errors instead of raising them."""
-        with self._lock:
-            if self._again and self._clock() < self._again:
-                self.lost += 1
-                return
-            try:
-                self.sink.write(line, look)
-                self._again = 0.0
-            except Exception as error:
-                if not self.lost:
-                    name, kind = self.sink.label, type(error).__name__
-                    log.warning("%s: a line was lost: %s: %s", name, kind, error)
-                self.lost += 1
-                if self._pauses:
-                    self._again = self._clock() + PAUSE
-                    self.close()
-
-    def close(self) -> None:
-        """Close the sink."""
-        with self._lock, suppress(OSError):
-            self.sink.close()
 
 
 # Sidecars
@@ -262,10 +240,8 @@ class Sidecars:
         self._waiting = 0
         self._lock = threading.Lock()
         self._pruning = threading.Lock()
-        self._files: OrderedDict[str, int] = OrderedDict()
-        """The names and sizes of the files, the oldest first, as of the last scan and since."""
-        self._bytes = 0
-        self._until_scan = 0
+        self._count, self._bytes = most_files, 0
+        """What is in the folder, as of the last search and since; at first, it may be full."""
         self._worker: ThreadPoolExecutor | None = None
 
     def keep(
@@ -321,37 +297,36 @@ class Sidecars:
             with os.fdopen(descriptor, "wb") as file:
                 length = file.write(make().encode("utf-8", "replace"))
             with self._pruning:
-                self._prune(name, length)
+                self._prune(length)
         except Exception as error:
             self._complain(error)
         finally:
             with self._lock:
                 self._waiting -= waiting
 
-    def _prune(self, newest: str, length: int) -> None:
-        """Remove the oldest until there are few enough; nothing that is not ours."""
+    def _prune(self, size: int) -> None:
+        """Remove the oldest if there are too many; nothing that is not ours.
+
+        A search costs as much as there are files: an eighth is freed, so that there are few. Other
+        processes may write here too.
+        """
+        self._count, self._bytes = self._count + 1, self._bytes + size
+        if self._count <= self._most_files and self._bytes <= self._most_bytes:
+            return
         folder = open_folder(self._folder)
         try:
-            if self._until_scan:
-                self._until_scan -= 1
-                # A scan may have seen it before it was written.
-                self._bytes += length - self._files.pop(newest, 0)
-                self._files[newest] = length
-            else:
-                # Other processes may write here too. A scan costs as much as there are files.
-                self._files = OrderedDict(one[1:] for one in sorted(_files(folder)))
-                self._bytes = sum(self._files.values())
-                self._until_scan = len(self._files) // 4
-            for _ in range(len(self._files)):
-                if len(self._files) <= self._most_files and self._bytes <= self._most_bytes:
+            files = sorted(_files(folder))
+            self._count, self._bytes = len(files), sum(length for _, _, length in files)
+            if self._count <= self._most_files and self._bytes <= self._most_bytes:
+                return
+            most_files = self._most_files - self._most_files // 8
+            most_bytes = self._most_bytes - self._most_bytes // 8
+            for _, name, length in files[:-1]:
+                if self._count <= most_files and self._bytes <= most_bytes:
                     break
-                name, size = self._files.popitem(last=False)
-                if name == newest:
-                    self._files[name] = size
-                    continue
                 with suppress(FileNotFoundError):
                     os.unlink(name, dir_fd=folder)
-                self._bytes -= size
+                self._count, self._bytes = self._count - 1, self._bytes - length
         finally:
             os.close(folder)
 

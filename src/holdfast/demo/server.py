@@ -6,14 +6,12 @@ import os
 import re
 import sys
 import time
-from collections.abc import Awaitable
 from typing import Any, Final
 
 from holdfast._core.eras.revisions import SKILLS, TASKS
 from holdfast._core.eras.serving import Json, select
 from holdfast._core.runners.stdlib import run
 from holdfast._core.server.catalog import Catalog, Offered, resource, user_message
-from holdfast._core.server.incoming import Incoming
 from holdfast._core.server.server import Server
 from holdfast._core.server.tasks import TaskTable
 from holdfast._core.wire.codes import INVALID_PARAMS, RequestError
@@ -92,9 +90,15 @@ def make_server(eras: str = "both", page_size: int | None = None) -> Server:
     offer_tools(catalog)
     _offer_resources(catalog)
     _offer_prompts(catalog)
+    tasks = TaskTable(
+        catalog.call_tool,
+        {name for name, one in catalog.tools.items() if "execution" in one.definition},
+        new_id=lambda: os.urandom(16).hex(),
+        now=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    )
     handlers = {
         **catalog.handlers(),
-        **_tasks(catalog).handlers(),
+        **tasks.handlers(),
         "completion/complete": lambda incoming: _complete(catalog, incoming.params),
     }
     server = Server(
@@ -109,57 +113,27 @@ def make_server(eras: str = "both", page_size: int | None = None) -> Server:
     return server
 
 
-def _tasks(catalog: Catalog) -> TaskTable:
-    return TaskTable(
-        lambda incoming: _call_tool(catalog, incoming),
-        {name for name, one in catalog.tools.items() if "execution" in one.definition},
-        new_id=lambda: os.urandom(16).hex(),
-        now=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-    )
-
-
-def _call_tool(catalog: Catalog, incoming: Incoming) -> Any:
-    """Run a tool, and log its beginning and its failure."""
-    incoming.log("debug", f"tool {incoming.params.get('name')} called", "demo")
-    result = catalog.call_tool(incoming)
-    return _wait(incoming, result) if isinstance(result, Awaitable) else _log(incoming, result)
-
-
-async def _wait(incoming: Incoming, result: Awaitable[Any]) -> Any:
-    return _log(incoming, await result)
-
-
-def _log(incoming: Incoming, result: Any) -> Any:
-    if result.get("isError"):
-        message = result["content"][0]["text"]
-        incoming.log("error", f"tool {incoming.params.get('name')} failed: {message}", "demo")
-    return result
-
-
 # Resources
 
 
 def _offer_resources(catalog: Catalog) -> None:
-    plain, image = "text/plain", "image/png"
     fixed = (
-        ("about", "What this server is", plain, _ABOUT),
-        ("tides", "A short poem", plain, _TIDES),
+        ("about", "What this server is", "text/plain", _ABOUT),
+        ("tides", "A short poem", "text/plain", _TIDES),
         ("planets", "Some planets, as JSON", "application/json", _PLANETS),
     )
     for name, description, mime, text in fixed:
         uri = f"demo://{name}"
         described = {"name": name, "description": description, "mimeType": mime}
         catalog.resources[uri] = resource(uri, text, hints=_FIXED, **described)
-    uri = "demo://picture"
-    listed = {"name": "picture", "description": "A colour gradient", "uri": uri, "mimeType": image}
-    catalog.resources[uri] = Offered(listed, lambda incoming, given: _picture(uri))
+    picture = {"uri": "demo://picture", "mimeType": "image/png"}
+    catalog.resources[picture["uri"]] = Offered(
+        {"name": "picture", "description": "A colour gradient", **picture},
+        # Drawn when it is read.
+        lambda incoming, given: {"contents": [{**picture, "blob": gradient(64, 64)}], **_FIXED},
+    )
     catalog.templates.append(_TEMPLATE)
     catalog.add_skill(f"skill://{_SKILL['name']}", _SKILL_FILES, _SKILL)
-
-
-def _picture(uri: str) -> Json:
-    """Return the picture's contents, drawn when it is read."""
-    return {"contents": [{"uri": uri, "mimeType": "image/png", "blob": gradient(64, 64)}], **_FIXED}
 
 
 def _note_name(uri: str) -> str | None:
@@ -252,6 +226,7 @@ def main(arguments: list[str]) -> None:
 
 def _serve_http(server: Server, port: int) -> None:
     import asyncio
+    from contextlib import suppress
 
     from holdfast._core.runners.http import HttpServer
 
@@ -261,11 +236,10 @@ def _serve_http(server: Server, port: int) -> None:
         await asyncio.Event().wait()
 
     try:
-        asyncio.run(serve())
+        with suppress(KeyboardInterrupt):
+            asyncio.run(serve())
     except OSError as error:
         sys.exit(f"holdfast.demo.server: {error.strerror}")
-    except KeyboardInterrupt:
-        pass
 
 
 def _positive(text: str) -> int:

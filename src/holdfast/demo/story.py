@@ -31,64 +31,43 @@ SERVER: Final = ("sh", "-c", 'echo "pid $$" >&2; exec "$0" -m holdfast.demo.serv
 """The process id goes to stderr first, so that the story can kill the real process."""
 
 _BOLD, _DIM, _RED, _GREEN = "1", "2", "31", "32"
-_COLOURS: Final = {"!!": _RED, "log": _DIM, "ok": _GREEN}
+_COLOURS: Final = {"!!": _RED, "ok": _GREEN}
 
 
 class Screen:
     """Prints the story: wrapped and coloured on a terminal, plain lines elsewhere."""
 
     def __init__(self, out: TextIO, environment: Mapping[str, str]) -> None:
-        terminal = out.isatty()
         self._out = out
-        self._colour = terminal and not environment.get("NO_COLOR")
+        self._colour = out.isatty() and not environment.get("NO_COLOR")
         columns = shutil.get_terminal_size().columns
-        self._width = max(40, min(WIDEST, columns) - 1) if terminal else None
+        self._width = max(40, min(WIDEST, columns) - 1) if out.isatty() else sys.maxsize
 
     def heading(self, text: str, intro: str = "") -> None:
         """Print a heading, and an introduction under it."""
         self._write("")
-        self._write(self._paint(text, _BOLD))
+        self._write(text, _BOLD)
         if intro:
-            for line in self._wrap(intro, ""):
-                self._write(self._paint(line, _DIM))
+            self._write(textwrap.fill(intro, self._width), _DIM)
 
     def line(self, mark: str, text: str) -> None:
         """Print one entry after its mark; its lines after the first stand under its text."""
         colour = _COLOURS.get(mark, "")
         for line in text.splitlines() or [""]:
-            indent = line[: len(line) - len(line.lstrip())]
-            for part in self._wrap(line.strip(), indent):
-                self._write(self._paint(f"{mark:>6}  {part}", colour))
-                mark = ""
+            indent = " " * (8 + len(line) - len(line.lstrip()))
+            first = f"{mark:>6}".ljust(len(indent))
+            wrapped = textwrap.fill(
+                line.strip(), self._width, initial_indent=first, subsequent_indent=indent
+            )
+            self._write(wrapped or first, colour)
+            mark = ""
 
-    def _wrap(self, line: str, indent: str) -> list[str]:
-        if self._width is None:
-            return [indent + line]
-        return textwrap.wrap(
-            line, self._width - 8, initial_indent=indent, subsequent_indent=indent
-        ) or [""]
-
-    def _paint(self, text: str, colour: str) -> str:
-        return f"\x1b[{colour}m{text}\x1b[0m" if self._colour and colour else text
-
-    def _write(self, text: str) -> None:
-        print(text.rstrip(), file=self._out, flush=True)
-
-
-class _LogHandler(logging.Handler):
-    """Shows the client's log: state changes and audit records."""
-
-    def __init__(self, screen: Screen) -> None:
-        super().__init__(logging.DEBUG)
-        self._screen = screen
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Show one record."""
-        first = record.getMessage().partition("\n")[0].strip()
-        try:
-            self._screen.line("log", f"{record.levelname} {record.name} {first}")
-        except BrokenPipeError:
-            pass  # the next line of the story meets it too
+    def _write(self, text: str, colour: str = "") -> None:
+        for line in text.splitlines() or [""]:
+            shown = line.rstrip()
+            if self._colour and colour:
+                shown = f"\x1b[{colour}m{shown}\x1b[0m"
+            print(shown, file=self._out, flush=True)
 
 
 class CheckFailedError(Exception):
@@ -275,16 +254,6 @@ class Story:
         self.show.line("ok", what)
 
 
-async def play(screen: Screen) -> None:
-    """Tell the story; raise if a check fails."""
-    started = time.perf_counter()
-    story = Story(screen)
-    async with asyncio.timeout(PATIENCE):
-        await story.tell()
-    took = time.perf_counter() - started
-    screen.heading(f"All {story.passed} checks passed in {took:.1f} s.")
-
-
 def main(*, verbose: bool = False) -> int:
     """Run the story and return the exit code.
 
@@ -295,11 +264,17 @@ def main(*, verbose: bool = False) -> int:
         sys.stdout.reconfigure(errors="replace")
     screen = Screen(sys.stdout, os.environ)
     if verbose:
+        handler = logging.StreamHandler(sys.stdout)
+        handler.setFormatter(logging.Formatter("   log  %(levelname)s %(name)s %(message)s"))
         log = logging.getLogger("holdfast")
-        log.addHandler(_LogHandler(screen))
+        log.addHandler(handler)
         log.setLevel(logging.DEBUG)
+        logging.raiseExceptions = False  # whoever stops reading meets the story's own lines too
+    story, started = Story(screen), time.perf_counter()
     try:
-        asyncio.run(play(screen))
+        asyncio.run(asyncio.wait_for(story.tell(), PATIENCE))
+        took = time.perf_counter() - started
+        screen.heading(f"All {story.passed} checks passed in {took:.1f} s.")
     except BrokenPipeError:
         # Python would complain about the closed pipe at exit as well.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

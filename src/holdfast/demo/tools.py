@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from holdfast._core.eras.serving import Json
-from holdfast._core.server.catalog import Catalog, Offered, ToolFailure, resource, text_result
-from holdfast._core.server.incoming import Incoming
+from holdfast._core.server.catalog import Catalog, Offered, resource
+from holdfast._core.server.incoming import Incoming, ToolFailure, text_result
 
 NOTE_PREFIX: Final = "demo://note/"
 NOTE_NAME: Final = "^[A-Za-z0-9_-]{1,64}$"
@@ -26,24 +26,34 @@ _ASKS: Final = {"readOnlyHint": True, "idempotentHint": False, "destructiveHint"
 """It changes nothing either, but each call asks a person."""
 
 _TOOLS: Final[dict[str, Offered]] = {}
+_TYPES: Final = {"str": "string", "int": "integer", "float": "number"}
 
 
 def tool(
-    parameters: dict[str, Json] | None = None,
     *,
     hints: Json = _READS,
     output: dict[str, Json] | None = None,
     task: bool = False,
     into: dict[str, Offered] = _TOOLS,
+    **described: str | tuple[str, Json],
 ) -> Callable[[Tool], Tool]:
-    """Offer a function as a tool of the same name, described by its docstring."""
-    wanted = parameters or {}
-    schema: Json = {"type": "object", "properties": wanted, "additionalProperties": False}
-    if required := [name for name, one in wanted.items() if "default" not in one]:
-        schema["required"] = required
+    """Offer a function as a tool of the same name, described by its docstring.
+
+    ``described`` are its parameters; their types and defaults are those of the function.
+    """
 
     def register(function: Tool) -> Tool:
-        """Put the function into the catalog."""
+        wanted: dict[str, Json] = {}
+        for name, one in described.items():
+            text, rest = (one, {}) if isinstance(one, str) else one
+            kind = _TYPES[function.__annotations__[name]]
+            wanted[name] = {"type": kind, "description": text, **rest}
+        defaults = function.__defaults__ or ()
+        for name, default in zip([*wanted][len(wanted) - len(defaults) :], defaults, strict=True):
+            wanted[name]["default"] = default
+        schema: Json = {"type": "object", "properties": wanted, "additionalProperties": False}
+        if required := [name for name, one in wanted.items() if "default" not in one]:
+            schema["required"] = required
         definition = {
             "name": function.__name__,
             "description": function.__doc__,
@@ -54,8 +64,9 @@ def tool(
         }
 
         def run(incoming: Incoming, arguments: Json) -> Any:
-            """Check the arguments, and call the function."""
-            check(wanted, arguments)
+            incoming.log("debug", f"tool {function.__name__} called", "demo")
+            if faults := _faults(wanted, arguments):
+                raise failure(incoming, "; ".join(faults))
             return function(incoming, **arguments)
 
         into[function.__name__] = Offered(definition, run)
@@ -64,19 +75,25 @@ def tool(
     return register
 
 
+def _between(minimum: int, maximum: int) -> Json:
+    return {"minimum": minimum, "maximum": maximum}
+
+
 # Schemas, results
-
-
-def _parameter(kind: str, description: str, **rest: Any) -> Json:
-    return {"type": kind, "description": description, **rest}
 
 
 def _object_schema(properties: dict[str, Json]) -> Json:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def check(parameters: dict[str, Json], arguments: Json) -> None:
-    """Raise `ToolFailure` if arguments do not fit; every fault names its argument."""
+def failure(incoming: Incoming, message: str) -> ToolFailure:
+    """Log that a tool failed; return what to raise."""
+    incoming.log("error", f"tool {incoming.params['name']} failed: {message}", "demo")
+    return ToolFailure(message)
+
+
+def _faults(parameters: dict[str, Json], arguments: Json) -> list[str]:
+    """Return what does not fit; every fault names its argument."""
     found = [f"unknown argument {name!r}" for name in arguments if name not in parameters]
     for name, parameter in parameters.items():
         if name in arguments:
@@ -84,8 +101,7 @@ def check(parameters: dict[str, Json], arguments: Json) -> None:
             found += [f"argument {name!r} must be {fault}"] if fault else []
         elif "default" not in parameter:
             found.append(f"argument {name!r} is missing")
-    if found:
-        raise ToolFailure("; ".join(found))
+    return found
 
 
 _KINDS: Final[dict[str, Any]] = {"string": (str,), "integer": (int,), "number": (int, float)}
@@ -111,26 +127,23 @@ def _structured(value: Json) -> Json:
 # The tools
 
 
-@tool({"text": _parameter("string", "What to give back")})
+@tool(text="What to give back")
 def echo(incoming: Incoming, text: str) -> Json:
     """Gives the text back."""
     return text_result(text)
 
 
-@tool(
-    {"a": _parameter("number", "One number"), "b": _parameter("number", "Another number")},
-    output={"sum": {"type": "number"}},
-)
+@tool(a="One number", b="Another number", output={"sum": {"type": "number"}})
 def add(incoming: Incoming, a: float, b: float) -> Json:
     """Adds two numbers."""
     try:
         return _structured({"sum": a + b})
     except (OverflowError, ValueError):  # infinity has no place in JSON
-        raise ToolFailure("the sum is too large") from None
+        raise failure(incoming, "the sum is too large") from None
 
 
 @tool(
-    {"text": _parameter("string", "The text to count")},
+    text="The text to count",
     output={name: {"type": "integer"} for name in ("lines", "words", "characters")},
 )
 def word_count(incoming: Incoming, text: str) -> Json:
@@ -140,10 +153,8 @@ def word_count(incoming: Incoming, text: str) -> Json:
 
 
 @tool(
-    {
-        "steps": _parameter("integer", "How many steps", minimum=1, maximum=1_000_000),
-        "seconds": _parameter("number", "Time per step", minimum=0, maximum=3600, default=0),
-    },
+    steps=("How many steps", _between(1, 1_000_000)),
+    seconds=("Time per step", _between(0, 3600)),
     task=True,
 )
 async def countdown(incoming: Incoming, steps: int, seconds: float = 0) -> Json:
@@ -155,33 +166,28 @@ async def countdown(incoming: Incoming, steps: int, seconds: float = 0) -> Json:
     return text_result(f"counted down from {steps}")
 
 
-@tool(
-    {
-        "width": _parameter("integer", "Pixels across", minimum=1, maximum=512, default=64),
-        "height": _parameter("integer", "Pixels down", minimum=1, maximum=512, default=64),
-    },
-)
+@tool(width=("Pixels across", _between(1, 512)), height=("Pixels down", _between(1, 512)))
 def picture(incoming: Incoming, width: int = 64, height: int = 64) -> Json:
     """Draws a colour gradient as a PNG."""
     data = gradient(width, height)
     return {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}
 
 
-@tool({"seconds": _parameter("number", "How long", minimum=0, maximum=86_400)})
+@tool(seconds=("How long", _between(0, 86_400)))
 async def sleep(incoming: Incoming, seconds: float) -> Json:
     """Does nothing for a while. Stops at once when cancelled, and does not answer then."""
     await incoming.sleep(seconds)
     return text_result(f"slept {seconds} s")
 
 
-@tool({"message": _parameter("string", "What to say", default="failed, as asked")})
+@tool(message="What to say")
 def fail(incoming: Incoming, message: str = "failed, as asked") -> Json:
     """Fails with the message given."""
-    raise ToolFailure(message)
+    raise failure(incoming, message)
 
 
 @tool(
-    {"code": _parameter("integer", "The exit code", minimum=0, maximum=255, default=1)},
+    code=("The exit code", _between(0, 255)),
     hints={"readOnlyHint": False, "idempotentHint": False, "destructiveHint": True},
 )
 def crash(incoming: Incoming, code: int = 1) -> Json:
@@ -203,10 +209,10 @@ async def ask_name(incoming: Incoming) -> Json:
             return text_result("No name, then. Hello all the same!")
         case {"action": "cancel"}:
             return text_result("The question was put away unanswered.")
-    raise ToolFailure(f"the client's answer holds no name: {json.dumps(answer)}")
+    raise failure(incoming, f"the client's answer holds no name: {json.dumps(answer)}")
 
 
-@tool({"text": _parameter("string", "The text to summarise")}, hints=_ASKS)
+@tool(text="The text to summarise", hints=_ASKS)
 async def summarise(incoming: Incoming, text: str) -> Json:
     """Has the client's model summarise a text (sampling)."""
     prompt = {"type": "text", "text": f"Summarise in one sentence:\n\n{text}"}
@@ -216,7 +222,7 @@ async def summarise(incoming: Incoming, text: str) -> Json:
     texts = [block.get("text") for block in blocks if isinstance(block, dict)]
     summary = "\n".join(part for part in texts if isinstance(part, str) and part)
     if not summary:
-        raise ToolFailure("the client's model gave no text")
+        raise failure(incoming, "the client's model gave no text")
     return text_result(summary)
 
 
@@ -225,7 +231,7 @@ async def roots(incoming: Incoming) -> Json:
     """Lists the roots that the client offers."""
     found = (await incoming.ask("roots/list", {}, "roots")).get("roots")
     if not isinstance(found, list):
-        raise ToolFailure("the client's answer holds no roots")
+        raise failure(incoming, "the client's answer holds no roots")
     return _structured({"roots": found})
 
 
@@ -234,10 +240,8 @@ def offer_tools(catalog: Catalog) -> None:
     catalog.tools.update(_TOOLS)
 
     @tool(
-        {
-            "name": _parameter("string", "Letters, digits, - and _", pattern=NOTE_NAME),
-            "text": _parameter("string", "What the note says"),
-        },
+        name=("Letters, digits, - and _", {"pattern": NOTE_NAME}),
+        text="What the note says",
         hints={"readOnlyHint": False, "idempotentHint": True, "destructiveHint": True},
         into=catalog.tools,
     )
@@ -259,17 +263,16 @@ def offer_tools(catalog: Catalog) -> None:
 def gradient(width: int, height: int) -> str:
     """Return an RGB picture as a PNG in Base64: red grows to the right, green downwards."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    rows = b"".join(_row(width, y * 255 // max(height - 1, 1)) for y in range(height))
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
-    data = b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, body) for kind, body in chunks)
+    reds = [x * 255 // max(width - 1, 1) for x in range(width)]
+    greens = [y * 255 // max(height - 1, 1) for y in range(height)]
+    # Each line of pixels comes after its filter byte (0: as it is).
+    rows = [b"\x00" + b"".join(bytes((red, green, 128)) for red in reds) for green in greens]
+    data = b"\x89PNG\r\n\x1a\n"
+    for kind, body in (
+        (b"IHDR", header),
+        (b"IDAT", zlib.compress(b"".join(rows))),
+        (b"IEND", b""),
+    ):
+        data += struct.pack(">I", len(body)) + kind + body
+        data += struct.pack(">I", zlib.crc32(kind + body))
     return b2a_base64(data, newline=False).decode()
-
-
-def _row(width: int, green: int) -> bytes:
-    """Return one line of pixels after its filter byte (0: as it is)."""
-    pixels = ((x * 255 // max(width - 1, 1), green, 128) for x in range(width))
-    return b"\x00" + b"".join(map(bytes, pixels))
-
-
-def _chunk(kind: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))

@@ -12,20 +12,21 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import partial
 from types import ModuleType
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import pytest
 from msgspec import Struct
 
 from holdfast import _connect, sync
 from holdfast._core.targets import VARIABLE, Target
-from holdfast.calllog.log import CallLog, open_log
+from holdfast.calllog.log import CallLog
 from holdfast.client import Client
 from holdfast.errors import ValidationError
 from holdfast.handles import Handle, SyncHandle
 from holdfast.policies import Observability
-from holdfast.testing.recording import MissingRecording, NotesLog, Recording, RecordingLog, Replay
+from holdfast.testing.recording import MissingRecording, Notes, Recording, RecordingLog, Replay
 
 LONGEST_END: Final = 30.0
 """Seconds that a client on a loop of another thread has to close."""
@@ -40,10 +41,10 @@ Thing: TypeAlias = "Client | sync.Client | Handle | SyncHandle"
 
 
 class Tracked(Struct):
-    """A client or handle that was returned, and the logs of its calls."""
+    """A client or handle that was returned, and what is noted and recorded of its calls."""
 
     thing: Thing
-    log: NotesLog | None = None
+    notes: Notes | None = None
     recorder: RecordingLog | None = None
     closed: bool = False
 
@@ -64,31 +65,20 @@ class ClientScope:
 
     # The fixtures
 
-    def client(self, target: Target = None, **options: Any) -> Client:
+    def client(self, connect: Callable[..., Any], target: Target = None, **options: Any) -> Any:
         """Return a client that is closed after the test; options as in `holdfast.connect`."""
-        made: Client = self._make(_connect.connect, *self._destination(target, options))
-        return made
-
-    def client_sync(self, target: Target = None, **options: Any) -> sync.Client:
-        """Return a synchronous client that is closed after the test."""
-        made: sync.Client = self._make(sync.connect, *self._destination(target, options))
-        return made
+        return self._make(connect, *self._destination(target, options))
 
     def handle(
-        self, kind: Any, session: str | None = None, *, target: Any = None, **options: Any
+        self,
+        verb: str,
+        kind: Any,
+        session: str | None = None,
+        *,
+        target: Any = None,
+        **options: Any,
     ) -> Any:
         """Return a handle of a generated module or class; its session is closed with it."""
-        return self._handle(kind, session, target, options, "connect")
-
-    def handle_sync(
-        self, kind: Any, session: str | None = None, *, target: Any = None, **options: Any
-    ) -> Any:
-        """Return a synchronous handle of a generated module or class."""
-        return self._handle(kind, session, target, options, "connect_sync")
-
-    def _handle(
-        self, kind: Any, session: str | None, target: Any, options: dict[str, Any], verb: str
-    ) -> Any:
         make, own = _maker(kind, verb)
 
         def handle(target: Any, **options: Any) -> Any:
@@ -103,8 +93,8 @@ class ClientScope:
 
     def _make(self, make: Callable[..., Any], target: Any, options: dict[str, Any]) -> Any:
         redaction = (options.get("observability") or Observability()).redaction
-        own = options.pop("log", None)
-        others = [] if own is None else [open_log(own, redaction)]
+        notes, recorder, server = Notes(), None, None
+        logs = [CallLog(notes.take, redaction=redaction)]
         marker = self._item.get_closest_marker("mcp_log")
         if marker is not None:
             if self._file is None:
@@ -112,30 +102,27 @@ class ClientScope:
                 place = self._item.config.rootpath / path
                 place.parent.mkdir(parents=True, exist_ok=True)
                 self._file = CallLog(place, **{"redaction": redaction, **settings})
-            others.append(self._file)
-        recorder: RecordingLog | None = None
+            logs.append(self._file)
         if self._recording is not None:
             recorder = self._recording.log(redaction)
-            others.append(recorder)
+            logs.append(recorder)
         elif self._replay is not None:
             try:
-                target, name = self._replay.server(redaction)
+                server, name = self._replay.server(redaction)
             except MissingRecording as missing:
                 self._reported = True
                 pytest.fail(str(missing), pytrace=False)
             kept = {key: one for key, one in options.items() if key not in _TRANSPORT_OPTIONS}
-            options = {"name": name, **kept}
-        log = NotesLog(redaction, others)
-        try:
-            made = make(target, log=log, **options)
-        except BaseException:
-            for one in (self._recording, self._replay):
-                if one is not None:
-                    one.undo()
-            raise
-        if recorder is not None:
-            recorder.client = _client_of(made)
-        self._tracked.append(Tracked(made, log, recorder))
+            target, options = server, {"name": name, **kept}
+        made = make(target, **options)
+        client = _client_of(made)
+        client._channel.observers.all.extend(logs)
+        if self._recording is not None and recorder is not None:
+            recorder.client = client
+            self._recording.logs.append(recorder)
+        if self._replay is not None and server is not None:
+            self._replay.served.append(server)
+        self._tracked.append(Tracked(made, notes, recorder))
         return made
 
     # The target
@@ -170,12 +157,12 @@ class ClientScope:
 
     def sections(self) -> list[tuple[str, str]]:
         """Return the report sections of a failed test: calls per client, and replay misses."""
-        logs = [(one.thing, one.log) for one in self._tracked if one.log is not None]
-        many = len(logs) > 1
+        noted = [(one.thing, str(one.notes)) for one in self._tracked if one.notes is not None]
+        many = len(noted) > 1
         found = [
             (f"MCP calls {number}: {_client_of(thing).name}" if many else "MCP calls", text)
-            for number, (thing, log) in enumerate(logs, 1)
-            if (text := str(log.notes))
+            for number, (thing, text) in enumerate(noted, 1)
+            if text
         ]
         missed = self._missed()
         return [*found, ("MCP replay", missed)] if missed else found
@@ -191,12 +178,11 @@ class ClientScope:
     async def end(self) -> None:
         """Close async clients and handles on the running loop, newest first."""
         faults = []
-        for one in self._open():
-            thing = one.thing
-            if isinstance(thing, Client | Handle):
+        for one in reversed(self._tracked):
+            if isinstance(one.thing, Client | Handle) and not one.closed:
                 one.closed = True
                 try:
-                    await _close(thing, one.recorder)
+                    await _close(one.thing, one.recorder)
                 except Exception as error:
                     faults.append(error)
         _raise(faults)
@@ -204,21 +190,18 @@ class ClientScope:
     def close(self) -> None:
         """Close the rest, each on its own loop, and finish the recording."""
         faults = []
-        for one in self._open():
-            one.closed = True
-            try:
-                _close_here(one.thing, one.recorder)
-            except Exception as error:
-                faults.append(error)
+        for one in reversed(self._tracked):
+            if not one.closed:
+                one.closed = True
+                try:
+                    _close_here(one.thing, one.recorder)
+                except Exception as error:
+                    faults.append(error)
         if self._recording is not None:
             self._recording.finish()
         _raise(faults)
-        missed = self._missed()
-        if missed:
+        if missed := self._missed():
             pytest.fail(missed, pytrace=False)
-
-    def _open(self) -> list[Tracked]:
-        return [one for one in reversed(self._tracked) if not one.closed]
 
 
 # The types of the fixtures, for type-checked suites
@@ -255,26 +238,26 @@ class SyncModule(Protocol[M_co]):
 class HandleFactory(Protocol):
     """The type of ``mcp_handle``."""
 
-    @overload
     def __call__(
-        self, kind: type[H], session: str | None = None, *, target: Any = None, **options: Any
-    ) -> H: ...
-    @overload
-    def __call__(
-        self, kind: Module[H], session: str | None = None, *, target: Any = None, **options: Any
+        self,
+        kind: type[H] | Module[H],
+        session: str | None = None,
+        *,
+        target: Any = None,
+        **options: Any,
     ) -> H: ...
 
 
 class SyncHandleFactory(Protocol):
     """The type of ``mcp_handle_sync``."""
 
-    @overload
     def __call__(
-        self, kind: type[S], session: str | None = None, *, target: Any = None, **options: Any
-    ) -> S: ...
-    @overload
-    def __call__(
-        self, kind: SyncModule[S], session: str | None = None, *, target: Any = None, **options: Any
+        self,
+        kind: type[S] | SyncModule[S],
+        session: str | None = None,
+        *,
+        target: Any = None,
+        **options: Any,
     ) -> S: ...
 
 
@@ -357,48 +340,33 @@ def _raise(faults: list[Exception]) -> None:
         raise ExceptionGroup("several MCP clients failed to close", faults)
 
 
-PLUGIN: Final = "holdfast-teardown"
-
-
-def fixtures(config: pytest.Config) -> ModuleType:
-    """Return a plugin with one fixture for each kind of loop that a test may run on."""
-
-    def ending() -> Callable[[ClientScope], AsyncIterator[None]]:
-        async def end(_mcp_scope: ClientScope) -> AsyncIterator[None]:
-            yield
-            await _mcp_scope.end()
-
-        return end
-
-    made = ModuleType(PLUGIN)
-    vars(made)["anyio"] = pytest.fixture(name="_mcp_end_anyio")(ending())
-    if _has_asyncio(config):
-        import pytest_asyncio
-
-        for scope in ("session", "package", "module", "class", "function"):
-            named = pytest_asyncio.fixture(loop_scope=scope, name=f"_mcp_end_{scope}")
-            vars(made)[scope] = named(ending())
-    return made
-
-
-def _has_asyncio(config: pytest.Config) -> bool:
-    return any(config.pluginmanager.hasplugin(name) for name in ("asyncio", "pytest_asyncio"))
-
-
 def arrange(request: pytest.FixtureRequest) -> None:
-    """Request the fixture that closes the test's clients on its own loop."""
+    """Request a fixture that closes the test's clients on its own loop."""
     config = request.config
     marker = request.node.get_closest_marker("asyncio")
+    plugins = ("asyncio", "pytest_asyncio")
+    make: Any = pytest.fixture
     if "anyio_backend" in request.fixturenames:
         backend = request.getfixturevalue("anyio_backend_name")
         if backend != "asyncio":
             pytest.fail(f"Holdfast runs on asyncio, and this test on {backend}", pytrace=False)
         loop = "anyio"
-    elif marker is not None and _has_asyncio(config):
+    elif marker is not None and any(map(config.pluginmanager.hasplugin, plugins)):
+        import pytest_asyncio
+
         given = marker.kwargs.get("loop_scope") or marker.kwargs.get("scope")
         loop = given or config.getini("asyncio_default_test_loop_scope")
+        make = partial(pytest_asyncio.fixture, loop_scope=loop)
     else:
         return
-    if not config.pluginmanager.hasplugin(PLUGIN):
-        config.pluginmanager.register(fixtures(config), PLUGIN)
-    request.getfixturevalue(f"_mcp_end_{loop}")
+    name = f"_mcp_end_{loop}"
+    if not config.pluginmanager.hasplugin(name):
+
+        async def end(_mcp_scope: ClientScope) -> AsyncIterator[None]:
+            yield
+            await _mcp_scope.end()
+
+        plugin = ModuleType(name)
+        vars(plugin)["end"] = make(name=name)(end)
+        config.pluginmanager.register(plugin, name)
+    request.getfixturevalue(name)

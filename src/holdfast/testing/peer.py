@@ -19,7 +19,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
@@ -27,18 +28,9 @@ import msgspec
 
 from holdfast._core.eras.revisions import SKILLS, TASKS, VERSIONS
 from holdfast._core.runners.aio import accept
-from holdfast._core.server.catalog import (
-    Catalog,
-    Offered,
-    Run,
-    ToolFailure,
-    resource,
-    text_result,
-    user_message,
-)
-from holdfast._core.server.incoming import SILENCE, Handler, Incoming
-from holdfast._core.server.server import Server
-from holdfast._core.server.session import ServerSession
+from holdfast._core.server.catalog import Catalog, Offered, Run, resource, user_message
+from holdfast._core.server.incoming import SILENCE, Handler, Incoming, ToolFailure, text_result
+from holdfast._core.server.server import Server, ServerSession
 from holdfast._core.server.tasks import TaskTable
 from holdfast._core.transports.memory import MemoryLink
 from holdfast._core.wire import jsonrpc
@@ -295,26 +287,28 @@ class Peer:
 
 
 def _runs(function: Function) -> Run:
+    """Run a function as a tool; what it raises is its failure, but for a `RequestError`."""
+
     async def wait(work: Awaitable[Any]) -> Any:
-        with _Failing():
+        with _failures():
             return _tool_result(await work)
 
     def run(incoming: Incoming, arguments: dict[str, Any]) -> Any:
-        with _Failing():
+        with _failures():
             result = function(**arguments)
             return wait(result) if isinstance(result, Awaitable) else _tool_result(result)
 
     return run
 
 
-class _Failing:
-    """Turns what a tool raises into its failure; a `RequestError` stays what it is."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, Exception) and not isinstance(error, RequestError):
-            raise ToolFailure(f"{type(error).__name__}: {error}") from error
+@contextmanager
+def _failures() -> Iterator[None]:
+    try:
+        yield
+    except RequestError:
+        raise
+    except Exception as error:
+        raise ToolFailure(f"{type(error).__name__}: {error}") from error
 
 
 def _tool_result(result: Any) -> Any:

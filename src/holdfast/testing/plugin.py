@@ -11,6 +11,7 @@ else until a fixture is used. (PYTEST_DONT_REWRITE: it has no assertions.)
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -76,16 +77,19 @@ def _mcp_scope(request: pytest.FixtureRequest) -> Iterator[ClientScope]:
 @pytest.fixture
 def mcp_client(request: pytest.FixtureRequest, _mcp_scope: ClientScope) -> ClientFactory:
     """``mcp_client(target=None, **options)``: a Holdfast client, closed when the test is over."""
+    from holdfast import connect
     from holdfast.testing.fixtures import arrange
 
     arrange(request)
-    return _mcp_scope.client
+    return partial(_mcp_scope.client, connect)
 
 
 @pytest.fixture
 def mcp_client_sync(_mcp_scope: ClientScope) -> SyncClientFactory:
     """``mcp_client_sync(target=None, **options)``: the same without await."""
-    return _mcp_scope.client_sync
+    from holdfast import sync
+
+    return partial(_mcp_scope.client, sync.connect)
 
 
 @pytest.fixture
@@ -95,13 +99,13 @@ def mcp_handle(request: pytest.FixtureRequest, _mcp_scope: ClientScope) -> Handl
     from holdfast.testing.fixtures import arrange
 
     arrange(request)
-    return _mcp_scope.handle
+    return partial(_mcp_scope.handle, "connect")
 
 
 @pytest.fixture
 def mcp_handle_sync(_mcp_scope: ClientScope) -> SyncHandleFactory:
     """``mcp_handle_sync(module_or_class, session=None, **options)``: the same without await."""
-    return _mcp_scope.handle_sync
+    return partial(_mcp_scope.handle, "connect_sync")
 
 
 # The report

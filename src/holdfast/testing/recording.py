@@ -17,9 +17,8 @@ import hashlib
 import re
 import shlex
 import shutil
-import threading
 from collections import deque
-from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +29,7 @@ from msgspec import Struct
 from holdfast._core.files import read_bytes, write_atomic
 from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall
 from holdfast._core.server.incoming import Incoming
-from holdfast._core.text import truncate
+from holdfast._core.text import counted, truncate
 from holdfast._core.wire.codes import METHOD_NOT_FOUND, RequestError
 from holdfast.calllog.log import CallLog
 from holdfast.calllog.mock import MockServer
@@ -46,54 +45,25 @@ LONGEST_LINE: Final = 4 * 1024
 
 
 class Notes:
-    """The last lines of one client's log, within a bound."""
+    """The last lines of one client's log, within a bound. The log calls `take` under its lock."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque()
         self._characters = 0
         self._dropped = 0
-        # Synchronous clients write from another thread than the one that makes reports.
-        self._lock = threading.Lock()
 
     def take(self, line: str) -> None:
         """Add a line, truncated if it is too long."""
-        line = truncate(line, LONGEST_LINE)
-        with self._lock:
-            self._lines.append(line)
-            self._characters += len(line)
-            while len(self._lines) > MOST_LINES or self._characters > MOST_CHARACTERS:
-                self._characters -= len(self._lines.popleft())
-                self._dropped += 1
+        self._lines.append(truncate(line, LONGEST_LINE))
+        self._characters += len(self._lines[-1])
+        while len(self._lines) > MOST_LINES or self._characters > MOST_CHARACTERS:
+            self._characters -= len(self._lines.popleft())
+            self._dropped += 1
 
     def __str__(self) -> str:
-        with self._lock:
-            left_out = [f"({self._dropped} earlier lines left out)"] if self._dropped else []
-            return "\n".join([*left_out, *self._lines])
-
-
-class NotesLog(CallLog):
-    """A call log in memory, and other logs of the same calls."""
-
-    def __init__(self, redaction: Redaction, others: Sequence[CallLog] = ()) -> None:
-        self.notes: Notes = Notes()
-        self._others = others
-        super().__init__(self.notes.take, redaction=redaction)
-
-    def begin(self, call: ObservedCall) -> End | None:
-        """Note the start of a request; return the function that notes its end."""
-        ends = [super().begin(call), *(other.begin(call) for other in self._others)]
-
-        def end() -> None:
-            for one in filter(None, ends):
-                one()
-
-        return end
-
-    def close(self) -> None:
-        """Close the other observers and this one."""
-        for other in self._others:
-            other.close()
-        super().close()
+        # A copy: synchronous clients write from another thread.
+        left_out = [f"({self._dropped} earlier lines left out)"] if self._dropped else []
+        return "\n".join([*left_out, *self._lines.copy()])
 
 
 VERSION: Final = 1
@@ -136,85 +106,66 @@ def lock_path(folder: Path, number: str) -> Path:
 
 
 class RecordingLog(CallLog):
-    """The log of one client, and the tools of its server.
+    """The log of one client.
 
-    Both lines of a call are written after it: redaction by schema needs the list of tools, and
-    recording must not add a request before a test's first call.
+    Calls of tools that are not listed yet are written at the end: redaction by schema needs the
+    definition, and recording must not add a request before a test's first call.
     """
 
     def __init__(self, path: Path, redaction: Redaction) -> None:
         super().__init__(path, sidecars=path.stem, redaction=redaction)
         self.client: Client | None = None
-        self._tools: list[Tool] | None = None
-        self._waiting: list[tuple[ObservedCall, int]] = []
-        self._server: tuple[str | None, str | None] = (None, None)
+        self._listed: list[Tool] = []
+        self._waiting: list[ObservedCall] = []
+
+    @property
+    def tools(self) -> list[Tool]:
+        """The tools of the server, as far as they are known."""
+        found = None if self.client is None else list(self.client.tools.values())
+        return found or self._listed
 
     def begin(self, call: ObservedCall) -> End | None:
-        """Number a tool call; return the function that records it."""
-        if call.method != TOOL_CALL:
-            return None
-        return partial(self._write, call, next(self._numbers))
-
-    def _write(self, call: ObservedCall, seq: int) -> None:
-        """Write both lines; they wait until it is known what the schema says is secret."""
-        self._take_known()
-        if call.tool is None and self._tools is None:
-            self._waiting.append((call, seq))
-            return
-        if call.tool is None:
-            call.tool = next((one for one in self._tools or () if one.name == call.about), None)
-        self._end(call, self._before(call, seq), seq)
-
-    def _take_known(self) -> None:
-        """Take the tools that the client has listed, if it has."""
-        if self._tools is None and self.client is not None and self.client.tools:
-            self._take(self.client, list(self.client.tools.values()))
+        """Write a tool call, or have it wait; one that follows others waits with them."""
+        unknown = call.tool is None and not self.tools
+        if call.method == TOOL_CALL and (unknown or self._waiting):
+            return partial(self._waiting.append, call)
+        return super().begin(call)
 
     def close(self) -> None:
         """Write the calls that are still waiting, and close the log."""
-        self._take_known()
-        for call, seq in self._waiting:
-            self._end(call, self._before(call, seq), seq)
+        known = {one.name: one for one in self.tools}
+        for call in self._waiting:
+            call.tool = call.tool or known.get(call.about)
+            end = super().begin(call)
+            if end is not None:
+                end()
         self._waiting.clear()
         super().close()
 
     async def learn(self) -> None:
-        """List the server's tools once, without touching the client's cache."""
-        self._take_known()
+        """List the server's tools if the client has not; its cache is not touched."""
         client = self.client
-        if client is not None and self._tools is None and client.is_connected:
-            try:
-                deadline = client._channel.deadline("tools/list")
+        if client is not None and not client.tools and client.is_connected:
+            deadline = client._channel.deadline("tools/list")
+            with suppress(HoldfastError):
                 found = await client._cached.listing(
                     "tools/list", "tools", Tool, deadline, "bypass"
                 )
-            except HoldfastError as error:
-                if error.code != METHOD_NOT_FOUND:
-                    return  # The next call, or the end, tries again.
-                found = None
-            self._take(client, list(found or ()))
-
-    def _take(self, client: Client, tools: list[Tool]) -> None:
-        info = client.server_info
-        self._tools = tools
-        self._server = (None if info is None else info.name, client.instructions)
-        waiting, self._waiting = self._waiting, []
-        for call, seq in waiting:
-            self._write(call, seq)
+                self._listed = list(found)
 
     def part(self, folder: Path) -> RecordedClient:
         """Return the manifest entry of this client, and write its tools to the shared folder."""
-        assert self.client is not None
-        name, instructions = self._server
-        number = None
-        if self._tools:
-            entry = LockedServer.of(self._tools, instructions)
-            file = LockFile({name or self.client.name: entry})
+        client, number = self.client, None
+        assert client is not None
+        name = None if client.server_info is None else client.server_info.name
+        if self.tools:
+            entry = LockedServer.of(self.tools, client.instructions)
+            file = LockFile({name or client.name: entry})
             number = hashlib.sha256(render(file)).hexdigest()[:16]
             path = lock_path(folder, number)
             path.parent.mkdir(exist_ok=True)
             write(path, file, keep_others=False)
-        return RecordedClient(client=self.client.name, server=name, tools=number)
+        return RecordedClient(client=client.name, server=name, tools=number)
 
 
 class Recording:
@@ -224,26 +175,21 @@ class Recording:
         self._folder = folder
         self._nodeid = nodeid
         self._home = folder / folder_name(nodeid)
-        self._logs: list[RecordingLog] = []
+        self.logs: list[RecordingLog] = []
+        """Those of the clients that were made."""
 
     def log(self, redaction: Redaction) -> RecordingLog:
         """Return the log of the next client; the first deletes an earlier recording."""
-        if not self._logs:
+        if not self.logs:
             shutil.rmtree(self._home, ignore_errors=True)
             self._home.mkdir(parents=True, exist_ok=True)
-        made = RecordingLog(self._home / f"{len(self._logs) + 1}.jsonl", redaction)
-        self._logs.append(made)
-        return made
-
-    def undo(self) -> None:
-        """Forget the last client: it could not be made."""
-        self._logs.pop()
+        return RecordingLog(self._home / f"{len(self.logs) + 1}.jsonl", redaction)
 
     def finish(self) -> None:
         """Write the manifest, which completes the recording."""
-        if not self._logs:
+        if not self.logs:
             return
-        parts = [log.part(self._folder) for log in self._logs]
+        parts = [log.part(self._folder) for log in self.logs]
         manifest = msgspec.json.encode(Manifest(test=self._nodeid, clients=parts))
         write_atomic(self._home / MANIFEST, msgspec.json.format(manifest, indent=2) + b"\n")
 
@@ -292,14 +238,15 @@ class Replay:
         self._home = folder / folder_name(nodeid)
         words = ["pytest", "--mcp-record", shown, nodeid]
         self._again = f"record it with: {shlex.join(words)}"
-        self._served: list[RecordedServer] = []
+        self.served: list[RecordedServer] = []
+        """The servers of the clients that were made."""
 
     def server(self, redaction: Redaction) -> tuple[RecordedServer, str]:
         """Return the server for the test's next client, and that client's name."""
         parts = self._read().clients
-        number = len(self._served) + 1
+        number = len(self.served) + 1
         if number > len(parts):
-            clients = "1 client" if len(parts) == 1 else f"{len(parts)} clients"
+            clients = counted(len(parts), "client")
             text = f"this test had {clients} when it was recorded, and now makes one more"
             raise MissingRecording(f"{text}; {self._again}")
         part = parts[number - 1]
@@ -312,12 +259,7 @@ class Replay:
             instructions=instructions,
             redaction=redaction,
         )
-        self._served.append(server)
         return server, part.client
-
-    def undo(self) -> None:
-        """Forget the last client: it could not be made."""
-        self._served.pop()
 
     def _read(self) -> Manifest:
         path = self._home / MANIFEST
@@ -345,7 +287,7 @@ class Replay:
 
     def misses(self) -> str:
         """Return the calls that were not recorded, as text; empty if there were none."""
-        found = [text for server in self._served for text in server.misses]
+        found = [text for server in self.served for text in server.misses]
         if not found:
             return ""
         lines = "\n".join(f"  {text}" for text in found[:10])

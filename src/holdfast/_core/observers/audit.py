@@ -9,27 +9,25 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
-from holdfast._core.boundary import Moved
 from holdfast._core.observers.observer import (
     TOOL_CALL,
     End,
     ObservedCall,
+    Observer,
     Post,
+    faults_of,
     reason,
     safely,
 )
+from holdfast._core.redact import Redactor
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
-from holdfast.schema.explain import SchemaFault
-
-if TYPE_CHECKING:
-    from holdfast._core.redact import Redactor
 
 audit_log: logging.Logger = logging.getLogger("holdfast.audit")
 
@@ -59,7 +57,7 @@ class AuditRecord(Struct, frozen=True, kw_only=True):
     """The task that the call became."""
 
 
-class Audit:
+class Audit(Observer):
     """Writes a record of every tool call of one client."""
 
     def __init__(self, server: str, policy: Policy, post: Post) -> None:
@@ -70,22 +68,10 @@ class Audit:
         if callable(wanted):
             later = inspect.iscoroutinefunction(wanted)
             self._callback = partial(post if later else safely, wanted)
-        self._redaction = policy.observability.redaction
-
-    @cached_property
-    def _redactor(self) -> Redactor:
-        from holdfast._core.redact import Redactor
-
-        return Redactor(self._redaction)
+        self._redactor = Redactor(policy.observability.redaction)
 
     def begin(self, call: ObservedCall) -> End | None:
         return partial(self._end, call) if call.method == TOOL_CALL else None
-
-    def moved(self, moved: Moved) -> None:
-        """Records are of calls alone."""
-
-    def close(self) -> None:
-        """Nothing is held open."""
 
     def _end(self, call: ObservedCall) -> None:
         outcome, text, unknown = "ok", None, False
@@ -93,7 +79,8 @@ class Audit:
         if result is not None and result.is_error:
             outcome, text = "tool_error", self._short(result.text)
         elif isinstance(error, HoldfastError):
-            outcome, text, unknown = error.kind, self._text(error), error.outcome_unknown
+            outcome, unknown = error.kind, error.outcome_unknown
+            text = faults_of(error) or self._short(error.message)
         elif error is not None:
             outcome, text = reason(error), type(error).__name__
             unknown = getattr(error.__cause__, "outcome_unknown", False)
@@ -116,13 +103,6 @@ class Audit:
             audit_log.info("%s", line, extra={"audit": record})
         if self._callback is not None:
             self._callback(record)
-
-    def _text(self, error: HoldfastError) -> str:
-        """Return the message; for arguments that do not fit the paths alone, without values."""
-        faults = error.data if isinstance(error.data, tuple) else ()
-        if faults and all(isinstance(one, SchemaFault) for one in faults):
-            return "; ".join(f"{one.path or '/'}: {one.keyword}" for one in faults)
-        return self._short(error.message)
 
     def _short(self, text: str) -> str:
         return self._redactor.beginning(text, LONGEST)

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from time import perf_counter, time
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Raw, Struct
 
@@ -20,6 +20,7 @@ from holdfast._core.boundary import Moved, WireId
 from holdfast._core.callbacks import EXITS
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
+from holdfast.schema.explain import SchemaFault
 from holdfast.types.lifecycle import Task
 from holdfast.types.tools import Tool, ToolResult
 
@@ -33,12 +34,6 @@ TOOL_CALL: Final = "tools/call"
 End: TypeAlias = Callable[[], None]
 Post: TypeAlias = Callable[[Callable[[Any], Any], Any], None]
 """Has ``callback(value)`` run later, in order: how an async callback is reached."""
-
-
-class TaskSeen(Protocol):
-    """Has the task of a call, once there is one."""
-
-    task: Task | None
 
 
 class ObservedCall(Struct):
@@ -68,7 +63,8 @@ class ObservedCall(Struct):
     raw: Raw | None = None
     result: ToolResult | None = None
     error: BaseException | None = None
-    view: TaskSeen | None = None
+    view: Any = None
+    """Has the task of the call, once there is one."""
     task: Task | None = None
     """The task that the call became, as it was seen last."""
     _correlation_id: str | None = None
@@ -86,7 +82,9 @@ class ObservedCall(Struct):
             return frozenset()
         kept: dict[str, Any] = self.tool.__dict__
         if "_secret_names" not in kept:
-            kept["_secret_names"] = _secrets()(self.tool.input_schema_json)
+            from holdfast.schema.annotations import secret_names
+
+            kept["_secret_names"] = secret_names(self.tool.input_schema_json)
         found: frozenset[str] | None = kept["_secret_names"]
         return found
 
@@ -124,14 +122,7 @@ def _bits() -> Callable[[int], int]:
     return source.getrandbits
 
 
-@cache
-def _secrets() -> Callable[[Raw], frozenset[str] | None]:
-    from holdfast.schema.annotations import secret_names
-
-    return secret_names
-
-
-class Observer(Protocol):
+class Observer:
     """Watches the calls of one client. What it raises is logged and goes no further."""
 
     def begin(self, call: ObservedCall) -> End | None:
@@ -230,3 +221,11 @@ def reason(error: BaseException) -> str:
     if isinstance(error, HoldfastError):
         return error.kind
     return "cancelled" if isinstance(error, asyncio.CancelledError) else type(error).__name__
+
+
+def faults_of(error: HoldfastError) -> str:
+    """Return the places of arguments that do not fit, without their values; "" for other errors."""
+    faults = error.data if isinstance(error.data, tuple) else ()
+    if not all(isinstance(one, SchemaFault) for one in faults):
+        return ""
+    return "; ".join(f"{one.path or '/'}: {one.keyword}" for one in faults)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from holdfast._core.boundary import Moved
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import Era
-from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall, reason
+from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall, Observer, reason
 from holdfast._core.redact import Redactor
 from holdfast.errors import HoldfastError, RpcError, ValidationError
 from holdfast.policies import Observability
@@ -32,7 +32,7 @@ BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300
 """Seconds, as the conventions advise."""
 
 
-class OpenTelemetry:
+class OpenTelemetry(Observer):
     """Makes a span and a measurement of every request of one client."""
 
     def __init__(
@@ -88,19 +88,19 @@ class OpenTelemetry:
             why = {} if moved.reason is None else {"error.type": moved.reason.kind}
             self._sessions.record(duration, {**self._common(), **why})
 
-    def close(self) -> None:
-        """Providers belong to the application."""
-
     def _end(
         self, call: ObservedCall, span: trace.Span, common: dict[str, Any], known: dict[str, Any]
     ) -> None:
-        found = _failure(call)
-        if call.error is not None:
-            error = call.error
+        error, found = call.error, {}
+        if error is not None:
             text = str(error) if isinstance(error, HoldfastError) else type(error).__name__
             span.set_status(Status(StatusCode.ERROR, self._redactor.text(text)))
-        elif found:
+            found["error.type"] = reason(error)
+            if isinstance(error, RpcError) and error.code is not None:
+                found["error.type"] = found["rpc.response.status_code"] = str(error.code)
+        elif call.result is not None and call.result.is_error:
             span.set_status(Status(StatusCode.ERROR))
+            found["error.type"] = "tool_error"
         now, era = self._common(), self._era()
         if now is not common:
             # Only now is it certain that there is a connection, and which.
@@ -120,17 +120,6 @@ class OpenTelemetry:
         if era is not None and era.version != self._connected.get("mcp.protocol.version"):
             self._connected = {**self._network, "mcp.protocol.version": era.version}
         return self._network if era is None else self._connected
-
-
-def _failure(call: ObservedCall) -> dict[str, Any]:
-    """Return the attributes that say how a call failed; none if it did not."""
-    error = call.error
-    if error is None:
-        failed = call.result is not None and call.result.is_error
-        return {"error.type": "tool_error"} if failed else {}
-    if isinstance(error, RpcError) and error.code is not None:
-        return {"error.type": str(error.code), "rpc.response.status_code": str(error.code)}
-    return {"error.type": reason(error)}
 
 
 _TARGETS: Final = {TOOL_CALL: "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import itertools
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -21,10 +22,9 @@ from aiohttp import web
 from holdfast._core.eras import headers
 from holdfast._core.eras.revisions import HEADER_MISMATCH, PROTOCOL_VERSION
 from holdfast._core.eras.serving import Json, is_stateless, known_version
-from holdfast._core.runners.aio import decode, new_session
+from holdfast._core.runners.aio import LoopRunner
 from holdfast._core.server.incoming import is_id, meta_of
-from holdfast._core.server.server import Server
-from holdfast._core.server.session import ServerSession
+from holdfast._core.server.server import Server, ServerSession
 from holdfast._core.wire.codes import RequestError
 from holdfast._core.wire.jsonrpc import encode
 
@@ -35,18 +35,26 @@ MOST_WAITING: Final = 1_000
 LARGEST_BODY: Final = 64 * 1024 * 1024
 
 
-class HostConnection:
+class _Written(asyncio.Queue[bytes]):
+    """Messages for one response."""
+
+    def add(self, line: bytes) -> None:
+        """Add a message; notifications are dropped while the client does not read."""
+        if self.qsize() < MOST_WAITING or b'"method":"notifications/' not in line[:200]:
+            self.put_nowait(line)
+
+    def keep(self, line: bytes) -> None:
+        """Add a message that belongs to no request; the oldest goes if nobody reads them."""
+        if self.qsize() >= MOST_WAITING:
+            self.get_nowait()
+        self.put_nowait(line)
+
+
+class HostSession(NamedTuple):
     """A handshake session, and the messages that wait for its GET stream."""
 
-    def __init__(self, server: Server, number: int) -> None:
-        self.waiting: asyncio.Queue[bytes] = asyncio.Queue(MOST_WAITING)
-        self.session: ServerSession = new_session(server, self._write, number)
-
-    def _write(self, line: bytes) -> None:
-        """Keep a message for the GET stream; the oldest goes if nobody reads them."""
-        if self.waiting.full():
-            self.waiting.get_nowait()
-        self.waiting.put_nowait(line)
+    session: ServerSession
+    waiting: _Written
 
 
 class HttpServer:
@@ -68,8 +76,8 @@ class HttpServer:
     ) -> None:
         self._hosts = frozenset(hosts)
         self._token = token
-        self._connections: OrderedDict[str, HostConnection] = OrderedDict()
-        self._count = 0
+        self._connections: OrderedDict[str, HostSession] = OrderedDict()
+        self._numbers = itertools.count(1)
         app = web.Application(client_max_size=LARGEST_BODY)
         handlers = {"POST": self._post, "GET": self._get, "DELETE": self._delete}
         for path, server in servers.items():
@@ -113,7 +121,7 @@ class HttpServer:
 
     async def _post(self, request: web.Request, server: Server) -> web.StreamResponse:
         try:
-            message = decode(await request.read())
+            message = LoopRunner().decode(await request.read())
         except RequestError as error:
             return _refused(None, error)
         first = message if isinstance(message, dict) else {}
@@ -134,7 +142,7 @@ class HttpServer:
             error = RequestError(HEADER_MISMATCH, f"header {wrong} does not match the body")
             return _refused(message.get("id"), error)
         # What belongs to no request is dropped: the stateless era has no way for it.
-        session = new_session(server, lambda line: None, self._next())
+        session = ServerSession(server, lambda line: None, LoopRunner(), next(self._numbers))
         try:
             return await _exchange(request, session, message)
         finally:
@@ -143,11 +151,12 @@ class HttpServer:
     async def _post_initialize(
         self, request: web.Request, server: Server, message: Json
     ) -> web.StreamResponse:
-        connection = HostConnection(server, self._next())
+        waiting = _Written()
+        session = ServerSession(server, waiting.keep, LoopRunner(), next(self._numbers))
         name = secrets.token_urlsafe(24)
-        reply = await _exchange(request, connection.session, message, {headers.SESSION: name})
-        if connection.session.era is not None:
-            self._connections[name] = connection
+        reply = await _exchange(request, session, message, {headers.SESSION: name})
+        if session.era is not None:
+            self._connections[name] = HostSession(session, waiting)
             while len(self._connections) > MOST_SESSIONS:
                 self._connections.popitem(last=False)[1].session.close()
         return reply
@@ -163,7 +172,7 @@ class HttpServer:
         del self._connections[request.headers[headers.SESSION]]
         return web.Response(status=204)
 
-    def _connection(self, request: web.Request) -> HostConnection:
+    def _connection(self, request: web.Request) -> HostSession:
         if not known_version(request.headers.get(headers.VERSION)):
             raise web.HTTPBadRequest(text=f"{headers.VERSION} is not supported")
         name = request.headers.get(headers.SESSION)
@@ -172,10 +181,6 @@ class HttpServer:
         if name not in self._connections:
             raise web.HTTPNotFound(text="no such session")
         return self._connections[name]
-
-    def _next(self) -> int:
-        self._count += 1
-        return self._count
 
 
 async def _exchange(
@@ -198,14 +203,6 @@ async def _exchange(
     while any(map(session.is_running, ids)) or not written.empty():
         await stream.write(_event(await written.get()))
     return stream
-
-
-class _Written(asyncio.Queue[bytes]):
-    """The messages of one response; notifications are dropped while the client does not read."""
-
-    def add(self, line: bytes) -> None:
-        if self.qsize() < MOST_WAITING or b'"method":"notifications/' not in line[:200]:
-            self.put_nowait(line)
 
 
 def _requests(message: Any) -> list[int | str]:

@@ -21,8 +21,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, Final
 
 from holdfast._core.server.incoming import Incoming
-from holdfast._core.server.server import Server
-from holdfast._core.server.session import ServerSession
+from holdfast._core.server.server import Server, ServerSession
 from holdfast._core.wire.codes import PARSE_ERROR, RequestError
 
 LONGEST_END: Final = 0.5
@@ -32,12 +31,13 @@ LONGEST_END: Final = 0.5
 class Wait:
     """Something a handler waits for; settled once."""
 
-    def __init__(self, resume: Callable[[HandlerTurn], None]) -> None:
-        self._resume = resume
+    def __init__(self, ready: deque[Coroutine[Any, Any, None]]) -> None:
+        self._ready = ready
         self._result: Any = None
         self._error: BaseException | None = None
         self._done = False
-        self.turn: HandlerTurn | None = None
+        self.handler: Coroutine[Any, Any, None] | None = None
+        """The one that waits."""
 
     def done(self) -> bool:
         return self._done
@@ -48,8 +48,8 @@ class Wait:
     def set_result(self, result: Any, error: BaseException | None = None) -> None:
         if not self._done:
             self._done, self._result, self._error = True, result, error
-            if self.turn is not None:
-                self._resume(self.turn)
+            if self.handler is not None:
+                self._ready.append(self.handler)
 
     def __await__(self) -> Generator[Wait, None, Any]:
         if not self._done:
@@ -59,43 +59,29 @@ class Wait:
         return self._result
 
 
-class HandlerTurn:
-    """A handler that runs until it waits."""
-
-    def __init__(self, work: Coroutine[Any, Any, None]) -> None:
-        self._work = work
-        self._stopped = False
-
-    def run(self) -> None:
-        if self._stopped:
-            return
-        try:
-            wait = self._work.send(None)
-        except StopIteration:
-            return
-        wait.turn = self
-
-    def stop(self) -> None:
-        self._stopped = True
-        with suppress(RuntimeError):  # a handler that waits once more although it was stopped
-            self._work.close()
-
-
 class Turns:
-    """Runs handlers, and sleeps until one of them can go on."""
+    """Runs handlers until they wait, and sleeps until one of them can go on."""
 
     def __init__(self) -> None:
-        self._ready: deque[HandlerTurn] = deque()
+        self._ready: deque[Coroutine[Any, Any, None]] = deque()
         self._sleeping: list[tuple[float, int, Wait]] = []
         self._count = 0
 
     def start(self, incoming: Incoming, work: Coroutine[Any, Any, None]) -> None:
-        turn = HandlerTurn(work)
-        incoming.stop = turn.stop
-        turn.run()
+        def stop() -> None:
+            with suppress(RuntimeError):  # a handler that waits once more although it was stopped
+                work.close()
+
+        incoming.stop = stop
+        self._turn(work)
+
+    def _turn(self, work: Coroutine[Any, Any, None]) -> None:
+        # RuntimeError: it was stopped. What a handler raises itself, the session takes.
+        with suppress(StopIteration, RuntimeError):
+            work.send(None).handler = work
 
     def answer(self) -> Wait:
-        return Wait(self._ready.append)
+        return Wait(self._ready)
 
     def sleep(self, seconds: float) -> Wait:
         wait = self.answer()
@@ -109,69 +95,79 @@ class Turns:
         while self._sleeping and self._sleeping[0][0] <= now:
             heapq.heappop(self._sleeping)[2].set_result(None)
         for _ in range(len(self._ready)):
-            self._ready.popleft().run()
+            self._turn(self._ready.popleft())
         if self._ready:
             return 0.0
         return max(0.0, self._sleeping[0][0] - time.monotonic()) if self._sleeping else None
 
+    def encode(self, message: Any) -> bytes:
+        """Return a message as JSON; half a surrogate pair goes out as it came in."""
+        return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
 
-def serve(server: Server, source: BinaryIO, target: BinaryIO) -> None:
-    """Serve one client until its input ends; the process ends soon after, come what may."""
+    def decode(self, frame: bytes) -> Any:
+        """Return the JSON value of a frame; NaN and Infinity, which Python takes, are refused."""
+        try:
+            return json.loads(frame, parse_constant=_refuse, parse_float=_finite)
+        except (ValueError, RecursionError) as error:
+            raise RequestError(PARSE_ERROR, f"not JSON: {error}") from None
+
+
+def serve(
+    server: Server,
+    source: BinaryIO,
+    target: BinaryIO,
+    at_end: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve one client until its input ends, or nobody reads the answers any more.
+
+    ``at_end`` is called on another thread when the input has ended.
+    """
 
     def write(data: bytes) -> None:
         target.write(data)
         target.flush()
 
     turns = Turns()
-    session = ServerSession(server, write, turns, encode=encode, decode=decode)
+    session = ServerSession(server, write, turns)
     frames: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_read, args=(source, frames), daemon=True).start()
-    while True:
-        try:
-            frame = frames.get(timeout=turns.run())
-        except Empty:
-            continue
-        if not frame:
-            break
-        session.feed(frame)
-    session.close()
 
+    def read() -> None:
+        with suppress(OSError, ValueError):  # the input is gone
+            for frame in iter(source.readline, b""):
+                frames.put(frame)
+        frames.put(b"")
+        at_end()
 
-def _read(source: BinaryIO, frames: SimpleQueue[bytes]) -> None:
-    for frame in iter(source.readline, b""):
-        frames.put(frame)
-    frames.put(b"")
-    # Where the client has stopped reading, a write of the main thread never returns.
-    time.sleep(LONGEST_END)
-    os._exit(0)
+    # A daemon: a read that waits for input must not hold up the end.
+    threading.Thread(target=read, name="holdfast-stdin", daemon=True).start()
+    with suppress(BrokenPipeError, ConnectionResetError):
+        while True:
+            try:
+                frame = frames.get(timeout=turns.run())
+            except Empty:
+                continue
+            if not frame:
+                break
+            session.feed(frame)
+        session.close()
 
 
 def run(server: Server) -> None:
     """Serve on standard input and output, then end the process."""
+
+    def end() -> None:
+        # Where the client has stopped reading, a write of the main thread never returns.
+        time.sleep(LONGEST_END)
+        os._exit(0)
+
     try:
-        serve(server, sys.stdin.buffer, sys.stdout.buffer)
+        serve(server, sys.stdin.buffer, sys.stdout.buffer, end)
     except OSError:
         pass  # nobody reads the answers any more
     except KeyboardInterrupt:
         os._exit(130)
     # Not sys.exit: the thread that reads the input must not hold up the end.
     os._exit(0)
-
-
-# JSON
-
-
-def encode(message: Any) -> bytes:
-    """Return a message as JSON; half a surrogate pair goes out as it came in."""
-    return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
-
-
-def decode(frame: bytes) -> Any:
-    """Return the JSON value of a frame. NaN and Infinity, which Python would take, are refused."""
-    try:
-        return json.loads(frame, parse_constant=_refuse, parse_float=_finite)
-    except (ValueError, RecursionError) as error:
-        raise RequestError(PARSE_ERROR, f"not JSON: {error}") from None
 
 
 def _refuse(name: str) -> float:

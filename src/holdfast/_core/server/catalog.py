@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from binascii import b2a_base64
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from holdfast._core.eras.serving import ClientRefused, Json
+from holdfast._core.eras.serving import Json
 from holdfast._core.server.incoming import Handler, Incoming
 from holdfast._core.server.server import not_found, uri_of
 from holdfast._core.wire.codes import INVALID_PARAMS, RequestError
 
 Run: TypeAlias = Callable[[Incoming, Json], Any]
 """Takes a request and its arguments; returns a result, or an awaitable of one."""
-
-
-class ToolFailure(Exception):  # noqa: N818
-    """The tool ran and failed: a result with ``isError``, for the model to read."""
 
 
 class Offered(NamedTuple):
@@ -65,14 +61,12 @@ class Catalog:
     def list_tools(self, incoming: Incoming) -> Json:
         return self._list(incoming, "tools", self.tools)
 
+    def get_prompt(self, incoming: Incoming) -> Any:
+        return _run(incoming, self.prompts, "prompt")
+
     def call_tool(self, incoming: Incoming) -> Any:
-        """Run a tool; a failure that a model could mend is a result, not an error."""
-        tool, arguments = _find(incoming, self.tools, "tool")
-        try:
-            result = tool.run(incoming, arguments)
-        except (ToolFailure, ClientRefused) as error:
-            return error_result(str(error))
-        return _await(result) if isinstance(result, Awaitable) else result
+        """Run the tool that a request names."""
+        return _run(incoming, self.tools, "tool")
 
     def read_resource(self, incoming: Incoming) -> Any:
         uri = uri_of(incoming)
@@ -80,10 +74,6 @@ class Catalog:
         if found is None:
             raise not_found(incoming, uri)
         return found.run(incoming, {})
-
-    def get_prompt(self, incoming: Incoming) -> Any:
-        prompt, arguments = _find(incoming, self.prompts, "prompt")
-        return prompt.run(incoming, arguments)
 
     def get_skill(self, incoming: Incoming) -> Json:
         uri = uri_of(incoming)
@@ -118,20 +108,13 @@ class Catalog:
         return {key: list(items[start:end]), **more}
 
 
-async def _await(work: Awaitable[Any]) -> Any:
-    try:
-        return await work
-    except (ToolFailure, ClientRefused) as error:
-        return error_result(str(error))
-
-
-def _find(incoming: Incoming, offered: dict[str, Offered], kind: str) -> tuple[Offered, Json]:
+def _run(incoming: Incoming, offered: dict[str, Offered], kind: str) -> Any:
     name, arguments = incoming.params.get("name"), incoming.params.get("arguments", {})
     if not isinstance(name, str) or name not in offered:
         raise RequestError(INVALID_PARAMS, f"unknown {kind}: {name!r}")
     if not isinstance(arguments, dict):
         raise RequestError(INVALID_PARAMS, "arguments must be an object")
-    return offered[name], arguments
+    return offered[name].run(incoming, arguments)
 
 
 def _position(cursor: Any, length: int) -> int:
@@ -154,16 +137,6 @@ def resource(
         body = {"blob": b2a_base64(content, newline=False).decode()}
     result = {"contents": [{**listed, **body}], **(hints or {})}
     return Offered({"name": uri, **listed, **fields}, lambda incoming, given: result)
-
-
-def text_result(content: str) -> Json:
-    """Return a tool result of one text."""
-    return {"content": [{"type": "text", "text": content}]}
-
-
-def error_result(message: str) -> Json:
-    """Return a tool result with ``isError``."""
-    return {**text_result(message), "isError": True}
 
 
 def user_message(content: str, description: str | None = None) -> Json:

@@ -13,12 +13,12 @@ from holdfast._core.eras.serving import (
     answers_before,
     request_state,
 )
-from holdfast._core.wire.codes import INVALID_PARAMS, RequestError
+from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from holdfast._core.server.session import ServerSession
+    from holdfast._core.server.server import ServerSession
 
 SILENCE: Final = object()
 """Returned by a handler to give no answer at all."""
@@ -37,6 +37,10 @@ class InputRequired(Exception):  # noqa: N818
         super().__init__("input required")
         self.requests = requests
         self.state = state
+
+
+class ToolFailure(Exception):  # noqa: N818
+    """The tool ran and failed: a result with ``isError``, for the model to read."""
 
 
 class Incoming:
@@ -64,9 +68,9 @@ class Incoming:
         self.id: int | str | None = request_id
         self.connection: int = session.number
         self.cancelled: bool = False
-        self.stop: Callable[[], object] = _nothing
+        self.stop: Callable[[], object] = lambda: None
         self.write: Write = session.write
-        self.noted: Callable[[str], object] = _nothing
+        self.noted: Callable[[str], object] = lambda message: None
         """Called with the message of each progress report."""
 
     def __repr__(self) -> str:
@@ -124,7 +128,12 @@ class Incoming:
         """
         self.era.require(method)
         if self.era.asks:
-            return _object(await self._request(method, params), f"the result of {method}")
+            try:
+                answer = await self.session.ask(method, params, self.write)
+            except RequestError as error:
+                text = f"the client refused {method}: {error.message}"
+                raise ClientRefused(error.code, text, error.data) from None
+            return _object(answer, f"the result of {method}")
         answers = self._answers()
         if key not in answers:
             state = request_state(self.params, answers)
@@ -139,13 +148,6 @@ class Incoming:
         if before is None:
             raise RequestError(INVALID_PARAMS, "requestState is not the one of this request")
         return {**before, **_object(self.params.get("inputResponses", {}), "inputResponses")}
-
-    async def _request(self, method: str, params: Json) -> Any:
-        try:
-            return await self.session.ask(method, params, self.write)
-        except RequestError as error:
-            text = f"the client refused {method}: {error.message}"
-            raise ClientRefused(error.code, text, error.data) from None
 
     def sleep(self, seconds: float) -> Awaitable[None]:
         """Wait; ends at once when the request is cancelled."""
@@ -169,5 +171,23 @@ def _object(value: Any, where: str) -> Json:
     return value
 
 
-def _nothing(message: str = "") -> None:
-    """Stop a message that nothing runs for; take no note of progress."""
+def text_result(content: str) -> Json:
+    """Return a tool result of one text."""
+    return {"content": [{"type": "text", "text": content}]}
+
+
+def error_result(message: str) -> Json:
+    """Return a tool result with ``isError``."""
+    return {**text_result(message), "isError": True}
+
+
+def outcome(incoming: Incoming, error: Exception) -> Json | RequestError:
+    """Return what an exception of a handler is to the client: a result, or an error.
+
+    A failure of a tool that a model could mend is a result (Server: Tools: Error Handling).
+    """
+    if incoming.method == "tools/call" and isinstance(error, ToolFailure | ClientRefused):
+        return error_result(str(error))
+    if isinstance(error, RequestError):
+        return error
+    return RequestError(INTERNAL_ERROR, f"internal error: {error!r}")

@@ -1,18 +1,48 @@
-"""The definition of a server, and the methods that every server has."""
+"""A server, and one client's connection to it: messages in, handlers run, messages out. Pure.
+
+`ServerSession.feed` takes a frame. A handler that returns a value is answered at once, in order;
+one that returns an awaitable is handed to the `HandlerRunner`, which owns tasks and time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, Protocol
 from weakref import WeakSet
 
 from holdfast._core.eras.revisions import VERSIONS
-from holdfast._core.eras.serving import Json, begin, check_level, granted, mark
-from holdfast._core.server.incoming import SILENCE, Handler, Incoming
-from holdfast._core.wire.codes import INVALID_PARAMS, INVALID_REQUEST, RequestError
-
-if TYPE_CHECKING:
-    from holdfast._core.server.session import ServerSession
+from holdfast._core.eras.serving import (
+    HandshakeServing,
+    Json,
+    ServingEra,
+    StatelessServing,
+    adopt,
+    begin,
+    check_level,
+    granted,
+    grants,
+    is_stateless,
+    mark,
+    no_era,
+)
+from holdfast._core.server.incoming import (
+    SILENCE,
+    Handler,
+    Incoming,
+    InputRequired,
+    Write,
+    is_id,
+    meta_of,
+    outcome,
+)
+from holdfast._core.wire.codes import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    UNENCODABLE,
+    RequestError,
+)
 
 
 class Server:
@@ -71,6 +101,282 @@ class Server:
         """Return what the answers to ``initialize`` and ``server/discover`` have in common."""
         more = {} if self.instructions is None else {"instructions": self.instructions}
         return {"capabilities": self.capabilities(), **more}
+
+
+class HandlerRunner(Protocol):
+    """Runs handlers that wait, and reads and writes JSON."""
+
+    def start(self, incoming: Incoming, work: Coroutine[Any, Any, None]) -> None:
+        """Run ``work``, and set ``incoming.stop`` to what cancels it."""
+
+    def answer(self) -> Any:
+        """Return an awaitable that is settled once, like a future of asyncio."""
+
+    def sleep(self, seconds: float) -> Awaitable[None]: ...
+
+    def encode(self, message: Any) -> bytes: ...
+
+    def decode(self, frame: bytes) -> Any:
+        """Return the JSON value of a frame; raise `RequestError` for what is none."""
+
+
+class ServerSession:
+    """One connection.
+
+    Args:
+        server: What is served.
+        write: Takes one encoded line.
+        runner: Runs handlers that wait.
+        number: The number of the connection.
+    """
+
+    def __init__(
+        self, server: Server, write: Write, runner: HandlerRunner, number: int = 1
+    ) -> None:
+        self.server = server
+        self.write = write
+        self.runner = runner
+        self.number = number
+        self.era: HandshakeServing | None = None
+        self._running: dict[int | str, Incoming] = {}
+        self._asked: dict[str, Any] = {}
+        self._questions = 0
+        self.subscribed: set[str] = set()
+        self.streams: dict[int | str, Json] = {}
+        server.sessions.add(self)
+
+    # Out
+
+    def send(self, write: Write | None = None, **message: Any) -> None:
+        """Encode and write a message; ``write`` is the way of the request it belongs to."""
+        (write or self.write)(self.runner.encode({"jsonrpc": "2.0", **message}) + b"\n")
+
+    def notify(self, method: str, params: Json | None = None, write: Write | None = None) -> None:
+        """Send a notification, regardless of subscriptions."""
+        self.send(write, method=method, **({} if params is None else {"params": params}))
+
+    def announce(self, method: str, params: Json | None = None) -> None:
+        """Send a change notification to the session, and to the streams that asked for it."""
+        params = params or {}
+        if self.era is not None and (
+            method != "notifications/resources/updated" or params.get("uri") in self.subscribed
+        ):
+            self.notify(method, params)
+        for stream, wanted in self.streams.items():
+            if grants(wanted, method, params):
+                self.notify(method, {**params, **mark(stream)}, self._running[stream].write)
+
+    async def ask(self, method: str, params: Json | None = None, write: Write | None = None) -> Any:
+        """Send the client a request and return its result, whatever the era.
+
+        Raises:
+            RequestError: The client answered with an error.
+        """
+        self._questions += 1
+        question = f"server-{self._questions}"
+        answer = self._asked[question] = self.runner.answer()
+        given = {} if params is None else {"params": params}
+        self.send(write, id=question, method=method, **given)
+        try:
+            return await answer
+        finally:
+            if self._asked.pop(question, None) is not None:
+                self.notify("notifications/cancelled", {"requestId": question}, write)
+
+    # In
+
+    def feed(self, frame: bytes) -> None:
+        """Take one line; a blank one is ignored."""
+        if not frame.strip():
+            return
+        try:
+            message = self.runner.decode(frame)
+        except RequestError as error:
+            self._send_error(None, error, self.write)
+        else:
+            self.take(message)
+
+    def take(self, message: Any, write: Write | None = None) -> None:
+        """Handle a message, or a batch where the revision has them.
+
+        Args:
+            message: The decoded message.
+            write: Takes the answer and what else belongs to the request; `ServerSession.write` if
+                there is one channel for all.
+        """
+        batch = isinstance(message, list) and message and self.era and self.era.batches
+        for one in message if batch else [message]:
+            self._take(one, write or self.write)
+
+    def is_running(self, request_id: int | str) -> bool:
+        """Return whether a request waits for its answer."""
+        return request_id in self._running
+
+    def _take(self, message: Any, write: Write) -> None:
+        # An answer of the client, to a question of ours.
+        if (
+            isinstance(message, dict)
+            and "method" not in message
+            and {"result", "error"} & {*message}
+        ):
+            self._answered(message)
+            return
+        request_id = message.get("id") if isinstance(message, dict) else None
+        request_id = request_id if is_id(request_id) else None
+        try:
+            _check_envelope(message)
+            params = message.get("params") or {}
+            incoming = Incoming(self, self._guess(params), message["method"], params, request_id)
+            incoming.write = write
+            self._dispatch(incoming)
+        except RequestError as error:
+            # JSON-RPC 2.0, section 4.1: a notification is never answered.
+            if request_id is not None or error.code == INVALID_REQUEST:
+                self._send_error(request_id, error, write)
+
+    def _dispatch(self, incoming: Incoming) -> None:
+        handler = self.server.overrides.get(incoming.method)
+        self.server.heard(incoming)
+        if incoming.id is None:
+            if incoming.method == "notifications/cancelled":
+                self._cancel(incoming.params.get("requestId"))
+            handler = handler or self.server.handlers.get(incoming.method)
+            if handler is not None:
+                self._run(incoming, handler)
+            return
+        if handler is None:
+            handler = self._find(incoming)
+        if incoming.id in self._running:
+            text = f"id {incoming.id!r} is in use by a running request"
+            raise RequestError(INVALID_REQUEST, text)
+        self._running[incoming.id] = incoming
+        self._run(incoming, handler)
+
+    def _cancel(self, request_id: Any) -> None:
+        cancelled = self._running.pop(request_id, None) if is_id(request_id) else None
+        if cancelled is not None:
+            self.streams.pop(request_id, None)
+            cancelled.cancelled = True
+            cancelled.stop()
+
+    def _answered(self, message: Json) -> None:
+        question = message.get("id")
+        answer = self._asked.pop(question, None) if isinstance(question, str) else None
+        if answer is None or answer.done():
+            return
+        error = message.get("error")
+        if error is None:
+            answer.set_result(message.get("result"))
+            return
+        fault = error if isinstance(error, dict) else {"message": str(error)}
+        code = fault.get("code")
+        code = code if isinstance(code, int) else INTERNAL_ERROR
+        answer.set_exception(RequestError(code, str(fault.get("message")), fault.get("data")))
+
+    # Eras
+
+    def _guess(self, params: Json) -> ServingEra:
+        """Return the era that a message claims; nothing is checked."""
+        meta = meta_of(params)
+        if is_stateless(meta, self.server.versions):
+            return StatelessServing(meta)
+        return self.era or HandshakeServing()
+
+    def _find(self, incoming: Incoming) -> Handler:
+        """Return the handler of a request, or raise what is wrong with it."""
+        method, era = incoming.method, incoming.era
+        handler = self.server.handlers.get(method)
+        if isinstance(era, StatelessServing):
+            era.check(self.server.versions)
+        elif self.era is None and self.server.strict and method not in ("initialize", "ping"):
+            raise no_era(method, handler is not None, self.server.versions)
+        if handler is None or method in era.absent:
+            raise RequestError(METHOD_NOT_FOUND, f"method not found: {method}")
+        return handler
+
+    # Handlers
+
+    def _run(self, incoming: Incoming, handler: Handler) -> None:
+        try:
+            result = handler(incoming)
+        except Exception as error:
+            self._fail(incoming, error)
+            return
+        if isinstance(result, Awaitable):
+            self.runner.start(incoming, self._wait(incoming, result))
+        else:
+            self._finish(incoming, result)
+
+    async def _wait(self, incoming: Incoming, work: Awaitable[Any]) -> None:
+        try:
+            result = await work
+        except Exception as error:
+            self._fail(incoming, error)
+        else:
+            self._finish(incoming, result)
+
+    def _finish(self, incoming: Incoming, result: Any) -> None:
+        if result is SILENCE or not self._settle(incoming):
+            return
+        if isinstance(result, dict) and incoming.method == "initialize":
+            self.era = adopt(incoming.params, result)
+        elif isinstance(result, dict) and not (incoming.era.asks and self.server.verbatim):
+            hints = self.server.hints.get(incoming.method, {})
+            result = incoming.era.finish(incoming.method, result, self.server.info, hints)
+        try:
+            self.send(incoming.write, id=incoming.id, result=result)
+        except UNENCODABLE as error:
+            fault = RequestError(INTERNAL_ERROR, f"the result is not JSON: {error}")
+            self._send_error(incoming.id, fault, incoming.write)
+
+    def _fail(self, incoming: Incoming, error: Exception) -> None:
+        found: Json | RequestError
+        if isinstance(error, InputRequired):
+            asked = {"inputRequests": error.requests, "requestState": error.state}
+            found = {"resultType": "input_required", **asked}
+        else:
+            found = outcome(incoming, error)
+        if not isinstance(found, RequestError):
+            self._finish(incoming, found)
+        elif self._settle(incoming):
+            self._send_error(incoming.id, found, incoming.write)
+
+    def _settle(self, incoming: Incoming) -> bool:
+        """Take a request off the list; False if nobody waits for its answer any more."""
+        # A cancelled id may already belong to a newer request.
+        if incoming.id is None or self._running.get(incoming.id) is not incoming:
+            return False
+        del self._running[incoming.id]
+        return True
+
+    def _send_error(self, request_id: int | str | None, error: RequestError, write: Write) -> None:
+        # MCP, Basic: Requests: ids are never null, so an unreadable one is left out.
+        self.send(write, **({} if request_id is None else {"id": request_id}), error=error.fault)
+
+    def close(self) -> None:
+        """Cancel what runs, and answer the requests that opened streams: they ended in order."""
+        for stream in self.streams:
+            self._finish(self._running[stream], mark(stream))
+        self.streams.clear()
+        for incoming in list(self._running.values()):
+            incoming.stop()
+        self._running.clear()
+        self.server.sessions.discard(self)
+
+
+def _check_envelope(message: Any) -> None:
+    """Refuse what is not a JSON-RPC message; whether the method exists is another question."""
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        raise RequestError(INVALID_REQUEST, 'a message is an object with "jsonrpc": "2.0"')
+    if "id" in message and not is_id(message["id"]):
+        raise RequestError(INVALID_REQUEST, "id must be a string or an integer")
+    if not isinstance(message.get("method"), str):
+        raise RequestError(INVALID_REQUEST, "method must be a string")
+    if not isinstance(message.get("params", {}), dict):
+        raise RequestError(INVALID_PARAMS, "params must be an object")
+
+
+# The methods that every server has
 
 
 def uri_of(incoming: Incoming) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from holdfast._core.eras.serving import Json, request_state
-from holdfast._core.server.incoming import Handler, Incoming, InputRequired
+from holdfast._core.server.incoming import Handler, Incoming, InputRequired, outcome
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
 
 MOST: Final = 1000
@@ -26,11 +26,11 @@ class ServerTask:
         self.incoming = incoming
         self.call = call
         self.status = "working"
-        self.message: str | None = None
-        incoming.noted = self.note
+        self.message = ""
         self.fields: Json = {}
         """What the status comes with: ``result``, ``error`` or ``inputRequests``."""
         self.waiters: list[Any] = []
+        incoming.noted = self.note
 
     @property
     def ended(self) -> bool:
@@ -44,10 +44,30 @@ class ServerTask:
         """Change the status, unless the task has ended."""
         if self.ended:
             return
-        self.status, self.fields, self.message = status, fields, None
+        self.status, self.fields, self.message = status, fields, ""
         if self.ended:
             for waiter in self.waiters:
                 waiter.set_result(None)
+
+    def start(self) -> None:
+        """Run the call, from its beginning."""
+        self.incoming.session.runner.start(self.incoming, self._work())
+
+    async def _work(self) -> None:
+        try:
+            result = self.call(self.incoming)
+            if isinstance(result, Awaitable):
+                result = await result
+        except InputRequired as asked:
+            return self.become("input_required", inputRequests=asked.requests)
+        except TaskCancelled:
+            return self.become("cancelled")
+        except Exception as error:
+            result = outcome(self.incoming, error)
+        if isinstance(result, RequestError):
+            self.become("failed", error=result.fault)
+        else:
+            self.become("completed", result=result)
 
 
 class TaskTable:
@@ -99,32 +119,11 @@ class TaskTable:
         self._tasks[task.id] = task
         while len(self._tasks) > MOST:
             del self._tasks[next(iter(self._tasks))]
-        self._start(task)
+        task.start()
         return incoming.era.created(self._view(incoming, task))
 
     def knows(self, task_id: str) -> bool:
         return task_id in self._tasks
-
-    def _start(self, task: ServerTask) -> None:
-        incoming = task.incoming
-        incoming.session.runner.start(incoming, self._work(task))
-
-    async def _work(self, task: ServerTask) -> None:
-        try:
-            result = task.call(task.incoming)
-            if isinstance(result, Awaitable):
-                result = await result
-        except InputRequired as asked:
-            task.become("input_required", inputRequests=asked.requests)
-        except TaskCancelled:
-            task.become("cancelled")
-        except RequestError as error:
-            task.become("failed", error=error.fault)
-        except Exception as error:
-            told = RequestError(INTERNAL_ERROR, f"{type(error).__name__}: {error}")
-            task.become("failed", error=told.fault)
-        else:
-            task.become("completed", result=result)
 
     def update(self, incoming: Incoming) -> Json:
         """Take answers, and run the call again from its beginning."""
@@ -139,7 +138,7 @@ class TaskTable:
             params["requestState"] = request_state(params, {})
             params["inputResponses"] = {**params.get("inputResponses", {}), **given}
             task.become("working")
-            self._start(task)
+            task.start()
         return {}
 
     def cancel(self, incoming: Incoming) -> Json:
@@ -171,6 +170,6 @@ class TaskTable:
 
     def _view(self, incoming: Incoming, task: ServerTask) -> Json:
         times = {"createdAt": task.created, "lastUpdatedAt": self._now()}
-        told = {} if task.message is None else {"statusMessage": task.message}
+        told = {"statusMessage": task.message} if task.message else {}
         seen = {"taskId": task.id, "status": task.status, **told, **times}
         return incoming.era.task(seen, task.fields)
