@@ -24,14 +24,12 @@ from holdfast.schema.report import (
     RESULT_IMPACTS,
     Impact,
     SchemaDiff,
-    compare_text,
     where,
     worst,
 )
 from holdfast.schema.types import same
 from holdfast.schema.walk import LIMITS, Budget
 
-PLACE: Final = "annotations"
 HINTS: Final = {
     "readOnlyHint": (True, "says that it only reads"),
     "destructiveHint": (False, "says that it destroys nothing"),
@@ -39,29 +37,6 @@ HINTS: Final = {
     "openWorldHint": (False, "says that it stays within its own domain"),
 }
 """The value of each that promises something, and what it promises."""
-
-
-def compare_annotations(before: Any, after: Any, found: SchemaDiff) -> None:
-    """Add what became of the annotations of a tool; None: it had none."""
-    old, new = (
-        one if isinstance(one, Mapping) else {} if one is None else {"(malformed)": one}
-        for one in (before, after)
-    )
-    for name, (promise, kept) in HINTS.items():
-        one, other = old.get(name), new.get(name)
-        if same(one, other):
-            continue
-        if one is promise:
-            found.add(f"no longer {kept} ({name})", "different", PLACE)
-        elif other is promise:
-            found.add(f"now {kept} ({name}); only its word for it", "added", PLACE)
-        elif name == "destructiveHint" and other is True:
-            found.add(f"now says that it may destroy things ({name})", "different", PLACE)
-        else:
-            was, now = ({} if value is None else {name: value} for value in (one, other))
-            compare_text(name, was, now, found, PLACE)
-    for name in sorted((old.keys() | new.keys()) - HINTS.keys()):
-        compare_text(name, old, new, found, PLACE)
 
 
 ALL: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
@@ -165,11 +140,14 @@ def compare(
         instructions: The server's instructions, before and after.
         skills: Its skills, before and after, keyed by URI.
     """
-    work = _Work(fields)
+    budget = Budget(10 * EFFORT)
     found = [
         *_instructions(instructions),
         *_skills(*skills),
-        *(work.changed(name, before[name], after[name]) for name in before.keys() & after.keys()),
+        *(
+            _changed(name, before[name], after[name], fields, budget)
+            for name in before.keys() & after.keys()
+        ),
         *(ToolChange("removed", name) for name in before.keys() - after.keys()),
         *(_added(name, after[name]) for name in after.keys() - before.keys()),
     ]
@@ -193,7 +171,7 @@ def _instructions(texts: tuple[str | None, str | None] | None) -> Iterator[ToolC
     name = "instructions"
     old, new = ({} if text is None else {name: text} for text in texts)
     found = SchemaDiff()
-    compare_text(name, old, new, found)
+    found.compare_text(name, old, new)
     details = tuple(one.text for one in found.changes)
     yield ToolChange("changed", name, "wording", details, subject="instructions")
 
@@ -227,55 +205,78 @@ def _skill_details(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[s
                 yield f"{what}{label(key)}: changed"
 
 
-_ROOTS: Final = {"inputSchema": ("arguments",), "outputSchema": ("result", "result")}
-"""What the top of a schema is called, in the place of a change."""
+_ROOTS: Final = {
+    "inputSchema": ("arguments",),
+    "outputSchema": ("result", "result"),
+    "annotations": ("annotations",),
+}
+"""What the top of a field is called, in the place of a change."""
 
 
-class _Work:
-    """One comparison of two sets, with the budget that is left for it."""
+def _changed(
+    name: str,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    fields: Collection[str],
+    budget: Budget,
+) -> ToolChange | None:
+    """Return the change of one tool; None if it is the same."""
+    details: list[tuple[str, Impact]] = []
+    impacts: set[Impact] = set()
+    for field in ALL:
+        if field not in fields or same(before.get(field), after.get(field)):
+            continue
+        found = _compare_field(field, before, after, budget)
+        table = RESULT_IMPACTS if field == "outputSchema" else ARGUMENT_IMPACTS
+        for one in found.changes:
+            place = where(one.place, *_ROOTS.get(field, ("",)))
+            details.append((f"{place}: {one.text}" if place else one.text, table[one.effect]))
+        impacts |= {table[effect] for effect in found.effects}
+    impact = worst(impacts)
+    if impact is None:
+        return None
+    details.sort(key=lambda detail: IMPACTS.index(detail[1]))
+    texts, each = tuple(text for text, _ in details), tuple(one for _, one in details)
+    return ToolChange("changed", name, impact, texts, each)
 
-    def __init__(self, fields: Collection[str]) -> None:
-        self._fields = [name for name in ALL if name in fields]
-        self._left = 10 * EFFORT
 
-    def changed(
-        self, name: str, before: Mapping[str, Any], after: Mapping[str, Any]
-    ) -> ToolChange | None:
-        """Return the change of one tool; None if it is the same."""
-        details: list[tuple[str, Impact]] = []
-        impacts: set[Impact] = set()
-        for field in self._fields:
-            if same(before.get(field), after.get(field)):
-                continue
-            found = SchemaDiff()
-            self._compare(field, before, after, found)
-            table = RESULT_IMPACTS if field == "outputSchema" else ARGUMENT_IMPACTS
-            for one in found.changes:
-                place = where(one.place, *_ROOTS.get(field, ("",)))
-                details.append((f"{place}: {one.text}" if place else one.text, table[one.effect]))
-            impacts |= {table[effect] for effect in found.effects}
-        impact = worst(impacts)
-        if impact is None:
-            return None
-        details.sort(key=lambda detail: IMPACTS.index(detail[1]))
-        texts, each = tuple(text for text, _ in details), tuple(one for _, one in details)
-        return ToolChange("changed", name, impact, texts, each)
+def _compare_field(
+    field: str, before: Mapping[str, Any], after: Mapping[str, Any], left: Budget
+) -> SchemaDiff:
+    old, new, found = before.get(field), after.get(field), SchemaDiff()
+    returns = field == "outputSchema"
+    if field == "annotations":
+        _compare_annotations(old, new, found)
+    elif returns and old is None:
+        found.add("is now described", "added")
+    elif returns and new is None:
+        found.add("is no longer described", "different")
+    elif returns or field == "inputSchema":
+        budget = Budget(min(EFFORT, left.left))
+        left.left -= budget.left
+        found = diff.compare(old, new, budget, returns=returns)
+        left.left += max(0, budget.left)
+    else:
+        found.compare_text(field, before, after)
+    return found
 
-    def _compare(
-        self, field: str, before: Mapping[str, Any], after: Mapping[str, Any], found: SchemaDiff
-    ) -> None:
-        old, new = before.get(field), after.get(field)
-        returns = field == "outputSchema"
-        if field == "annotations":
-            compare_annotations(old, new, found)
-        elif returns and old is None:
-            found.add("is now described", "added")
-        elif returns and new is None:
-            found.add("is no longer described", "different")
-        elif returns or field == "inputSchema":
-            most = min(EFFORT, self._left)
-            budget = Budget(most)
-            found.include(diff.compare(old, new, budget, returns=returns))
-            self._left -= most - max(0, budget.left)
+
+def _compare_annotations(before: Any, after: Any, found: SchemaDiff) -> None:
+    """Add what became of the annotations of a tool; None: it had none."""
+    old, new = (
+        one if isinstance(one, Mapping) else {} if one is None else {"(malformed)": one}
+        for one in (before, after)
+    )
+    for name in sorted(old.keys() | new.keys()):
+        one, other = old.get(name), new.get(name)
+        promise, kept = HINTS.get(name, (None, ""))
+        if same(one, other) and (name in old) == (name in new):
+            continue
+        if promise is not None and one is promise:
+            found.add(f"no longer {kept} ({name})", "different")
+        elif promise is not None and other is promise:
+            found.add(f"now {kept} ({name}); only its word for it", "added")
+        elif name == "destructiveHint" and other is True:
+            found.add(f"now says that it may destroy things ({name})", "different")
         else:
-            compare_text(field, before, after, found)
+            found.compare_text(name, old, new)

@@ -113,33 +113,6 @@ def values(flat: Flat) -> list[Any] | None:
 
 
 _LIMITS: Final = ("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum")
-_ONLY_FOR: Final[dict[str, str]] = {
-    **dict.fromkeys(("format", "maxLength", "minLength", "pattern"), "string"),
-    **dict.fromkeys((*_LIMITS, "multipleOf"), "number"),
-    **dict.fromkeys(
-        ("additionalItems", "contains", "items", "maxItems", "minItems", "prefixItems"), "array"
-    ),
-    **dict.fromkeys(
-        ("additionalProperties", "properties", "required", "patternProperties", "propertyNames"),
-        "object",
-    ),
-}
-
-
-def by_type(flat: Flat) -> list[Flat]:
-    """Split a schema of several types into one for each."""
-    names = named_types(types(flat)) if "type" in flat else []
-    if len(names) < 2 or values(flat) is not None:
-        return [flat]
-    split = []
-    for name in names:
-        keywords = (None, name, "number" if name == "integer" else name)
-        own = {key: value for key, value in flat.items() if _ONLY_FOR.get(key) in keywords}
-        split.append({**own, "type": name})
-    return split
-
-
-PROSE: Final = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
 SHAPE: Final = frozenset(
     {"$ref", "allOf", "anyOf", "const", "enum", "oneOf", "type", "items", "prefixItems"}
     | {"additionalProperties", "patternProperties", "properties"}
@@ -215,7 +188,7 @@ def _joined(word: str, old: Any, new: Any) -> tuple[Any, bool]:
     """Return both values of a keyword as one, and whether nothing is lost by that."""
     if old is _DROPPED:
         return _DROPPED, False
-    if word in PROSE or same(old, new):
+    if wordy(word) or same(old, new):
         return old, True
     if isinstance(old, dict) and isinstance(new, dict) and word == "properties":
         both = {
