@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.codegen.model import Model, SessionTools, build
-from holdfast.codegen.types import ANY, Named
+from holdfast.codegen.types import ANY, Kind
 from holdfast.lock.fingerprint import registry_hash
 from holdfast.types.tools import Tool, ToolAnnotations
 from tests.codegen.material import recorded, registries, tool
@@ -102,7 +102,7 @@ def test_the_session_is_left_to_the_adapter() -> None:
         for method in space.methods:
             assert [one.name for one in method.parameters] == ["url"]
     assert model.schemas.keys() == set(names)
-    assert model.opening == Named("OpenArguments")
+    assert model.opening == Kind("OpenArguments")
     (record,) = model.records
     assert [field.wire for field in record.fields] == ["url"]
 
@@ -142,7 +142,7 @@ def test_an_output_schema_is_the_type_of_the_result() -> None:
     output = {"type": "object", "properties": {"passed": {"type": "integer"}}}
     model = build([tool("a.b", output_schema=output), tool("a.c")])
     typed, untyped = model.spaces[0].methods
-    assert typed.result == Named("ABResult")
+    assert typed.result == Kind("ABResult")
     assert untyped.result is None
 
 

@@ -28,7 +28,7 @@ from holdfast.codegen.types import (
     COLUMNS,
     INDENT,
     UNSET,
-    PlainType,
+    Kind,
     Typist,
     bracketed,
     described,
@@ -264,7 +264,7 @@ class _Writer:
             kind = self.typist.fit(method.extra, room, (*path, "extra"), shadowed)
             yield f"{DEEP}**{extra}: {kind},"
         room = COLUMNS - len(INDENT) - len(") -> :")
-        result = PlainType("HandleResult") if method.result is None else method.result
+        result = Kind("HandleResult") if method.result is None else method.result
         returned = self.typist.fit(result, room, (*path, "result"), shadowed)
         yield f"{INDENT}) -> {returned}:"
         yield from docstring(_words(method, extra), DEEP)

@@ -13,7 +13,7 @@ from holdfast.codegen import names
 from holdfast.codegen.names import ROOT, ClassNames, quoted
 from holdfast.codegen.schemas import MOST_PARTS as SCHEMA_PARTS
 from holdfast.codegen.schemas import SchemaReader
-from holdfast.codegen.types import ANY, NONE, Field, Kind, Named, Record
+from holdfast.codegen.types import ANY, NONE, Field, Kind, Record
 from holdfast.lock.fingerprint import definition, registry_hash, schema_texts
 from holdfast.schema.types import canonical
 from holdfast.schema.walk import properties, required
@@ -248,7 +248,7 @@ class _Builder:
             return None
         text = f"What ``{one_line(tool.name)}`` takes, besides the session's name."
         self.records.append(Record(OPEN_ARGUMENTS, kept, text))
-        return Named(OPEN_ARGUMENTS)
+        return Kind(OPEN_ARGUMENTS)
 
     def _reader(self, schema: Any, path: tuple[str, ...]) -> SchemaReader:
         return SchemaReader(schema, self.classes, path, max(0, min(SCHEMA_PARTS, self.parts_left)))

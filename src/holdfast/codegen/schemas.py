@@ -16,14 +16,9 @@ from holdfast.codegen.types import (
     ANY,
     NONE,
     STRING,
-    Array,
     Field,
     Kind,
-    Named,
-    PlainType,
     Record,
-    Row,
-    Table,
     Value,
     choice,
     either,
@@ -41,9 +36,9 @@ LONGEST_VALUE: Final = 60
 
 SIMPLE: Final = {
     "string": STRING,
-    "integer": PlainType("int"),
-    "number": PlainType("float"),
-    "boolean": PlainType("bool"),
+    "integer": Kind("int"),
+    "number": Kind("float"),
+    "boolean": Kind("bool"),
     "null": NONE,
 }
 OBJECT_WORDS: Final = frozenset(
@@ -178,22 +173,23 @@ class SchemaReader:
         if isinstance(items, list) and schema.get("prefixItems") is None:
             row, items = tuple_items(schema)
         if not row:
-            return Array(self.kind(items, (*path, "item")))
+            return Kind("list", (self.kind(items, (*path, "item")),))
         kinds = [self.kind(one, (*path, f"item{at}")) for at, one in enumerate(row, 1)]
         if isinstance(items, dict):
-            return Array(either([*kinds, self.kind(items, (*path, "item"))]))
-        return Row(tuple(kinds))
+            return Kind("list", (either([*kinds, self.kind(items, (*path, "item"))]),))
+        return Kind("tuple", tuple(kinds))
 
     def _object(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
         if _can_be_record(schema) and self._affords(len(_keys(schema))):
             return self._record(schema, path, self._names.take(*path))
         more = schema.get("additionalProperties")
-        return Table(self.kind(more, (*path, "value")) if isinstance(more, dict) else ANY)
+        value = self.kind(more, (*path, "value")) if isinstance(more, dict) else ANY
+        return Kind("dict", (STRING, value))
 
     def _record(self, schema: dict[str, Any], path: tuple[str, ...], name: str) -> Kind:
         fields = tuple(sorted(self._fields(schema, path), key=lambda field: not field.required))
         self.records.append(Record(name, fields, description(schema)))
-        return Named(name)
+        return Kind(name)
 
     def _fields(self, schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[Field]:
         needed, own = required(schema), properties(schema)
@@ -235,7 +231,7 @@ class SchemaReader:
                 return ANY
             # Known before it is read, because it may refer to itself.
             name = self._names.take(*own)
-            self._known[reference] = Named(name)
+            self._known[reference] = Kind(name)
             return self._record(target, own, name)
         self._open.add(reference)
         try:
@@ -286,7 +282,7 @@ def _choice(values: list[Any]) -> Kind:
         return ANY
     plain: list[Value] = [value for value in values if not isinstance(value, float)]
     if len(plain) < len(values) or len(plain) > MOST_VALUES or not all(map(_spelt, plain)):
-        return either(NONE if one is None else PlainType(type(one).__name__) for one in values)
+        return either(NONE if one is None else Kind(type(one).__name__) for one in values)
     if set(plain) == {None}:
         return NONE
     if len(plain) == 1 and isinstance(plain[0], str) and len(ascii(plain[0])) > LONGEST_VALUE:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -25,55 +25,22 @@ from holdfast.codegen.names import (
 )
 
 
-class PlainType(Struct, frozen=True):
-    """A type that is one word."""
+class Kind(Struct, frozen=True):
+    """A type: its name in Python, and the types in its brackets.
+
+    A ``Union`` has two at least; `either` makes it. A ``Literal`` has values instead.
+    """
 
     name: str
-
-
-class Choice(Struct, frozen=True):
-    """One of these values."""
-
-    values: tuple[Value, ...]
-
-
-class Array(Struct, frozen=True):
-    """An array of one kind of items."""
-
-    item: Kind
-
-
-class Row(Struct, frozen=True):
-    """An array with a kind for each place."""
-
-    items: tuple[Kind, ...]
-
-
-class Table(Struct, frozen=True):
-    """An object whose keys are not known."""
-
-    value: Kind
-
-
-class Named(Struct, frozen=True):
-    """An object whose keys are known: a `Record` of that name."""
-
-    name: str
-
-
-class Either(Struct, frozen=True):
-    """Any of several kinds, two at least. Made by `either`."""
-
-    options: tuple[Kind, ...]
+    parts: tuple[Any, ...] = ()
 
 
 Value: TypeAlias = "str | int | bool | None"
-Kind: TypeAlias = "PlainType | Choice | Array | Row | Table | Named | Either"
 
-ANY: Final = PlainType("Any")
-NONE: Final = PlainType("None")
-STRING: Final = PlainType("str")
-UNSET: Final = PlainType("Unset")
+ANY: Final = Kind("Any")
+NONE: Final = Kind("None")
+STRING: Final = Kind("str")
+UNSET: Final = Kind("Unset")
 
 
 class Field(Struct, frozen=True):
@@ -97,23 +64,23 @@ def either(options: Iterable[Kind]) -> Kind:
     """Return the union: flat, unique, choices merged, None last; Any absorbs the rest."""
     flat: list[Kind] = []
     for option in options:
-        flat += option.options if isinstance(option, Either) else (option,)
+        flat += option.parts if option.name == "Union" else (option,)
     if not flat or ANY in flat:
         return ANY
-    choices = [option for option in flat if isinstance(option, Choice)]
+    choices = [option for option in flat if option.name == "Literal"]
     if len(choices) > 1:
-        joined = choice(value for option in choices for value in option.values)
+        joined = choice(value for option in choices for value in option.parts)
         flat[flat.index(choices[0])] = joined
-        flat = [option for option in flat if option is joined or not isinstance(option, Choice)]
+        flat = [option for option in flat if option is joined or option.name != "Literal"]
     unique = list(dict.fromkeys(flat))
     if NONE in unique:
         unique = [option for option in unique if option != NONE] + [NONE]
-    return unique[0] if len(unique) == 1 else Either(tuple(unique))
+    return unique[0] if len(unique) == 1 else Kind("Union", tuple(unique))
 
 
-def choice(values: Iterable[Value]) -> Choice:
+def choice(values: Iterable[Value]) -> Kind:
     """Return a choice of distinct values; True is not 1 here."""
-    return Choice(tuple({(type(value), value): value for value in values}.values()))
+    return Kind("Literal", tuple({(type(value), value): value for value in values}.values()))
 
 
 COLUMNS: Final = 88
@@ -132,24 +99,20 @@ class Typist:
 
     def inline(self, kind: Kind, shadowed: Collection[str] = ()) -> str:
         """Return a type on one line; ``shadowed`` are builtins with another meaning there."""
-        match kind:
-            case PlainType(name):
-                return self.word(name, shadowed)
-            case Named(name):
-                return name
-            case Choice(values):
-                return f"{self.word('Literal')}[{', '.join(map(_value, values))}]"
-            case Either(options):
-                return " | ".join(self.inline(option, shadowed) for option in options)
-        word, parts = _brackets(kind)
-        inner = ", ".join(self.inline(part, shadowed) for part in parts)
-        return f"{self.word(word, shadowed)}[{inner or '()'}]"
+        if kind.name == "Union":
+            return " | ".join(self.inline(option, shadowed) for option in kind.parts)
+        name = self.word(kind.name, shadowed)
+        if not kind.parts:
+            return name
+        if kind.name == "Literal":
+            return f"{name}[{', '.join(map(_value, kind.parts))}]"
+        return f"{name}[{', '.join(self.inline(part, shadowed) for part in kind.parts)}]"
 
     def fit(
         self, kind: Kind, room: int, path: tuple[str, ...], shadowed: Collection[str] = ()
     ) -> str:
         """Return the type if there is room for it, otherwise a name for it."""
-        if isinstance(kind, PlainType | Named):
+        if not kind.parts:
             return self.inline(kind, shadowed)
         plain, used = self.inline(kind), set(self.used)
         if (path, plain) in self._known:
@@ -157,13 +120,12 @@ class Typist:
         text = self.inline(kind, shadowed)
         if width(text) <= room:
             return text
-        if isinstance(kind, Array | Table):
+        if kind.name in ("dict", "list"):
             # The brackets around a name for what is in them.
-            word, parts = _brackets(kind)
-            head = f"{self.word(word, shadowed)}["
-            if isinstance(kind, Table):
-                head += f"{self.word('str', shadowed)}, "
-            inner = self.fit(parts[-1], room - len(head) - 1, (*path, "item"), shadowed)
+            *keys, last = kind.parts
+            head = f"{self.word(kind.name, shadowed)}["
+            head += "".join(f"{self.inline(key, shadowed)}, " for key in keys)
+            inner = self.fit(last, room - len(head) - 1, (*path, "item"), shadowed)
             text = f"{head}{inner}]"
             if width(text) <= room:
                 return text
@@ -174,19 +136,18 @@ class Typist:
 
     def _define(self, kind: Kind, path: tuple[str, ...]) -> str:
         name = self._names.take(*path)
-        if isinstance(kind, Choice):
-            word, items = "Literal", list(map(_value, kind.values))
+        if kind.name == "Literal":
+            items = list(map(_value, kind.parts))
         else:
-            word, parts = ("Union", kind.options) if isinstance(kind, Either) else _brackets(kind)
-            step = "option" if isinstance(kind, Either) else "item"
-            numbered = isinstance(kind, Either | Row)
+            step = "option" if kind.name == "Union" else "item"
+            numbered = kind.name in ("Union", "tuple")
+            steps = [f"{step}{at}" if numbered else step for at in range(1, len(kind.parts) + 1)]
+            room = COLUMNS - len(INDENT) - 1
             items = [
-                self.fit(
-                    part, COLUMNS - len(INDENT) - 1, (*path, f"{step}{at}" if numbered else step)
-                )
-                for at, part in enumerate(parts, 1)
-            ] or ["()"]
-        head = f"{name}: {self.word('TypeAlias')} = {self.word(word)}["
+                self.fit(part, room, (*path, step))
+                for part, step in zip(kind.parts, steps, strict=True)
+            ]
+        head = f"{name}: {self.word('TypeAlias')} = {self.word(kind.name)}["
         self.aliases.append(bracketed(head, items, "]"))
         return name
 
@@ -198,17 +159,6 @@ class Typist:
         if name not in TYPE_NAMES:
             self.used.add(name)
         return name
-
-
-def _brackets(kind: Kind) -> tuple[str, Sequence[Kind]]:
-    match kind:
-        case Array(item):
-            return "list", (item,)
-        case Table(value):
-            return "dict", (PlainType("str"), value)
-        case Row(items):
-            return "tuple", items
-    raise AssertionError(kind)
 
 
 def _value(value: Value) -> str:
