@@ -156,7 +156,7 @@ def test_a_long_default_is_cut() -> None:
 
 
 def test_a_default_that_is_no_json_is_shown_all_the_same() -> None:
-    assert note({"default": "\ud800"}) == "Default: '\\ud800'."
+    assert note({"default": "\ud800"}) == 'Default: "\\ud800".'
 
 
 def test_only_text_is_a_description() -> None:

@@ -87,7 +87,7 @@ def test_many_schemas_without_end_have_one_end_together() -> None:
     model = build([*tools, tool("z", input_schema={"properties": {"a": {"type": "string"}}})])
     assert len(model.reports) == 151
     last = model.spaces[0].methods[-1]
-    assert (last.parameters, last.extra) == ((), ANY)
+    assert (last.parameters, last.extra) == ({}, ANY)
 
 
 # Sessions
@@ -100,7 +100,7 @@ def test_the_session_is_left_to_the_adapter() -> None:
     assert calls(model).keys() == {"nav.goto", "health"}
     for space in model.spaces:
         for method in space.methods:
-            assert [one.name for one in method.parameters] == ["url"]
+            assert [*method.parameters] == ["url"]
     assert model.schemas.keys() == set(names)
     assert model.opening == Kind("OpenArguments")
     (record,) = model.records

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from holdfast._core.text import one_line, visible
-from holdfast.codegen.model import Method, Model, Parameter, Space
+from holdfast.codegen.model import Method, Model, Space
 from holdfast.codegen.names import (
     FROM_HANDLES,
     FROM_TYPING,
@@ -28,6 +28,7 @@ from holdfast.codegen.types import (
     COLUMNS,
     INDENT,
     UNSET,
+    Field,
     Kind,
     Typist,
     bracketed,
@@ -248,15 +249,15 @@ class _Writer:
     def _method(
         self, method: Method, space: Space, shadowed: frozenset[str], sync: bool
     ) -> Iterator[str]:
-        names = {parameter.name for parameter in method.parameters}
+        names = method.parameters.keys()
         parallel, timeout = spare("parallel", names), spare("timeout", names)
         extra = spare("extra", names) if method.extra is not None else None
         path = (*(() if space.wire == ROOT else (space.class_name,)), method.name)
         yield f"{INDENT}{'' if sync else 'async '}def {method.name}("
         yield f"{DEEP}self,"
         yield f"{DEEP}*,"
-        for parameter in method.parameters:
-            yield self._parameter(parameter, path, shadowed)
+        for name, field in method.parameters.items():
+            yield self._parameter(name, field, (*path, field.wire), shadowed)
         yield f"{DEEP}{parallel}: {self.typist.word('bool', shadowed)} = False,"
         yield f"{DEEP}{timeout}: {self.typist.word('float', shadowed)} | None = None,"
         if extra is not None and method.extra is not None:
@@ -271,12 +272,11 @@ class _Writer:
         yield _body(method, extra, (parallel, timeout), sync)
 
     def _parameter(
-        self, parameter: Parameter, path: tuple[str, ...], shadowed: frozenset[str]
+        self, name: str, field: Field, path: tuple[str, ...], shadowed: frozenset[str]
     ) -> str:
-        name, kind = parameter.name, parameter.field.kind
-        path = (*path, parameter.field.wire)
+        kind = field.kind
         room = COLUMNS - len(DEEP) - width(name) - 2
-        if parameter.field.required:
+        if field.required:
             return f"{DEEP}{name}: {self.typist.fit(kind, room - 1, path, shadowed)},"
         self.typist.used.add("UNSET")
         if kind == ANY:
@@ -297,12 +297,12 @@ def _words(method: Method, extra: str | None) -> list[str]:
     lines = paragraphs(method.description, room)
     lines = lines or [f"Call ``{one_line(method.tool)}``."]
     notes = []
-    for one in method.parameters:
-        note, wire = one.field.note, one.field.wire
-        if wire != one.name:
-            note += ("\n" if "\n" in note else " ") + f"Sent as ``{one_line(wire)}``."
+    for name, field in method.parameters.items():
+        note = field.note
+        if field.wire != name:
+            note += ("\n" if "\n" in note else " ") + f"Sent as ``{one_line(field.wire)}``."
         if note:
-            notes.append((one.name, note.strip()))
+            notes.append((name, note.strip()))
     if extra is not None:
         notes.append(
             (f"**{extra}", "Further arguments, by the names that the server has for them.")
@@ -316,7 +316,7 @@ def _words(method: Method, extra: str | None) -> list[str]:
 
 def _body(method: Method, extra: str | None, options: tuple[str, str], sync: bool) -> str:
     items = [f"**{extra}"] if extra is not None else []
-    items += [f"{literal(one.field.wire)}: {one.name}" for one in method.parameters]
+    items += [f"{literal(field.wire)}: {name}" for name, field in method.parameters.items()]
     deep = DEEP + INDENT
     arguments = bracketed("{", items, "}", deep)
     if width(arguments) >= COLUMNS:

@@ -10,12 +10,21 @@ import keyword
 import re
 import textwrap
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from hashlib import sha256
 from typing import Any, Final
 
-from holdfast._core.text import escape, has_unseen, one_line, split_lines, truncate, visible
-from holdfast.schema.types import canonical
+from holdfast._core.text import (
+    escape,
+    has_unseen,
+    one_line,
+    show_json,
+    split_lines,
+    truncate,
+    visible,
+)
+from holdfast.schema.types import BOUNDS, is_number
+from holdfast.schema.walk import branches
 
 ROOT: Final = "_root"
 """The namespace of tools without a dot."""
@@ -247,23 +256,13 @@ def docstring(lines: list[str], indent: str) -> list[str]:
     return [f"{indent}{QUOTES}{text}{QUOTES}"]
 
 
-LIMITS: Final = (
-    ("format", "format {}"),
-    ("pattern", "pattern {}"),
-    ("minimum", "at least {}"),
-    ("exclusiveMinimum", "more than {}"),
-    ("maximum", "at most {}"),
-    ("exclusiveMaximum", "less than {}"),
-    ("multipleOf", "a multiple of {}"),
-    ("minLength", "at least {} characters"),
-    ("maxLength", "at most {} characters"),
-    ("minItems", "at least {} items"),
-    ("maxItems", "at most {} items"),
-    ("minProperties", "at least {} keys"),
-    ("maxProperties", "at most {} keys"),
-    ("contentMediaType", "content {}"),
-    ("contentEncoding", "encoding {}"),
-)
+LIMITS: Final = {
+    "format": "format {}",
+    "pattern": "pattern {}",
+    **BOUNDS,
+    "contentMediaType": "content {}",
+    "contentEncoding": "encoding {}",
+}
 LONGEST_LINE: Final = 120
 
 
@@ -280,38 +279,27 @@ def note(schema: Any) -> str:
     said = description(schema)
     if said and said[-1] not in ".!?:;…":
         said += "."
-    limits = _limits(schema)
+    limits = ", ".join(_limits(schema))
     extras = [f"{limits[0].upper()}{limits[1:]}."] if limits else []
     if "default" in schema:
-        extras.append(f"Default: {_json(schema['default'])}.")
+        extras.append(f"Default: {show_json(schema['default'], LONGEST_LINE)}.")
     if schema.get("deprecated") is True:
         extras.append("Deprecated.")
     gap = "\n" if "\n" in said else " "
     return gap.join(part for part in (said, " ".join(extras)) if part)
 
 
-def _limits(schema: dict[str, Any]) -> str:
+def _limits(schema: dict[str, Any]) -> Iterator[str]:
     """Return the limits in words, also those of the one alternative to null."""
-    options = schema.get("anyOf")
-    if isinstance(options, list):
-        real = [one for one in options if isinstance(one, dict) and one.get("type") != "null"]
-        if len(real) == 1:
-            schema = {**real[0], **schema}
-    found = []
-    for word, text in LIMITS:
+    options = branches(schema, "anyOf")
+    real = [one for one in options if isinstance(one, dict) and one.get("type") != "null"]
+    if len(real) == 1:
+        schema = {**real[0], **schema}
+    for word, text in LIMITS.items():
         value = schema.get(word)
         if isinstance(value, str):
-            found.append(text.format(one_line(value, LONGEST_LINE)))
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            found.append(text.format(_json(value)))
+            yield text.format(one_line(value, LONGEST_LINE))
+        elif is_number(value):
+            yield text.format(show_json(value, LONGEST_LINE))
     if schema.get("uniqueItems") is True:
-        found.append("no item twice")
-    return ", ".join(found)
-
-
-def _json(value: Any) -> str:
-    try:
-        text = canonical(value).decode()
-    except (UnicodeError, RecursionError, OverflowError):
-        text = ascii(value)
-    return one_line(text, LONGEST_LINE)
+        yield "no item twice"

@@ -14,7 +14,9 @@ from typing import Any, Final, NamedTuple
 from holdfast._core.text import join_words, label, quote, show_json
 from holdfast.schema.report import Effect, Place, SchemaDiff, step
 from holdfast.schema.types import (
+    BOUNDS,
     Flat,
+    is_lower,
     is_number,
     mark,
     merge,
@@ -210,24 +212,14 @@ RESULTS: Final = _Words(
     "field", "can no longer be", "can now be", "now always there", "may now be missing"
 )
 
-BOUNDS: Final[dict[str, str]] = {
-    "minLength": "at least {} characters",
-    "maxLength": "at most {} characters",
-    "minItems": "at least {} items",
-    "maxItems": "at most {} items",
-    "minProperties": "at least {} properties",
-    "maxProperties": "at most {} properties",
-    "minimum": "at least {}",
-    "exclusiveMinimum": "more than {}",
-    "maximum": "at most {}",
-    "exclusiveMaximum": "less than {}",
-    "multipleOf": "a multiple of {}",
+_DEMANDS: Final[dict[str, str]] = {
+    **BOUNDS,
     "pattern": "has to match the pattern {}",
     "format": "has to have the format {}",
     "uniqueItems": "has to have items that differ from each other",
 }
 _COMPARED: Final = frozenset(
-    {*BOUNDS, "additionalProperties", "const", "default", "enum", "items", "properties"}
+    {*_DEMANDS, "additionalProperties", "const", "default", "enum", "items", "properties"}
     | {"required", "type"}
 )
 _DEPENDS_ON_ALL: Final = frozenset({"unevaluatedItems", "unevaluatedProperties"})
@@ -350,7 +342,7 @@ class _Comparison:
 
     def _bounds(self, before: Flat, after: Flat, place: Place) -> None:
         """Compare lengths, ranges, patterns and formats."""
-        for key, text in BOUNDS.items():
+        for key, text in _DEMANDS.items():
             # `uniqueItems: false` says nothing.
             old, new = (None if one.get(key) is False else one.get(key) for one in (before, after))
             if old == new:
@@ -362,7 +354,7 @@ class _Comparison:
             elif new is None:
                 effect, change = "wider", f"no longer {text.format(show_json(old))}"
             elif key not in ("format", "multipleOf", "pattern"):
-                effect = "narrower" if (new > old) == ("min" in key.lower()) else "wider"
+                effect = "narrower" if (new > old) == is_lower(key) else "wider"
             self._found.add(change, effect, place)
 
     def _properties(self, before: Flat, after: Flat, place: Place) -> None:

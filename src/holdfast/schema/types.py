@@ -112,7 +112,20 @@ def values(flat: Flat) -> list[Any] | None:
     return [value for value in listed if type_of(value) in kinds]
 
 
-_LIMITS: Final = ("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum")
+BOUNDS: Final[dict[str, str]] = {
+    "minimum": "at least {}",
+    "exclusiveMinimum": "more than {}",
+    "maximum": "at most {}",
+    "exclusiveMaximum": "less than {}",
+    "multipleOf": "a multiple of {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "minProperties": "at least {} properties",
+    "maxProperties": "at most {} properties",
+}
+"""The keywords that hold a number, in words."""
 SHAPE: Final = frozenset(
     {"$ref", "allOf", "anyOf", "const", "enum", "oneOf", "type", "items", "prefixItems"}
     | {"additionalProperties", "patternProperties", "properties"}
@@ -127,8 +140,6 @@ _DEPENDENT: Final = (
 )
 """Keywords that refer to each other (JSON Schema 2020-12 Core, section 10.3)."""
 _UNEVALUATED: Final = frozenset({"unevaluatedItems", "unevaluatedProperties"})
-_LOWER: Final = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
-_UPPER: Final = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
 
 
 class Merged(NamedTuple):
@@ -206,9 +217,14 @@ def _joined(word: str, old: Any, new: Any) -> tuple[Any, bool]:
         return (common, True) if common else (_DROPPED, False)
     if word == "type":
         return _type(old, new)
-    if is_number(old) and is_number(new) and word in (*_LOWER, *_UPPER):
-        return (max if word in _LOWER else min)(old, new), True
+    if is_number(old) and is_number(new) and word in BOUNDS and word != "multipleOf":
+        return (max if is_lower(word) else min)(old, new), True
     return (_DROPPED if word in SHAPE else old), False
+
+
+def is_lower(bound: str) -> bool:
+    """Return True for a lower bound: a larger one allows less."""
+    return "min" in bound.lower()
 
 
 def _type(old: Any, new: Any) -> tuple[Any, bool]:
@@ -247,11 +263,8 @@ _FORMS: Final[dict[str, Callable[[Any], bool]]] = {
     ),
     **dict.fromkeys(NAMED, lambda value: isinstance(value, dict)),
     **dict.fromkeys(LISTED, lambda value: isinstance(value, list) and bool(value)),
-    **dict.fromkeys(_LIMITS, _is_finite),
-    **dict.fromkeys(
-        ("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"),
-        lambda value: _is_finite(value) and value >= 0,
-    ),
+    **dict.fromkeys(BOUNDS, lambda value: _is_finite(value) and value >= 0),
+    **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum"), _is_finite),
     **dict.fromkeys(("enum", "examples"), lambda value: isinstance(value, list)),
     "multipleOf": lambda value: _is_finite(value) and value > 0,
     "required": _is_names,
