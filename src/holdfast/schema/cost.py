@@ -179,7 +179,7 @@ def _expansion_units(inner: list[Node]) -> int:
 
     def compiled_again(node: Node) -> list[Node]:
         # ``contains`` and all inside it too.
-        again = node.item_besides if "unevaluatedItems" in node.schema else []
+        again = node.items.every if "unevaluatedItems" in node.schema else []
         return [*node.here, *again]
 
     order = ordered(inner, compiled_again)
@@ -189,10 +189,10 @@ def _expansion_units(inner: list[Node]) -> int:
     units = 0
     for node in order:
         refers = 8 * any(keyword in node.schema for keyword in REFERENCES)
-        total = 1 + refers + len(node.schema) // 8 + len(node.properties) // 4
+        total = 1 + refers + len(node.schema) // 8 + len(node.properties.by_key) // 4
         total += sum(ways[id(one)] for one in node.here)
         if "unevaluatedItems" in node.schema:
-            total += 2 * sum(ways[id(one)] for one in node.item_besides)
+            total += 2 * sum(ways[id(one)] for one in node.items.every)
         ways[id(node)] = min(CAP, total)
         if node.collects:
             units += ways[id(node)]
@@ -231,15 +231,14 @@ def _bound(order: list[Node]) -> tuple[int, int]:
             continue
         once[key] = min(CAP, most + sum(once[id(one)] for one in node.all()))
         at[key] = min(CAP, load + sum(at[id(one)] for one in (*node.here, *node.names)))
-        apart = [max(at[id(one)], inside[id(one)]) for one in node.apart()]
-        besides = (*node.property_besides, *node.item_besides)
-        deeper = sum(max(at[id(one)], inside[id(one)]) for one in besides)
+        apart = [max(at[id(one)], inside[id(one)]) for one in node.apart]
+        deeper = sum(max(at[id(one)], inside[id(one)]) for one in node.every)
         deeper += sum(inside[id(one)] for one in node.here)
         inside[key] = min(CAP, max(apart, default=0) + deeper)
         # Applied to each value inside another, however many there are.
-        of_all = (*node.others, *node.property_besides, *node.names)
+        of_all = (*node.properties.others, *node.properties.every, *node.names)
         repeats = repeats or any(one is not LEAF for one in of_all)
-        repeats = repeats or bool(node.items or node.item_besides)
+        repeats = repeats or bool(node.items.others or node.items.every)
     top = id(order[-1])
     each = max(at[top], inside[top]) * (1 + unique * (UNIQUE + FEW // 2 * NUMBER))
     return CAP if repeats else once[top], min(CAP, each)
@@ -351,7 +350,7 @@ class _Count:
             regexes = sum(map(self._matched, named(schema, "patternProperties")))
             texts += CHARACTER * regexes * sum(map(len, value)) if regexes else 0
         if isinstance(value, dict | list | tuple) and node.collects:
-            steps += (again + len(node.properties) + 1) * (1 + len(value))
+            steps += (again + len(node.properties.by_key) + 1) * (1 + len(value))
         if steps > self._most or texts > CAP:
             raise SchemaTooComplex(_CHECK)
         result = self._known[key] = Work(steps, texts, again)
@@ -359,24 +358,17 @@ class _Count:
 
     def _inside(self, node: Node, value: Any) -> list[tuple[Node, Any]]:
         """Return the pairs that are checked one level further down."""
-        if node.leaf:
+        if node.leaf or not isinstance(value, dict | list | tuple):
             return []
-        if isinstance(value, dict):
-            own, every = node.properties, (node.others, node.property_besides, node.names)
-            self._budget.spend((len(own) + len(value) * sum(map(len, every))) // 4, _CHECK)
-            pairs = [(one, value[name]) for name, one in own.items() if name in value]
-            for one in node.others:
-                pairs += [(one, item) for name, item in value.items() if name not in own]
-            pairs += [(one, item) for one in node.property_besides for item in value.values()]
-            return pairs + [(one, name) for one in node.names for name in value]
-        if isinstance(value, list | tuple):
-            placed, both = node.placed, (node.items, node.item_besides)
-            self._budget.spend((len(placed) + len(value) * sum(map(len, both))) // 4, _CHECK)
-            pairs = [(one, value[at]) for at, one in placed.items() if at < len(value)]
-            for one in node.items:
-                pairs += [(one, item) for at, item in enumerate(value) if at not in placed]
-            return pairs + [(one, item) for one in node.item_besides for item in value]
-        return []
+        is_object = isinstance(value, dict)
+        by_key, others, every = node.properties if is_object else node.items
+        keys, names = (value, node.names) if is_object else (range(len(value)), [])
+        width = len(value) * (len(others) + len(every) + len(names))
+        self._budget.spend((len(by_key) + width) // 4, _CHECK)
+        pairs = [(one, value[key]) for key, one in by_key.items() if key in keys]
+        pairs += [(one, value[key]) for one in others for key in keys if key not in by_key]
+        pairs += [(one, value[key]) for one in every for key in keys]
+        return pairs + [(one, name) for one in names for name in keys]
 
     def _matched(self, pattern: Any) -> bool:
         return isinstance(pattern, str) and pattern not in self._skipped
