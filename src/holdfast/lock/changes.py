@@ -28,7 +28,7 @@ from holdfast.schema.report import (
     worst,
 )
 from holdfast.schema.types import same
-from holdfast.schema.walk import LIMITS, Budget
+from holdfast.schema.walk import MAX_WORK, Budget
 
 HINTS: Final = {
     "readOnlyHint": (True, "says that it only reads"),
@@ -42,7 +42,7 @@ HINTS: Final = {
 ALL: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
 """The fields of a definition that are compared."""
 
-EFFORT: Final = 4 * LIMITS.work
+EFFORT: Final = 4 * MAX_WORK
 """Steps for one schema, and ten times as many for all of them."""
 MOST_CHANGES: Final = 50
 MOST_DETAILS: Final = 20

@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Raw
 
 from holdfast.schema.walk import (
-    LIMITS,
+    MAX_DEPTH,
     REFERENCES,
     Budget,
     Part,
@@ -68,9 +68,7 @@ class _Defaults:
     def __init__(self, root: Any) -> None:
         self._resolver = Resolver(root)
 
-    def relaxed(
-        self, schema: Any, owner: Schema | None = None, depth: int = 2 * LIMITS.depth
-    ) -> Any:
+    def relaxed(self, schema: Any, owner: Schema | None = None, depth: int = 2 * MAX_DEPTH) -> Any:
         """Return a schema that requires nothing with a default; ``owner`` stands around it."""
         if not isinstance(schema, dict) or depth == 0:
             return schema

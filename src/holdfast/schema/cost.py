@@ -21,10 +21,17 @@ from math import log2
 from typing import Any, Final, NamedTuple
 
 from holdfast.schema.graph import LEAF, Graph, Node, ordered
-from holdfast.schema.walk import LIMITS, REFERENCES, Budget, SchemaTooComplex, named
+from holdfast.schema.walk import (
+    IGNORED,
+    MAX_DEPTH,
+    MAX_NODES,
+    REFERENCES,
+    STEPS,
+    Budget,
+    SchemaTooComplex,
+    named,
+)
 
-STEPS: Final = 250
-"""Steps of the validator in one unit of a budget."""
 CHARACTER: Final = 300
 """Steps for one character under the worst pattern that is compiled."""
 FRACTION: Final = 4_000
@@ -39,12 +46,8 @@ TINY: Final = 2_000
 """Steps of comparing one with many digits behind the point."""
 DIALECT: Final = 500
 """Steps for each value that is checked against the schema of a dialect."""
-IGNORED: Final = ("contentMediaType", "contentEncoding")
-"""Annotations since 2019-09; before that a validator may decode what they describe."""
 CALLBACK: Final = 25
-"""Steps of passing over one of those."""
-DIGITS: Final = 19
-"""Digits of the integers that are compared fast."""
+"""Steps of passing over an ignored keyword."""
 CAP: Final = 1 << 60
 """More than any budget: there is no bound."""
 
@@ -54,40 +57,6 @@ _COUNTED: Final = re.compile(r"\{(\d{1,4})(?:,(\d{1,4}))?")
 _REPEATS: Final = frozenset({"uniqueItems", "patternProperties"})
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _COMPARES: Final = frozenset({*_BOUNDS, "multipleOf", "const", "enum", "uniqueItems"})
-
-_CHEAP: Final = frozenset(
-    {"type", "title", "description", "minimum", "maximum", "minLength", "maxLength"}
-)
-"""Keywords of a scalar, each checked in one step."""
-_CHEAP_OBJECT: Final = frozenset(
-    {"$schema", "type", "title", "description", "properties", "required", "additionalProperties"}
-)
-_CHEAP_PARTS: Final = 50
-
-
-def is_cheap(schema: Any) -> bool:
-    """Return whether a schema is an object of a few scalars, as those of most tools are.
-
-    It can be compiled and checked without counting the work first.
-    """
-    if not (isinstance(schema, dict) and schema.keys() <= _CHEAP_OBJECT):
-        return False
-    own, needed = schema.get("properties", {}), schema.get("required", [])
-    return (
-        isinstance(own, dict)
-        and isinstance(needed, list)
-        and len(own) + len(needed) <= _CHEAP_PARTS
-        and isinstance(schema.get("additionalProperties", True), bool)
-        and all(
-            isinstance(one, dict)
-            and one.keys() <= _CHEAP
-            and all(
-                isinstance(word, str) or (isinstance(word, int) and word.bit_length() < 64)
-                for word in one.values()
-            )
-            for one in own.values()
-        )
-    )
 
 
 class Outline:
@@ -149,7 +118,7 @@ def _units(root: Any) -> int:
     """Return the units of all JSON values in a schema, wherever they stand."""
     count = values = 0
     level: list[tuple[Any, int, int]] = [(root, 0, 0)]
-    for _ in range(2 * LIMITS.depth):
+    for _ in range(2 * MAX_DEPTH):
         following: list[tuple[Any, int, int]] = []
         for value, copies, path in level:
             # The validator keeps a copy of what is under ``not``, and a pointer to each part.
@@ -166,12 +135,12 @@ def _units(root: Any) -> int:
             elif isinstance(value, int) and value.bit_length() > 64:
                 count += value.bit_length()
         values += len(level)
-        if values + len(following) > LIMITS.nodes:
-            raise SchemaTooComplex(f"it has more than {LIMITS.nodes} parts")
+        if values + len(following) > MAX_NODES:
+            raise SchemaTooComplex(f"it has more than {MAX_NODES} parts")
         if not following:
             return count
         level = following
-    raise SchemaTooComplex(f"it is more than {2 * LIMITS.depth} levels deep")
+    raise SchemaTooComplex(f"it is more than {2 * MAX_DEPTH} levels deep")
 
 
 def _expansion_units(inner: list[Node]) -> int:
