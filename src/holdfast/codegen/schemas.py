@@ -19,7 +19,6 @@ from holdfast.codegen.types import (
     Field,
     Kind,
     Record,
-    Value,
     choice,
     either,
 )
@@ -74,11 +73,9 @@ class SchemaReader:
         self._known: dict[str, Kind] = {}
         self._open: set[str] = set()
 
-    # What a tool takes
-
     def arguments(self) -> tuple[tuple[Field, ...], Kind | None]:
-        """The parameters, and the kind of those without a name, if any may be given: of those,
-        too, that were too many to read."""
+        """Return the parameters, and the kind of those without a name, if any may be given: of
+        those, too, that were too many to read."""
         schema = self._settled(self._document)
         needed = {*demanded(schema, self._document)}
         fields = {
@@ -87,8 +84,14 @@ class SchemaReader:
         }
         for word in UNIONS:
             self._add_options(fields, branches(schema, word))
-        order = sorted(fields.values(), key=lambda field: (not field.required, 0))
-        extra = self._extra(schema, bool(fields))
+        order = sorted(fields.values(), key=lambda field: not field.required)
+        more, extra = schema.get("additionalProperties"), None
+        # Without any of these, a schema without properties is that of a tool without parameters.
+        speaks = schema.keys() & {"patternProperties", "propertyNames", "minProperties"}
+        if more is True or (more is not False and speaks and not fields):
+            extra = ANY
+        if isinstance(more, dict):
+            extra = self.kind(more, (*self._path, "value"))
         return tuple(order), ANY if extra is None and self.cut else extra
 
     def _add_options(self, fields: dict[str, Field], options: list[Any]) -> None:
@@ -98,23 +101,10 @@ class SchemaReader:
             if not self._affords(len(_keys(settled))):
                 return
             for field in self._fields(settled, self._path):
-                old = fields.get(field.wire)
-                if old is not None and field.wire not in properties(settled):
-                    continue
-                kind = field.kind if old is None else either((old.kind, field.kind))
-                note = field.note if old is None else old.note or field.note
-                needed = old is not None and old.required
-                fields[field.wire] = Field(field.wire, kind, needed, note)
-
-    def _extra(self, schema: Mapping[str, Any], closed: bool) -> Kind | None:
-        more = schema.get("additionalProperties")
-        if more is True or (more == {} and isinstance(more, dict)):
-            return ANY
-        if isinstance(more, dict):
-            return self.kind(more, (*self._path, "value"))
-        # Without any of these, a schema without properties is that of a tool without parameters.
-        speaks = schema.keys() & {"patternProperties", "propertyNames", "minProperties"}
-        return ANY if speaks and not closed and more is not False else None
+                old = fields.setdefault(field.wire, replace(field, required=False))
+                if old.wire in properties(settled):
+                    kind, note = either((old.kind, field.kind)), old.note or field.note
+                    fields[field.wire] = replace(old, kind=kind, note=note)
 
     # Kinds
 
@@ -165,7 +155,11 @@ class SchemaReader:
         if name == "array" or (name is None and ARRAY_WORDS & schema.keys()):
             return self._array(schema, path)
         if name == "object" or (name is None and OBJECT_WORDS & schema.keys()):
-            return self._object(schema, path)
+            if _can_be_record(schema) and self._affords(len(_keys(schema))):
+                return self._record(schema, path, self._names.take(*path))
+            more = schema.get("additionalProperties")
+            value = self.kind(more, (*path, "value")) if isinstance(more, dict) else ANY
+            return Kind("dict", (STRING, value))
         return ANY
 
     def _array(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
@@ -178,13 +172,6 @@ class SchemaReader:
         if isinstance(items, dict):
             return Kind("list", (either([*kinds, self.kind(items, (*path, "item"))]),))
         return Kind("tuple", tuple(kinds))
-
-    def _object(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
-        if _can_be_record(schema) and self._affords(len(_keys(schema))):
-            return self._record(schema, path, self._names.take(*path))
-        more = schema.get("additionalProperties")
-        value = self.kind(more, (*path, "value")) if isinstance(more, dict) else ANY
-        return Kind("dict", (STRING, value))
 
     def _record(self, schema: dict[str, Any], path: tuple[str, ...], name: str) -> Kind:
         fields = tuple(sorted(self._fields(schema, path), key=lambda field: not field.required))
@@ -280,20 +267,17 @@ def _choice(values: list[Any]) -> Kind:
     """Return a Literal if Python has one for the values, otherwise their types."""
     if not values or not all(isinstance(value, str | int | float | None) for value in values):
         return ANY
-    plain: list[Value] = [value for value in values if not isinstance(value, float)]
-    if len(plain) < len(values) or len(plain) > MOST_VALUES or not all(map(_spelt, plain)):
+    if len(values) > MOST_VALUES or not all(map(_has_literal, values)):
         return either(NONE if one is None else Kind(type(one).__name__) for one in values)
-    if set(plain) == {None}:
-        return NONE
-    if len(plain) == 1 and isinstance(plain[0], str) and len(ascii(plain[0])) > LONGEST_VALUE:
+    if len(values) == 1 and isinstance(values[0], str) and len(ascii(values[0])) > LONGEST_VALUE:
         return STRING
-    if None in plain:
-        return either((choice(value for value in plain if value is not None), NONE))
-    return choice(plain)
+    plain = [value for value in values if value is not None]
+    kinds = [choice(plain)] if plain else []
+    return either((*kinds, *([NONE] if None in values else [])))
 
 
-def _spelt(value: Value) -> bool:
-    """Return True if a literal can be written to a file and read again."""
-    if isinstance(value, int):
-        return -(2**63) <= value < 2**64
+def _has_literal(value: Any) -> bool:
+    """Return True if Python has a literal that can be written to a file and read again."""
+    if isinstance(value, int | float):
+        return isinstance(value, int) and value.bit_length() <= 64
     return value is None or not any("\ud800" <= char <= "\udfff" for char in value)
