@@ -11,6 +11,7 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
@@ -67,21 +68,6 @@ def split(tool: str) -> tuple[str | None, str]:
     return (first, rest) if dot else (None, tool)
 
 
-def method_names(keys: Iterable[str]) -> dict[str, str]:
-    """Return a unique method name for each tool."""
-    return _allot(keys, "tool", ATTRIBUTE_RESERVED)
-
-
-def namespace_names(names: Iterable[str]) -> dict[str, str]:
-    """Return a unique attribute name for each namespace."""
-    return _allot(names, "ns", HANDLE_MEMBERS | ATTRIBUTE_RESERVED, LONGEST_SPACE)
-
-
-def parameter_names(names: Iterable[str]) -> dict[str, str]:
-    """Return a unique parameter name for each property."""
-    return _allot(names, "arg", frozenset({"self"}), private=True)
-
-
 def spare(name: str, taken: Collection[str]) -> str:
     """Return the name, with underscores added until it is unique."""
     while name in taken:
@@ -111,6 +97,14 @@ def _allot(
             found[wire] = own
             taken.add(own)
     return found
+
+
+method_names = partial(_allot, word="tool", reserved=ATTRIBUTE_RESERVED)
+namespace_names = partial(
+    _allot, word="ns", reserved=HANDLE_MEMBERS | ATTRIBUTE_RESERVED, longest=LONGEST_SPACE
+)
+parameter_names = partial(_allot, word="arg", reserved=frozenset({"self"}), private=True)
+"""A unique name in Python for each name on the wire."""
 
 
 def _digits(wire: str) -> str:
@@ -220,22 +214,17 @@ def paragraphs(text: str, room: int) -> list[str]:
     rest = textwrap.dedent("\n".join(lines[1:])).split("\n") if lines[1:] else []
     wrapped: list[str] = []
     for line in (lines[0].lstrip(), *rest):
-        # At most one empty line in a row.
-        if line or (wrapped and wrapped[-1]):
-            wrapped += _wrap(line, room)
+        if len(line) <= room:
+            # At most one empty line in a row.
+            wrapped += [line] if line or (wrapped and wrapped[-1]) else []
+            continue
+        inset = line[: len(line) - len(line.lstrip())]
+        if len(inset) > room // 2:
+            inset, line = "", line.lstrip()
+        wrapped += textwrap.wrap(
+            line, room, subsequent_indent=inset, break_long_words=False, break_on_hyphens=False
+        )
     return wrapped
-
-
-def _wrap(line: str, room: int) -> list[str]:
-    """Wrap a line, with the indentation of its start."""
-    if len(line) <= room:
-        return [line]
-    inset = line[: len(line) - len(line.lstrip())]
-    if len(inset) > room // 2:
-        inset, line = "", line.lstrip()
-    return textwrap.wrap(
-        line, room, subsequent_indent=inset, break_long_words=False, break_on_hyphens=False
-    )
 
 
 def docstring(lines: list[str], indent: str) -> list[str]:

@@ -12,16 +12,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from holdfast.codegen.names import ClassNames, description, note
-from holdfast.codegen.types import (
-    ANY,
-    NONE,
-    STRING,
-    Field,
-    Kind,
-    Record,
-    choice,
-    either,
-)
+from holdfast.codegen.types import ANY, NONE, STRING, Field, Kind, Record, choice, either
 from holdfast.schema.annotations import demanded
 from holdfast.schema.types import has_shape, is_plain, merge
 from holdfast.schema.walk import branches, properties, required, resolve, tuple_items
@@ -54,11 +45,7 @@ class SchemaReader:
     """
 
     def __init__(
-        self,
-        document: Any,
-        names: ClassNames,
-        path: tuple[str, ...],
-        most: int = MOST_PARTS,
+        self, document: Any, names: ClassNames, path: tuple[str, ...], most: int = MOST_PARTS
     ) -> None:
         self.records: list[Record] = []
         self.cut: bool = False

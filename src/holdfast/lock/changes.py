@@ -76,11 +76,7 @@ class ToolChange(Struct, frozen=True):
 
 
 _MARKS: Final[dict[Kind, str]] = {"added": "+", "removed": "-", "changed": "~"}
-_SUBJECTS: Final = {
-    "tool": "{}",
-    "skill": "skill {}",
-    "instructions": "the server's instructions",
-}
+_SUBJECTS: Final = {"tool": "{}", "skill": "skill {}", "instructions": "the server's instructions"}
 
 
 class Changes(Struct, frozen=True):
@@ -141,39 +137,30 @@ def compare(
         skills: Its skills, before and after, keyed by URI.
     """
     budget = Budget(10 * EFFORT)
+    both = before.keys() & after.keys()
     found = [
-        *_instructions(instructions),
         *_skills(*skills),
-        *(
-            _changed(name, before[name], after[name], fields, budget)
-            for name in before.keys() & after.keys()
-        ),
+        *(_changed(name, before[name], after[name], fields, budget) for name in both),
         *(ToolChange("removed", name) for name in before.keys() - after.keys()),
-        *(_added(name, after[name]) for name in after.keys() - before.keys()),
     ]
+    for name in after.keys() - before.keys():
+        own = after[name].get("name", name)
+        twice = f"the name {label(str(own))} now stands for different tools"
+        # A second tool of one name takes calls meant for the first.
+        found.append(
+            ToolChange("added", name, "safe")
+            if own == name
+            else ToolChange("added", name, "breaking", (twice,), ("breaking",))
+        )
+    if instructions is not None and instructions[0] != instructions[1]:
+        name, texts = "instructions", SchemaDiff()
+        old, new = ({} if one is None else {name: one} for one in instructions)
+        texts.compare_text(name, old, new)
+        details = tuple(one.text for one in texts.changes)
+        found.append(ToolChange("changed", name, "wording", details, subject="instructions"))
     changed = [one for one in found if one is not None]
     changed.sort(key=lambda one: (IMPACTS.index(one.impact), one.subject == "tool", one.name))
     return Changes(tuple(changed))
-
-
-def _added(name: str, definition: Mapping[str, Any]) -> ToolChange:
-    """Return the change; a second tool of one name takes calls meant for the first."""
-    own = definition.get("name", name)
-    if own == name or not isinstance(own, str):
-        return ToolChange("added", name, impact="safe")
-    detail = f"the name {label(own)} now stands for different tools"
-    return ToolChange("added", name, impact="breaking", details=(detail,), impacts=("breaking",))
-
-
-def _instructions(texts: tuple[str | None, str | None] | None) -> Iterator[ToolChange]:
-    if texts is None or texts[0] == texts[1]:
-        return
-    name = "instructions"
-    old, new = ({} if text is None else {name: text} for text in texts)
-    found = SchemaDiff()
-    found.compare_text(name, old, new)
-    details = tuple(one.text for one in found.changes)
-    yield ToolChange("changed", name, "wording", details, subject="instructions")
 
 
 def _skills(before: Definitions, after: Definitions) -> Iterator[ToolChange]:
@@ -185,24 +172,20 @@ def _skills(before: Definitions, after: Definitions) -> Iterator[ToolChange]:
         elif new is None:
             yield ToolChange("removed", uri, "breaking", subject="skill")
         elif not same(old, new):
-            details = tuple(_skill_details(old, new))
+            details = (*_replaced("frontmatter", old, new), *_replaced("resources", old, new))
             yield ToolChange("changed", uri, "breaking", details, subject="skill")
 
 
-def _skill_details(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    for part, what in (("frontmatter", "frontmatter."), ("resources", "")):
-        one, other = old.get(part), new.get(part)
-        if not isinstance(one, dict) or not isinstance(other, dict):
-            if not same(one, other):
-                yield f"{part}: replaced"
-            continue
-        for key in sorted(one.keys() | other.keys()):
-            if key not in other:
-                yield f"{what}{label(key)}: removed"
-            elif key not in one:
-                yield f"{what}{label(key)}: added"
-            elif not same(one[key], other[key]):
-                yield f"{what}{label(key)}: changed"
+def _replaced(part: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """Return the texts or files of a skill that are not the same."""
+    old, new = before.get(part), after.get(part)
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        yield from () if same(old, new) else (f"{part}: replaced",)
+        return
+    for key in sorted(old.keys() | new.keys()):
+        if not same(old.get(key), new.get(key)):
+            verb = "removed" if key not in new else "changed" if key in old else "added"
+            yield f"{'frontmatter.' if part == 'frontmatter' else ''}{label(key)}: {verb}"
 
 
 _ROOTS: Final = {

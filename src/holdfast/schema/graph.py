@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-from holdfast.schema.walk import (
-    HOLDS,
-    REFERENCES,
-    Elsewhere,
-    Part,
-    Resolver,
-    Schema,
-    parts,
-)
+from holdfast.schema.walk import HOLDS, REFERENCES, Elsewhere, Part, Resolver, Schema, parts
 
 DIALECTS: Final = ("http://json-schema.org/", "https://json-schema.org/")
 """The dialects' own schemas, which the validator has."""
