@@ -110,8 +110,8 @@ class _Writer:
         faces: list[str] = []
         for sync in (False, True) if self.sync else (False,):
             faces += ["\n".join(self._space(space, sync)) for space in self.model.spaces]
-            faces += ["\n".join(self._handle(sync)), self._connect(sync)]
-        head = [*self._header(command, stamp), *self._imports(), ""]
+            faces += [self._handle(sync), self._connect(sync)]
+        head = [*self._header(command, stamp), *self._imports()]
         top = "\n".join([*head, *self._constants(command, target)])
         aliases = ["\n".join(self.typist.aliases)] if self.typist.aliases else []
         return "\n\n\n".join([top, *types, *aliases, *faces]) + "\n"
@@ -131,37 +131,33 @@ class _Writer:
             *([f"Generated: {one_line(stamp)}"] if stamp else []),
             f"Tools: {len(self.model.schemas)}  Hash: {self.model.hash}",
         ]
-        return [
-            "# ruff: noqa",
-            *comment,
-            *docstring(lines, ""),
-            "",
-            "from __future__ import annotations",
-        ]
+        future = ["", "from __future__ import annotations", ""]
+        return ["# ruff: noqa", *comment, *docstring(lines, ""), *future]
 
-    def _imports(self) -> list[str]:
+    def _imports(self) -> Iterator[str]:
         bases = {"Handle"}
         if self.model.spaces:
             bases.add("Namespace")
         if any(space.mixin for space in self.model.spaces):
             bases.add("Calls")
         used = self.typist.used | ALWAYS | bases
-        if self.sync:
-            used |= {f"Sync{base}" for base in bases}
-        if self.model.session is not None:
-            used |= {"ParameterSession"}
-        typing = [name for name in FROM_TYPING if name in used]
-        handles = [name for name in FROM_HANDLES if name in used]
-        return [
-            "",
-            *(["import builtins"] if "builtins" in used else []),
-            *(["from collections.abc import Mapping"] if "Mapping" in used else []),
-            _import("typing", typing),
-            "",
-            _import("holdfast.handles", handles),
-        ]
+        used |= {f"Sync{base}" for base in bases} if self.sync else set()
+        used |= set() if self.model.session is None else {"ParameterSession"}
+        yield from ["import builtins"] if "builtins" in used else []
+        yield from ["from collections.abc import Mapping"] if "Mapping" in used else []
+        for module, known in (("typing", FROM_TYPING), ("holdfast.handles", FROM_HANDLES)):
+            names = [name for name in known if name in used]
+            line = f"from {module} import {', '.join(names)}"
+            yield line if len(line) <= COLUMNS else exploded(f"from {module} import (", names, ")")
+            yield ""
 
-    def _constants(self, command: str, target: Target) -> list[str]:
+    def _constants(self, command: str, target: Target) -> Iterator[str]:
+        yield _assigned("REGISTRY_HASH: Final", literal(self.model.hash))
+        if target is None or isinstance(target, str):
+            shown = "None" if target is None else ascii_literal(target)
+            yield _assigned("TARGET: Final[Target]", shown)
+        else:
+            yield bracketed("TARGET: Final[Target] = [", [*map(ascii_literal, target)], "]")
         registry = ["hash=REGISTRY_HASH", f"command={literal(command)}"]
         if self.capabilities:
             declared = ", ".join(map(literal, self.capabilities))
@@ -173,24 +169,12 @@ class _Writer:
                 registry.append(exploded(f"{name}={{", rows, "}", INDENT).lstrip())
             elif name == "schemas":
                 registry.append("schemas={}")
-        name = "TARGET: Final[Target]"
-        if target is None:
-            connected = f"{name} = None"
-        elif isinstance(target, str):
-            connected = _assigned(name, ascii_literal(target))
-        else:
-            connected = bracketed(f"{name} = [", [ascii_literal(word) for word in target], "]")
-        lines = [
-            _assigned("REGISTRY_HASH: Final", literal(self.model.hash)),
-            connected,
-            exploded("REGISTRY: Final = Registry(", registry, ")"),
-        ]
+        yield exploded("REGISTRY: Final = Registry(", registry, ")")
         if (session := self.model.session) is not None:
-            opened = "None" if session.open_tool is None else literal(session.open_tool)
-            closed = "None" if session.close_tool is None else literal(session.close_tool)
-            items = [f"key={literal(session.key)}", f"open_tool={opened}", f"close_tool={closed}"]
-            lines.append(exploded("ADAPTER: Final = ParameterSession(", items, ")"))
-        return lines
+            given = {"key": session.key, "open_tool": session.open_tool}
+            given["close_tool"] = session.close_tool
+            items = [f"{k}={'None' if v is None else literal(v)}" for k, v in given.items()]
+            yield exploded("ADAPTER: Final = ParameterSession(", items, ")")
 
     # The handles
 
@@ -221,28 +205,25 @@ class _Writer:
             yield ""
             yield from self._method(method, space, shadowed, sync)
 
-    def _handle(self, sync: bool) -> Iterator[str]:
+    def _handle(self, sync: bool) -> str:
         prefix = "Sync" if sync else ""
         mixins = "".join(f", {prefix}{space.mixin}" for space in self.model.spaces if space.mixin)
-        yield HANDLE.format(prefix=prefix, mixins=mixins)
-        spaces = [f"{literal(s.attribute)}: {prefix}{s.class_name}" for s in self.model.spaces]
+        spaces = {space.attribute: f"{prefix}{space.class_name}" for space in self.model.spaces}
+        lines = [HANDLE.format(prefix=prefix, mixins=mixins)]
         if spaces:
-            yield exploded("_NAMESPACES = {", spaces, "}", INDENT)
-            yield ""
-        for space in self.model.spaces:
-            yield f"{INDENT}{space.attribute}: {prefix}{space.class_name}"
+            items = [f"{literal(name)}: {kind}" for name, kind in spaces.items()]
+            lines += [exploded("_NAMESPACES = {", items, "}", INDENT), ""]
+        return "\n".join([*lines, *(f"{INDENT}{name}: {kind}" for name, kind in spaces.items())])
 
     def _connect(self, sync: bool) -> str:
+        opening = "Mapping[str, Any]"
         if self.model.opening is None:
             self.typist.used.add("Mapping")
-        return CONNECT.format(
-            prefix="Sync" if sync else "",
-            suffix="_sync" if sync else "",
-            adapter="None" if self.model.session is None else "ADAPTER",
-            opening="Mapping[str, Any]"
-            if self.model.opening is None
-            else self.typist.inline(self.model.opening),
-        )
+        else:
+            opening = self.typist.inline(self.model.opening)
+        adapter = "None" if self.model.session is None else "ADAPTER"
+        prefix, suffix = ("Sync", "_sync") if sync else ("", "")
+        return CONNECT.format(prefix=prefix, suffix=suffix, adapter=adapter, opening=opening)
 
     # A method
 
@@ -330,14 +311,6 @@ def _body(method: Method, extra: str | None, options: tuple[str, str], sync: boo
         *(["wrapped=True"] if method.wrapped and method.result is not None else []),
     ]
     return exploded(f"return {'' if sync else 'await '}self.{call}(", passed, ")", DEEP)
-
-
-# Parts of the top
-
-
-def _import(module: str, names: Sequence[str]) -> str:
-    line = f"from {module} import {', '.join(names)}"
-    return line if len(line) <= COLUMNS else exploded(f"from {module} import (", names, ")")
 
 
 def _assigned(name: str, text: str) -> str:

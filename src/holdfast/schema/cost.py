@@ -20,17 +20,9 @@ import re
 from math import log2
 from typing import Any, Final, NamedTuple
 
+from holdfast.schema import walk
 from holdfast.schema.graph import LEAF, Graph, Node, ordered
-from holdfast.schema.walk import (
-    IGNORED,
-    MAX_DEPTH,
-    MAX_NODES,
-    REFERENCES,
-    STEPS,
-    Budget,
-    SchemaTooComplex,
-    named,
-)
+from holdfast.schema.walk import REFERENCES, STEPS, Budget, SchemaTooComplex, named
 
 CHARACTER: Final = 300
 """Steps for one character under the worst pattern that is compiled."""
@@ -118,7 +110,7 @@ def _units(root: Any) -> int:
     """Return the units of all JSON values in a schema, wherever they stand."""
     count = values = 0
     level: list[tuple[Any, int, int]] = [(root, 0, 0)]
-    for _ in range(2 * MAX_DEPTH):
+    for _ in range(2 * walk.MAX_DEPTH):
         following: list[tuple[Any, int, int]] = []
         for value, copies, path in level:
             # The validator keeps a copy of what is under ``not``, and a pointer to each part.
@@ -135,12 +127,12 @@ def _units(root: Any) -> int:
             elif isinstance(value, int) and value.bit_length() > 64:
                 count += value.bit_length()
         values += len(level)
-        if values + len(following) > MAX_NODES:
-            raise SchemaTooComplex(f"it has more than {MAX_NODES} parts")
+        if values + len(following) > walk.MAX_NODES:
+            raise SchemaTooComplex(f"it has more than {walk.MAX_NODES} parts")
         if not following:
             return count
         level = following
-    raise SchemaTooComplex(f"it is more than {2 * MAX_DEPTH} levels deep")
+    raise SchemaTooComplex(f"it is more than {2 * walk.MAX_DEPTH} levels deep")
 
 
 def _expansion_units(inner: list[Node]) -> int:
@@ -222,13 +214,13 @@ def _own(node: Node) -> int:
         operands = [schema[word] for word in _BOUNDS if isinstance(schema.get(word), float)]
         for keyword, value in schema.items():
             if keyword in ("enum", "const"):
-                found = _scan(value)
-                total += found.values + found.characters // 256
-                operands += found.numbers
+                count, numbers, characters = _scan(value)
+                total += count + characters // 256
+                operands += numbers
             elif keyword == "multipleOf":
                 operands.append(1)
                 total += 0 if isinstance(value, int) else FRACTION
-            elif keyword in IGNORED:
+            elif keyword in walk.IGNORED:
                 total += CALLBACK
             elif isinstance(value, list):
                 total += len(value)
@@ -239,16 +231,12 @@ def _own(node: Node) -> int:
     return node.own
 
 
-class _Scan(NamedTuple):
-    """Counts of a JSON value: values, numbers, characters of names and texts."""
+def _scan(value: Any, most: int = CAP) -> tuple[int, list[int | float], int]:
+    """Return the number of values in one, their numbers, and the characters of names and texts.
 
-    values: int
-    numbers: list[int | float]
-    characters: int
-
-
-def _scan(value: Any, most: int = CAP) -> _Scan:
-    """Look at all values in one; refuse more than ``most``."""
+    Raises:
+        SchemaTooComplex: There are more than ``most`` values.
+    """
     count, characters, waiting = 1, 0, [value]
     numbers: list[int | float] = []
     while waiting:
@@ -263,7 +251,7 @@ def _scan(value: Any, most: int = CAP) -> _Scan:
             characters += sum(map(len, one)) if isinstance(one, dict) else 0
         elif isinstance(one, str):
             characters += len(one)
-    return _Scan(count, numbers, characters)
+    return count, numbers, characters
 
 
 def _price(number: int | float) -> int:
@@ -304,7 +292,7 @@ class _Count:
         self._budget.spend(1, _CHECK)
         schema = node.schema
         if node.foreign:
-            return Work(DIALECT * self._scan(value).values, 0)
+            return Work(DIALECT * self._scan(value)[0], 0)
         steps, texts, again = self._alone(node, value), 0, 0
         if isinstance(value, str) and self._matched(schema.get("pattern")):
             texts += CHARACTER * len(value)
@@ -348,12 +336,12 @@ class _Count:
         if isinstance(value, dict | list | tuple):
             steps += len(value)
             if isinstance(value, list | tuple) and schema.get("uniqueItems") is True:
-                found = self._scan(value)
-                if [one for one in found.numbers if type(one) is int and abs(one) >> 64]:
+                count, numbers = self._scan(value)
+                if [one for one in numbers if type(one) is int and abs(one) >> 64]:
                     raise SchemaTooComplex("its integers are too large to compare")
-                steps += int(UNIQUE * found.values * (1 + log2(1 + len(value))))
+                steps += int(UNIQUE * count * (1 + log2(1 + len(value))))
                 if len(value) <= FEW:
-                    steps += FEW // 2 * sum(map(_price, found.numbers))
+                    steps += FEW // 2 * sum(map(_price, numbers))
             steps += node.numbers * TINY
         elif isinstance(value, float):
             steps += NUMBER + node.numbers * _price(value)
@@ -365,7 +353,7 @@ class _Count:
             steps -= FRACTION - FRACTION // 5
         return steps
 
-    def _scan(self, value: Any) -> _Scan:
-        found = _scan(value, 8 * self._budget.left)
-        self._budget.spend(found.values // 8, _CHECK)
-        return found
+    def _scan(self, value: Any) -> tuple[int, list[int | float]]:
+        count, numbers, _ = _scan(value, 8 * self._budget.left)
+        self._budget.spend(count // 8, _CHECK)
+        return count, numbers

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from holdfast._core.text import join_words, label, quote, show_json
 from holdfast.schema.report import Effect, Place, SchemaDiff, step
@@ -195,22 +195,15 @@ def _outside(listed: list[Any], flat: Flat) -> list[Any]:
 # The comparison
 
 
-class _Words(NamedTuple):
-    """The words for the same change in arguments and in results."""
-
-    noun: str
-    lost: str
-    gained: str
-    needed: str
-    optional: str
-
-
-ARGUMENTS: Final = _Words(
-    "parameter", "no longer accepts", "now accepts", "now required", "no longer required"
-)
-RESULTS: Final = _Words(
-    "field", "can no longer be", "can now be", "now always there", "may now be missing"
-)
+ARGUMENTS: Final = {
+    **{"noun": "parameter", "lost": "no longer accepts", "gained": "now accepts"},
+    **{"needed": "now required", "optional": "no longer required"},
+}
+RESULTS: Final = {
+    **{"noun": "field", "lost": "can no longer be", "gained": "can now be"},
+    **{"needed": "now always there", "optional": "may now be missing"},
+}
+"""The words for the same change in arguments and in results."""
 
 _DEMANDS: Final[dict[str, str]] = {
     **BOUNDS,
@@ -229,7 +222,12 @@ class _Comparison:
     """One comparison of two documents."""
 
     def __init__(
-        self, before: Document, after: Document, words: _Words, budget: Budget, found: SchemaDiff
+        self,
+        before: Document,
+        after: Document,
+        words: dict[str, str],
+        budget: Budget,
+        found: SchemaDiff,
     ) -> None:
         self._before = before
         self._after = after
@@ -296,9 +294,9 @@ class _Comparison:
             text = f"changed from {_summaries(before)} to {_summaries(after)}"
             self._found.add(text, "narrower", place)
         elif lost and {} not in after:
-            self._found.add(f"{self._words.lost} {_summaries(lost)}", "narrower", place)
+            self._found.add(f"{self._words['lost']} {_summaries(lost)}", "narrower", place)
         if gained and {} not in before:
-            self._found.add(f"{self._words.gained} {_summaries(gained)}", "wider", place)
+            self._found.add(f"{self._words['gained']} {_summaries(gained)}", "wider", place)
 
     def _one(self, before: Flat, after: Flat, place: Place) -> None:
         """Compare two schemas without alternatives."""
@@ -321,9 +319,9 @@ class _Comparison:
         if old is not None and new is not None:
             lost, gained = _outside(old, after), _outside(new, before)
             if lost:
-                self._found.add(f"{self._words.lost} {_listed(lost)}", "narrower", place)
+                self._found.add(f"{self._words['lost']} {_listed(lost)}", "narrower", place)
             if gained:
-                self._found.add(f"{self._words.gained} {_listed(gained)}", "wider", place)
+                self._found.add(f"{self._words['gained']} {_listed(gained)}", "wider", place)
             return len(lost) < len(old)
         if old is not None:
             lost, gained = _outside(old, after), True
@@ -368,18 +366,18 @@ class _Comparison:
             one, other = old.get(name, True), new.get(name, True)
             if name not in old and name not in needed:
                 if name in needs:
-                    self._found.add(f"new required {self._words.noun}", "narrower", at)
+                    self._found.add(f"new required {self._words['noun']}", "narrower", at)
                 else:
-                    self._found.add(f"new optional {self._words.noun}", "added", at)
+                    self._found.add(f"new optional {self._words['noun']}", "added", at)
                 if isinstance(others, dict) and others:
                     self._pair(others, other, at)
             elif name not in new and name not in needs:
                 self._found.add("removed", "removed", at)
             else:
                 if name in needed - needs:
-                    self._found.add(self._words.optional, "wider", at)
+                    self._found.add(self._words["optional"], "wider", at)
                 elif name in needs - needed:
-                    self._found.add(self._words.needed, "narrower", at)
+                    self._found.add(self._words["needed"], "narrower", at)
                 self._default(one, other, at)
                 self._pair(one, other, at)
         if others in (True, {}) and others_now is False:
