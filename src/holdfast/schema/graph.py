@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, NamedTuple
 
 from holdfast.schema.walk import HOLDS, REFERENCES, Elsewhere, Part, Resolver, Schema, parts
@@ -152,30 +153,14 @@ FOREIGN: Final = Node({}, foreign=True)
 
 def ordered(starts: Iterable[Node], edges: Callable[[Node], list[Node]]) -> list[Node] | None:
     """Return all nodes that can be reached, each after those it leads to; None for a cycle."""
-    order: list[Node] = []
-    done: set[int] = set()
-    open_: set[int] = set()
-    for start in starts:
-        stack = [(start, iter(edges(start)))] if id(start) not in done else []
-        open_.add(id(start))
-        while stack:
-            node, following = stack[-1]
-            for one in following:
-                if id(one) in done:
-                    continue
-                if id(one) in open_:
-                    return None
-                if one.leaf:
-                    done.add(id(one))
-                    order.append(one)
-                    continue
-                open_.add(id(one))
-                stack.append((one, iter(edges(one))))
-                break
-            else:
-                stack.pop()
-                open_.discard(id(node))
-                done.add(id(node))
-                order.append(node)
-        open_.discard(id(start))
-    return order
+    graph: dict[Node, list[Node]] = {}
+    waiting = [*starts]
+    while waiting:
+        node = waiting.pop()
+        if node not in graph:
+            graph[node] = following = [] if node.leaf else edges(node)
+            waiting += following
+    try:
+        return [*TopologicalSorter(graph).static_order()]
+    except CycleError:
+        return None
