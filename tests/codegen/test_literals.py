@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from holdfast._core.text import has_unseen, one_line
 from holdfast.codegen.names import (
     MOST_CHARACTERS,
-    ascii_literal,
     description,
     docstring,
     literal,
@@ -33,11 +32,11 @@ def invisible(source: str) -> list[str]:
 @pytest.mark.req("H1")
 @given(anything)
 def test_a_literal_is_the_text(text: str) -> None:
-    for made in (literal(text), ascii_literal(text)):
+    for made in (literal(text), literal(text, escaped=True)):
         assert ast.literal_eval(made) == text
         assert not invisible(made)
         assert "\n" not in made
-    assert ascii_literal(text).isascii()
+    assert literal(text, escaped=True).isascii()
 
 
 @pytest.mark.parametrize(

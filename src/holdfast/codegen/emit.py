@@ -16,7 +16,6 @@ from holdfast.codegen.names import (
     ROOT,
     TYPE_NAMES,
     ClassNames,
-    ascii_literal,
     docstring,
     literal,
     paragraphs,
@@ -116,8 +115,6 @@ class _Writer:
         aliases = ["\n".join(self.typist.aliases)] if self.typist.aliases else []
         return "\n\n\n".join([top, *types, *aliases, *faces]) + "\n"
 
-    # The top
-
     def _header(self, command: str, stamp: str | None) -> list[str]:
         again = f"Regenerate: {visible(command)}".strip()
         # A backslash of the command would stand doubled in the docstring. A comment could hold
@@ -154,10 +151,12 @@ class _Writer:
     def _constants(self, command: str, target: Target) -> Iterator[str]:
         yield _assigned("REGISTRY_HASH: Final", literal(self.model.hash))
         if target is None or isinstance(target, str):
-            shown = "None" if target is None else ascii_literal(target)
+            shown = "None" if target is None else literal(target, escaped=True)
             yield _assigned("TARGET: Final[Target]", shown)
         else:
-            yield bracketed("TARGET: Final[Target] = [", [*map(ascii_literal, target)], "]")
+            yield bracketed(
+                "TARGET: Final[Target] = [", [literal(word, escaped=True) for word in target], "]"
+            )
         registry = ["hash=REGISTRY_HASH", f"command={literal(command)}"]
         if self.capabilities:
             declared = ", ".join(map(literal, self.capabilities))
@@ -176,8 +175,6 @@ class _Writer:
             items = [f"{k}={'None' if v is None else literal(v)}" for k, v in given.items()]
             yield exploded("ADAPTER: Final = ParameterSession(", items, ")")
 
-    # The handles
-
     def _space(self, space: Space, sync: bool) -> Iterator[str]:
         prefix = "Sync" if sync else ""
         bases = f"{prefix}Namespace"
@@ -193,7 +190,7 @@ class _Writer:
         what = "without a namespace" if space.wire == ROOT else f"of ``{one_line(space.wire)}``"
         yield from docstring([f"Tools {what}."], INDENT)
         yield ""
-        yield _assigned(f"{INDENT}_NAME", ascii_literal(space.wire))
+        yield _assigned(f"{INDENT}_NAME", literal(space.wire, escaped=True))
         keys = [f"{literal(method.key)}: {literal(method.name)}" for method in space.methods]
         yield exploded("_METHODS = {", keys, "}", INDENT)
         own = [one for one in space.methods if space.mixin is None or one.name in space.hidden]
@@ -224,8 +221,6 @@ class _Writer:
         adapter = "None" if self.model.session is None else "ADAPTER"
         prefix, suffix = ("Sync", "_sync") if sync else ("", "")
         return CONNECT.format(prefix=prefix, suffix=suffix, adapter=adapter, opening=opening)
-
-    # A method
 
     def _method(
         self, method: Method, space: Space, shadowed: frozenset[str], sync: bool
@@ -268,9 +263,6 @@ class _Writer:
             whole = self.typist.fit(either((kind, UNSET)), -1, (*path, "optional"))
             return f"{DEEP}{name}: {whole} = UNSET,"
         return f"{DEEP}{name}: {text}{OPTIONAL}"
-
-
-# Parts of a method
 
 
 def _words(method: Method, extra: str | None) -> list[str]:

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from holdfast._core.text import one_line
+from holdfast._core.text import one_line, quote
 from holdfast.codegen import names
-from holdfast.codegen.names import ROOT, ClassNames, quoted
+from holdfast.codegen.names import ROOT, ClassNames
 from holdfast.codegen.schemas import MOST_PARTS as SCHEMA_PARTS
 from holdfast.codegen.schemas import SchemaReader
 from holdfast.codegen.types import ANY, NONE, Field, Kind, Record
@@ -144,14 +144,12 @@ class _Builder:
             taken=frozenset(self.classes.taken | keys),
         )
 
-    # Namespaces and methods
-
     def _space(self, space: str | None, attribute: str, methods: Mapping[str, str]) -> Space:
         words = () if space is None else (space,)
         class_name = self.classes.take(*(words or ("root",)), pair=True)
         mixin = self.classes.take("root", "tools", pair=True) if space is None else None
         if space is not None and attribute != space:
-            self.reports[f"namespace {quoted(space)} is called {attribute}"] = None
+            self.reports[f"namespace {quote(space)} is called {attribute}"] = None
         prefix = "" if space is None else f"{space}."
         made = [
             self._method(self.tools[prefix + key], words, attribute, key, name)
@@ -174,7 +172,7 @@ class _Builder:
         called = names.parameter_names(one.wire for one in fields)
         for wire, parameter in called.items():
             if wire != parameter:
-                self._report(tool, f"parameter {quoted(wire)} is called {parameter}")
+                self._report(tool, f"parameter {quote(wire)} is called {parameter}")
         title = tool.title or (tool.annotations.title if tool.annotations else None)
         return Method(
             tool=tool.name,
@@ -235,7 +233,7 @@ class _Builder:
             self._report(tool, "has a schema too deep or too large; parts of it are Any")
 
     def _report(self, tool: Tool, text: str) -> None:
-        self.reports[f"tool {quoted(tool.name)} {text}"] = None
+        self.reports[f"tool {quote(tool.name)} {text}"] = None
 
 
 def _hints(tool: Tool) -> tuple[str, ...]:

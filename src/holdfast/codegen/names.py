@@ -15,15 +15,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
-from holdfast._core.text import (
-    escape,
-    has_unseen,
-    one_line,
-    show_json,
-    split_lines,
-    truncate,
-    visible,
-)
+from holdfast._core.text import escape, has_unseen, one_line, show_json, split_lines, visible
 from holdfast.schema.types import BOUNDS, is_number
 from holdfast.schema.walk import branches
 
@@ -138,9 +130,6 @@ def _shortened(name: str, wire: str, most: int, mark: str) -> str:
     return f"{name[: most - 6 - len(mark)]}{mark}{_digits(wire)[:6]}"
 
 
-# Classes
-
-
 def pascal(*parts: str) -> str:
     """Return ``NavWaitUntil`` for ``("nav", "wait_until")``, in ASCII."""
     words = [word for part in parts for word in re.findall(r"[A-Za-z0-9]+", part)]
@@ -169,39 +158,27 @@ class ClassNames:
         return name
 
 
-# Literals
-
-
 MOST_CHARACTERS: Final = 4000
 """Of one description; the rest is cut."""
 
 QUOTES: Final = '"""'
 
 
-def literal(text: str) -> str:
-    """Return a string literal, in the quotes that ``ruff format`` would choose."""
-    return _quoted(text, visible(text.replace("\\", "\\\\")))
+def literal(text: str, *, escaped: bool = False) -> str:
+    """Return a string literal, in the quotes that ``ruff format`` would choose.
 
-
-def ascii_literal(text: str) -> str:
-    """Return a string literal in ASCII, whose width on the screen is known."""
+    ``escaped`` leaves ASCII only, whose width on the screen is known.
+    """
     body = text.replace("\\", "\\\\")
-    return _quoted(text, "".join(one if " " <= one <= "~" else escape(one) for one in body))
-
-
-def _quoted(text: str, body: str) -> str:
+    if escaped:
+        body = "".join(char if " " <= char <= "~" else escape(char) for char in body)
     quote = "'" if text.count('"') > text.count("'") else '"'
-    return f"{quote}{body.replace(quote, chr(92) + quote)}{quote}"
+    return f"{quote}{visible(body).replace(quote, chr(92) + quote)}{quote}"
 
 
 def width(text: str) -> int:
     """Return the most columns that a text may take: what is not ASCII may be wide."""
     return len(text) if text.isascii() else sum(1 if char.isascii() else 4 for char in text)
-
-
-def quoted(name: str, limit: int = 200) -> str:
-    """Return a name as a literal in a message: two names that differ look different."""
-    return literal(truncate(name, limit))
 
 
 def paragraphs(text: str, room: int) -> list[str]:

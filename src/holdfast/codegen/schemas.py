@@ -93,8 +93,6 @@ class SchemaReader:
                     kind, note = either((old.kind, field.kind)), old.note or field.note
                     fields[field.wire] = replace(old, kind=kind, note=note)
 
-    # Kinds
-
     def kind(self, schema: Any, path: tuple[str, ...]) -> Kind:
         """Return the kind of a schema; ``path`` names a record made of it."""
         if not isinstance(schema, dict) or not schema:
@@ -189,8 +187,6 @@ class SchemaReader:
         shaped = sum(_is_object(option) for option in options)
         for at, option in enumerate(options, 1):
             yield self.kind(option, (*path, f"option{at}") if shaped > 1 else path)
-
-    # References and sums
 
     def _referred(self, reference: str, path: tuple[str, ...]) -> Kind:
         if reference in self._known:

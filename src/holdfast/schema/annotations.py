@@ -113,9 +113,6 @@ def _joined(schema: Any, *keywords: str) -> list[Any]:
     return [one for keyword in keywords for one in branches(schema, keyword)[:MOST_JOINED]]
 
 
-# Secrets
-
-
 WHOLE: Final = ""
 """The owner of what is not inside a property: the value itself."""
 

@@ -240,9 +240,6 @@ def _type(old: Any, new: Any) -> tuple[Any, bool]:
     return (both[0] if len(both) == 1 else both), True
 
 
-# The form of keywords
-
-
 def well_formed(keyword: str, value: Any) -> bool:
     """Return True if a keyword has a value of the type that JSON Schema demands."""
     check = _FORMS.get(keyword)

@@ -304,9 +304,6 @@ def _compile(schema: Any) -> Validator:
         raise Unusable(why) from None
 
 
-# Patterns
-
-
 def _unusable_patterns(patterns: set[str], budget: Budget) -> set[str]:
     """Return the patterns that are not linear, too large, or too many to compile in time."""
     from holdfast.schema.cost import pattern_units
