@@ -217,7 +217,7 @@ def test_changes_read_as_a_few_lines() -> None:
             "4 changes: 2 breaking, 1 safe, 1 wording",
             "- delete: removed (breaking)",
             "~ fetch: changed (breaking)",
-            '    breaking: mode: no longer accepts "fast"',
+            '    breaking: mode: no longer allows "fast"',
             "    breaking: url: now required",
             "    safe:     depth: new optional parameter",
             '    wording:  description changed: "A." → "B."',

@@ -164,10 +164,7 @@ class Lock:
 
 
 def with_command(error: HoldfastError, path: PathLike, known: str) -> str:
-    """Return an error about a lock file with the whole command that makes it.
-
-    Whoever reads a file does not know how its server is reached.
-    """
+    """Return an error of `read`, which does not know how the server is reached, with a command."""
     return str(error).replace(lock_command(path), known)
 
 

@@ -99,14 +99,9 @@ class LockFile(Struct):
 def lock_command(
     path: PathLike, server: str | None = None, reach: str | None = None, *, verb: str = "lock"
 ) -> str:
-    """Return the command that accepts the tools of a server as they are now.
+    """Return the command that accepts the tools of a server as they are now, or compares them.
 
-    Args:
-        path: The lock file.
-        server: The server's name.
-        reach: The words that lead to the server (see `holdfast.lock.commands`); without them the
-            server is a configured one.
-        verb: ``check`` shows how they differ.
+    ``reach`` leads to the server (see `holdfast.lock.commands`); without it, it is configured.
     """
     elsewhere = "" if os.fspath(path) == NAME else f" --lock {shell_quote(os.fspath(path))}"
     name = None if server is None else shell_quote(server)
@@ -126,12 +121,8 @@ def definitions(
     """
     by_name: dict[str, dict[bytes, dict[str, Any]]] = {}
     for tool in tools:
-        try:
-            found = definition(tool)
-            by_name.setdefault(tool.name, {})[canonical(found)] = found
-        except RecursionError:
-            name = label(tool.name)
-            raise ValidationError(f"tool {name}: its schema is nested too deep") from None
+        found = definition(tool)
+        by_name.setdefault(tool.name, {})[canonical(found)] = found
     former = {canonical(one) for one in (known or {}).values()}
     result: dict[str, dict[str, Any]] = {}
     for name, variants in by_name.items():

@@ -44,8 +44,7 @@ def compare(before: Any, after: Any, budget: Budget, *, returns: bool = False) -
     if same(before, after):
         return found
     try:
-        old, new = Document(before, budget), Document(after, budget)
-        _Comparison(old, new, RESULTS if returns else ARGUMENTS, budget, found).whole()
+        _Comparison(before, after, budget, returns, found).whole()
         found.compare_texts(before, after, budget)
     except (SchemaTooComplex, RecursionError):
         found.add(TOO_MUCH, "different")
@@ -195,16 +194,6 @@ def _outside(listed: list[Any], flat: Flat) -> list[Any]:
 # The comparison
 
 
-ARGUMENTS: Final = {
-    **{"noun": "parameter", "lost": "no longer accepts", "gained": "now accepts"},
-    **{"needed": "now required", "optional": "no longer required"},
-}
-RESULTS: Final = {
-    **{"noun": "field", "lost": "can no longer be", "gained": "can now be"},
-    **{"needed": "now always there", "optional": "may now be missing"},
-}
-"""The words for the same change in arguments and in results."""
-
 _DEMANDS: Final[dict[str, str]] = {
     **BOUNDS,
     "pattern": "has to match the pattern {}",
@@ -222,26 +211,18 @@ class _Comparison:
     """One comparison of two documents."""
 
     def __init__(
-        self,
-        before: Document,
-        after: Document,
-        words: dict[str, str],
-        budget: Budget,
-        found: SchemaDiff,
+        self, before: Any, after: Any, budget: Budget, returns: bool, found: SchemaDiff
     ) -> None:
-        self._before = before
-        self._after = after
-        self._words = words
+        self._before = old = Document(before, budget)
+        self._after = new = Document(after, budget)
         self._budget = budget
+        self._returns = returns
         self._found = found
         self._open: set[tuple[int, int]] = set()
         """The pairs under comparison: met again inside itself, a pair adds nothing new."""
-        self._shared: bool = (
-            before.plain and after.plain and same(before.root, after.root, budget)
-        ) or (
-            before.into_defs
-            and after.into_defs
-            and same(before.definitions, after.definitions, budget)
+        plain, local = old.plain and new.plain, old.into_defs and new.into_defs
+        self._shared: bool = (plain and same(old.root, new.root, budget)) or (
+            local and same(old.definitions, new.definitions, budget)
         )
         """References lead to the same definitions on both sides."""
 
@@ -294,9 +275,9 @@ class _Comparison:
             text = f"changed from {_summaries(before)} to {_summaries(after)}"
             self._found.add(text, "narrower", place)
         elif lost and {} not in after:
-            self._found.add(f"{self._words['lost']} {_summaries(lost)}", "narrower", place)
+            self._found.add(f"no longer allows {_summaries(lost)}", "narrower", place)
         if gained and {} not in before:
-            self._found.add(f"{self._words['gained']} {_summaries(gained)}", "wider", place)
+            self._found.add(f"now allows {_summaries(gained)}", "wider", place)
 
     def _one(self, before: Flat, after: Flat, place: Place) -> None:
         """Compare two schemas without alternatives."""
@@ -319,9 +300,9 @@ class _Comparison:
         if old is not None and new is not None:
             lost, gained = _outside(old, after), _outside(new, before)
             if lost:
-                self._found.add(f"{self._words['lost']} {_listed(lost)}", "narrower", place)
+                self._found.add(f"no longer allows {_listed(lost)}", "narrower", place)
             if gained:
-                self._found.add(f"{self._words['gained']} {_listed(gained)}", "wider", place)
+                self._found.add(f"now allows {_listed(gained)}", "wider", place)
             return len(lost) < len(old)
         if old is not None:
             lost, gained = _outside(old, after), True
@@ -365,19 +346,20 @@ class _Comparison:
             at = (*place, step(name))
             one, other = old.get(name, True), new.get(name, True)
             if name not in old and name not in needed:
+                noun = "field" if self._returns else "parameter"
                 if name in needs:
-                    self._found.add(f"new required {self._words['noun']}", "narrower", at)
+                    self._found.add(f"new required {noun}", "narrower", at)
                 else:
-                    self._found.add(f"new optional {self._words['noun']}", "added", at)
+                    self._found.add(f"new optional {noun}", "added", at)
                 if isinstance(others, dict) and others:
                     self._pair(others, other, at)
             elif name not in new and name not in needs:
                 self._found.add("removed", "removed", at)
             else:
                 if name in needed - needs:
-                    self._found.add(self._words["optional"], "wider", at)
+                    self._found.add("no longer required", "wider", at)
                 elif name in needs - needed:
-                    self._found.add(self._words["needed"], "narrower", at)
+                    self._found.add("now required", "narrower", at)
                 self._default(one, other, at)
                 self._pair(one, other, at)
         if others in (True, {}) and others_now is False:
@@ -390,14 +372,14 @@ class _Comparison:
     def _demanded(self, document: Document, flat: Flat) -> set[str]:
         """Return the required names. A parameter with a default may be left out nevertheless."""
         needed, own = {*flat.get("required", ())}, flat.get("properties", {})
-        if self._words is RESULTS:
+        if self._returns:
             return needed
         return {name for name in needed if not document.default(own.get(name, True))}
 
     def _default(self, before: Any, after: Any, place: Place) -> None:
         """Compare defaults: callers that left a parameter out relied on its default."""
         old, new = self._before.default(before), self._after.default(after)
-        if self._words is RESULTS or not old:
+        if self._returns or not old:
             self._found.compare_text("default", old, new, place)
         elif not same(old, new, self._budget):
             now = f"now means {show_json(new['default'])}, not" if new else "no longer means"

@@ -52,10 +52,8 @@ class Node:
     @property
     def apart(self) -> list[Node]:
         """The schemas of which one applies to each value inside."""
-        return [
-            *self.properties.by_key.values(), *self.properties.others,
-            *self.items.by_key.values(), *self.items.others,
-        ]  # fmt: skip
+        both = (self.properties, self.items)
+        return [node for inside in both for node in (*inside.by_key.values(), *inside.others)]
 
     @property
     def every(self) -> list[Node]:
