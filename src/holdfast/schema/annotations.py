@@ -137,28 +137,24 @@ def _read(text: bytes) -> frozenset[str]:
     root = decode_schema(text)
     if not isinstance(root, dict) or UNREADABLE in root:
         return frozenset({WHOLE})
+    from holdfast.schema.graph import Graph, Node
+
+    found: set[str] = set()
+    seen: set[tuple[Node, str]] = set()
     try:
-        resolver, budget = walk.Resolver(root), walk.Budget()
-        found: set[str] = set()
-        seen: set[tuple[int, str]] = set()
-        waiting: list[tuple[Any, str]] = [(root, WHOLE)]
+        waiting, budget = [(Graph(root).top, WHOLE)], walk.Budget()
         while waiting:
-            schema, owner = waiting.pop()
-            if not isinstance(schema, dict) or (id(schema), owner) in seen:
+            node, owner = at = waiting.pop()
+            if at in seen:
                 continue
-            seen.add((id(schema), owner))
+            seen.add(at)
             budget.spend()
-            if schema.get("writeOnly") is True or schema.get("format") == "password":
+            if node.schema.get("writeOnly") is True or node.schema.get("format") == "password":
                 found.add(owner)
                 continue
-            for part in parts(schema):
-                if part.place not in ("apart", "name"):
-                    own = part.keyword == "properties" and isinstance(part.key, str)
-                    waiting.append((part.schema, str(part.key) if own else owner))
-            for reference in map(schema.get, walk.REFERENCES):
-                if isinstance(reference, str):
-                    targets = [resolver.target(schema, reference), *resolver.dynamic(reference)]
-                    waiting += [(target, owner) for target in targets]
-        return frozenset(found)
+            waiting += [(one, name) for name, one in node.properties.by_key.items()]
+            unnamed = [*node.properties.others, *node.items.by_key.values(), *node.items.others]
+            waiting += [(one, owner) for one in (*node.here, *unnamed, *node.every)]
     except SchemaTooComplex:
         return frozenset({WHOLE})
+    return frozenset(found)

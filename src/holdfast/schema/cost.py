@@ -146,17 +146,17 @@ def _expansion_units(inner: list[Node]) -> int:
     order = ordered(inner, compiled_again)
     if order is None:
         raise SchemaTooComplex(_COMPILE)
-    ways: dict[int, int] = {}
+    ways: dict[Node, int] = {}
     units = 0
     for node in order:
         refers = 8 * any(keyword in node.schema for keyword in REFERENCES)
         total = 1 + refers + len(node.schema) // 8 + len(node.properties.by_key) // 4
-        total += sum(ways[id(one)] for one in node.here)
+        total += sum(ways[one] for one in node.here)
         if "unevaluatedItems" in node.schema:
-            total += 2 * sum(ways[id(one)] for one in node.items.every)
-        ways[id(node)] = min(CAP, total)
+            total += 2 * sum(ways[one] for one in node.items.every)
+        ways[node] = min(CAP, total)
         if node.collects:
-            units += ways[id(node)]
+            units += ways[node]
     return units
 
 
@@ -175,12 +175,12 @@ def _bound(order: list[Node]) -> tuple[int, int]:
     Of the schemas of properties, or of items, one applies to each value inside; those in
     ``allOf`` and the like add up. A text of so many characters counts as half as many values.
     """
-    once: dict[int, int] = {}
-    at: dict[int, int] = {}
-    inside: dict[int, int] = {}
+    once: dict[Node, int] = {}
+    at: dict[Node, int] = {}
+    inside: dict[Node, int] = {}
     unique, repeats = 0, False
     for node in order:
-        key, schema = id(node), node.schema
+        schema = node.schema
         own = _own(node)
         regexes = ("pattern" in schema) + len(named(schema, "patternProperties"))
         load = 1 + own + NUMBER * node.numbers + 2 * CHARACTER * regexes
@@ -188,19 +188,19 @@ def _bound(order: list[Node]) -> tuple[int, int]:
         unique += "uniqueItems" in schema
         repeats = repeats or not _REPEATS.isdisjoint(schema)
         if node.leaf:
-            once[key], at[key], inside[key] = most, load, 0
+            once[node], at[node], inside[node] = most, load, 0
             continue
-        once[key] = min(CAP, most + sum(once[id(one)] for one in node.all()))
-        at[key] = min(CAP, load + sum(at[id(one)] for one in (*node.here, *node.names)))
-        apart = [max(at[id(one)], inside[id(one)]) for one in node.apart]
-        deeper = sum(max(at[id(one)], inside[id(one)]) for one in node.every)
-        deeper += sum(inside[id(one)] for one in node.here)
-        inside[key] = min(CAP, max(apart, default=0) + deeper)
+        once[node] = min(CAP, most + sum(once[one] for one in node.all()))
+        at[node] = min(CAP, load + sum(at[one] for one in (*node.here, *node.names)))
+        apart = [max(at[one], inside[one]) for one in node.apart]
+        deeper = sum(max(at[one], inside[one]) for one in node.every)
+        deeper += sum(inside[one] for one in node.here)
+        inside[node] = min(CAP, max(apart, default=0) + deeper)
         # Applied to each value inside another, however many there are.
         of_all = (*node.properties.others, *node.properties.every, *node.names)
         repeats = repeats or any(one is not LEAF for one in of_all)
         repeats = repeats or bool(node.items.others or node.items.every)
-    top = id(order[-1])
+    top = order[-1]
     each = max(at[top], inside[top]) * (1 + unique * (UNIQUE + FEW // 2 * NUMBER))
     return CAP if repeats else once[top], min(CAP, each)
 

@@ -168,7 +168,12 @@ def merge(schemas: list[dict[str, Any]]) -> Merged:
     found: dict[str, Any] = {}
     conflicts: list[str] = []
     for schema in schemas:
-        conflicts += _entangled(found, schema)
+        # Keywords that mean something else in one schema than in two.
+        if found and schema:
+            conflicts += (found.keys() | schema.keys()) & _UNEVALUATED
+        for group in _DEPENDENT:
+            mine, theirs = group & found.keys(), group & schema.keys()
+            conflicts += (mine | theirs) - {"properties"} if mine and theirs else ()
         for word, value in schema.items():
             if word not in found:
                 found[word] = value
@@ -180,19 +185,6 @@ def merge(schemas: list[dict[str, Any]]) -> Merged:
 
 
 _DROPPED: Final = object()
-
-
-def _entangled(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """Return the keywords that mean something else in one schema than in two."""
-    unevaluated = (one.keys() | other.keys()) & _UNEVALUATED
-    if one and other and unevaluated:
-        return [*unevaluated]
-    found: list[str] = []
-    for group in _DEPENDENT:
-        mine, theirs = group & one.keys(), group & other.keys()
-        if mine and theirs:
-            found += (mine | theirs) - {"properties"}
-    return found
 
 
 def _joined(word: str, old: Any, new: Any) -> tuple[Any, bool]:
