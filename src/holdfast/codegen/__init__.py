@@ -55,7 +55,7 @@ def generate(
     """
     from holdfast.codegen import emit, model
 
-    made = model.build(tools, hide=hide, session=session)
+    made = model.Model(tools, hide=hide, session=session)
     declared = tuple(sorted(capabilities))
     source = emit.render(
         made, command=command, target=target, sync=sync, stamp=stamp, capabilities=declared

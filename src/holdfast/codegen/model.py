@@ -73,98 +73,74 @@ class Space(Struct, frozen=True):
     """Methods that the handle does not have itself: their names mean something else there."""
 
 
-class Model(Struct, frozen=True):
-    """The model of a generated module; `emit.render` writes it."""
+class Model:
+    """The model of a generated module; `emit.render` writes it.
 
-    spaces: tuple[Space, ...]
-    records: tuple[Record, ...]
-    schemas: Mapping[str, str]
-    """Every tool's input schema, as canonical JSON text; also of tools that are hidden."""
-    returns: Mapping[str, str]
-    """The same of output schemas."""
-    hash: str
-    session: SessionTools | None = None
-    opening: Kind | None = None
-    """The arguments of the tool that opens a session."""
-    reports: list[str] = []
-    """The names and schemas that were renamed, omitted or truncated, and why."""
-    taken: frozenset[str] = frozenset()
-    """Names that no further type may have."""
+    The tools may be in any order; the options are those of `holdfast.codegen.generate`.
+    """
 
-
-def build(
-    tools: Iterable[Tool], *, hide: Collection[str] = (), session: SessionTools | None = None
-) -> Model:
-    """Return the model of some tools, in any order; the options are those of `generate`."""
-    return _Builder(tools, hide, session).build()
-
-
-class _Builder:
     def __init__(
-        self, tools: Iterable[Tool], hide: Collection[str], session: SessionTools | None
+        self,
+        tools: Iterable[Tool],
+        *,
+        hide: Collection[str] = (),
+        session: SessionTools | None = None,
     ) -> None:
-        self.reports: dict[str, None] = {}
-        self.records: list[Record] = []
-        self.parts_left = MOST_PARTS
         self.session = session
-        self.hide = frozenset((*hide, *(session.hidden if session else ())))
-        self.tools: dict[str, Tool] = {}
+        self.reports: dict[str, None] = {}
+        """The names and schemas that were renamed, omitted or truncated, and why."""
+        self._parts_left = MOST_PARTS
+        self._tools: dict[str, Tool] = {}
         for tool in sorted(tools, key=lambda tool: (tool.name, canonical(definition(tool)))):
-            if self.tools.setdefault(tool.name, tool) is not tool:
+            if self._tools.setdefault(tool.name, tool) is not tool:
                 self._report(tool, "is listed more than once; only one of them is used")
-
-    def build(self) -> Model:
-        """Return the model."""
+        self.schemas, self.returns = schema_texts(self._tools.values())
+        """Every tool's input and output schema, as canonical JSON; also of hidden tools."""
+        self.hash: str = registry_hash(self._tools.values())
         spaces: dict[str | None, list[str]] = {}
-        for name in self.tools:
+        hidden = {*hide, *(session.hidden if session else ())}
+        for name in self._tools:
             space, key = names.split(name)
-            if name not in self.hide and (space is None or f"{space}.*" not in self.hide):
+            if name not in hidden and (space is None or f"{space}.*" not in hidden):
                 spaces.setdefault(space, []).append(key)
         attributes = names.namespace_names(space for space in spaces if space is not None)
         methods = {space: names.method_names(keys) for space, keys in spaces.items()}
         known = {name for found in methods.values() for name in found.values()}
-        self.classes = ClassNames([*known, *attributes.values(), OPEN_ARGUMENTS])
-        self.reserved = frozenset({*names.HANDLE_OWN, *attributes.values()})
-        made = [
+        self._classes = ClassNames([*known, *attributes.values(), OPEN_ARGUMENTS])
+        self._reserved = frozenset({*names.HANDLE_OWN, *attributes.values()})
+        self.records: list[Record] = []
+        self.spaces: list[Space] = [
             self._space(space, ROOT if space is None else attributes[space], methods[space])
             for space in sorted(spaces, key=lambda space: (space is not None, space or ""))
         ]
-        opening = self._opening()
+        self.opening: Kind | None = self._opening()
+        """The arguments of the tool that opens a session."""
+        self.records.sort(key=lambda record: record.name)
         keys = {one.wire for record in self.records for one in record.fields}
-        schemas, returns = schema_texts(self.tools.values())
-        return Model(
-            spaces=tuple(made),
-            records=tuple(sorted(self.records, key=lambda record: record.name)),
-            schemas=schemas,
-            returns=returns,
-            hash=registry_hash(self.tools.values()),
-            session=self.session,
-            opening=opening,
-            reports=[*self.reports],
-            taken=frozenset(self.classes.taken | keys),
-        )
+        self.taken: set[str] = self._classes.taken | keys
+        """Names that no further type may have."""
 
     def _space(self, space: str | None, attribute: str, methods: Mapping[str, str]) -> Space:
         words = () if space is None else (space,)
-        class_name = self.classes.take(*(words or ("root",)), pair=True)
-        mixin = self.classes.take("root", "tools", pair=True) if space is None else None
+        class_name = self._classes.take(*(words or ("root",)), pair=True)
+        mixin = self._classes.take("root", "tools", pair=True) if space is None else None
         if space is not None and attribute != space:
             self.reports[f"namespace {quote(space)} is called {attribute}"] = None
         prefix = "" if space is None else f"{space}."
         made = [
-            self._method(self.tools[prefix + key], words, attribute, key, name)
+            self._method(self._tools[prefix + key], words, attribute, key, name)
             for key, name in sorted(methods.items())
         ]
         # "_root" is where tools without a dot are: a namespace that is called so is "_root.".
         wire = ROOT if space is None else f"{space}." if space == ROOT else space
-        hidden = self.reserved & {one.name for one in made} if space is None else frozenset()
+        hidden = self._reserved & {one.name for one in made} if space is None else frozenset()
         return Space(wire, attribute, class_name, tuple(made), mixin, hidden)
 
     def _method(
         self, tool: Tool, words: tuple[str, ...], attribute: str, key: str, name: str
     ) -> Method:
         if name != key:
-            shown = name if not words and name not in self.reserved else f"{attribute}.{name}"
+            shown = name if not words and name not in self._reserved else f"{attribute}.{name}"
             self._report(tool, f"is called {shown}")
         path = (*words, name)
         fields, extra = self._arguments(tool, path)
@@ -212,7 +188,7 @@ class _Builder:
 
     def _opening(self) -> Kind | None:
         """Return the type of the arguments that open a session, besides its name."""
-        tool = self.session and self.session.open_tool and self.tools.get(self.session.open_tool)
+        tool = self.session and self.session.open_tool and self._tools.get(self.session.open_tool)
         if not tool:
             return None
         kept, extra = self._arguments(tool, (OPEN_ARGUMENTS,))
@@ -224,10 +200,10 @@ class _Builder:
 
     @contextmanager
     def _reading(self, tool: Tool, schema: Any, path: tuple[str, ...]) -> Iterator[SchemaReader]:
-        most = max(0, min(SCHEMA_PARTS, self.parts_left))
-        reader = SchemaReader(schema, self.classes, path, most)
+        most = max(0, min(SCHEMA_PARTS, self._parts_left))
+        reader = SchemaReader(schema, self._classes, path, most)
         yield reader
-        self.parts_left -= reader.parts
+        self._parts_left -= reader.parts
         self.records += reader.records
         if reader.cut:
             self._report(tool, "has a schema too deep or too large; parts of it are Any")
