@@ -45,19 +45,6 @@ OPTIONAL: Final = " | Unset = UNSET,"
 ALWAYS: Final = frozenset({"Any", "Drift", "Final", "Log", "Registry", "SessionAdapter", "Target"})
 
 
-def render(
-    model: Model,
-    *,
-    command: str,
-    target: Target = None,
-    sync: bool = False,
-    stamp: str | None = None,
-    capabilities: tuple[str, ...] = (),
-) -> str:
-    """Return the module's source; the options are those of `holdfast.codegen.generate`."""
-    return _Writer(model, sync, capabilities).module(command, target, stamp)
-
-
 HANDLE: Final = '''class {prefix}Tools({prefix}Handle{mixins}):
     """The tools of the server, by namespace.
 
@@ -94,7 +81,9 @@ CONNECT: Final = '''def connect{suffix}(
     )'''
 
 
-class _Writer:
+class Writer:
+    """Writes a model as a module; the options are those of `holdfast.codegen.generate`."""
+
     def __init__(self, model: Model, sync: bool, capabilities: tuple[str, ...]) -> None:
         self.model = model
         self.capabilities = capabilities
@@ -102,7 +91,7 @@ class _Writer:
         self.names = ClassNames(model.taken)
         self.typist = Typist(self.names)
 
-    def module(self, command: str, target: Target, stamp: str | None) -> str:
+    def module(self, command: str, target: Target = None, stamp: str | None = None) -> str:
         """Return the module. Types come first, but are known only after the methods are written."""
         classes = {record.name for record in self.model.records}
         types = [typed_dict(one, self.typist, classes) for one in self.model.records]

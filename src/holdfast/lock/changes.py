@@ -49,7 +49,8 @@ MOST_DETAILS: Final = 20
 """What is shown of a long list. All of it counts."""
 
 Kind: TypeAlias = Literal["added", "removed", "changed"]
-Definitions: TypeAlias = Mapping[str, Mapping[str, Any]]
+Definition: TypeAlias = Mapping[str, Any]
+Definitions: TypeAlias = Mapping[str, Definition]
 
 
 class ToolChange(Struct, frozen=True):
@@ -176,7 +177,7 @@ def _skills(before: Definitions, after: Definitions) -> Iterator[ToolChange]:
             yield ToolChange("changed", uri, "breaking", details, subject="skill")
 
 
-def _replaced(part: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+def _replaced(part: str, before: Definition, after: Definition) -> Iterator[str]:
     """Return the texts or files of a skill that are not the same."""
     old, new = before.get(part), after.get(part)
     if not isinstance(old, dict) or not isinstance(new, dict):
@@ -197,11 +198,7 @@ _ROOTS: Final = {
 
 
 def _changed(
-    name: str,
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
-    fields: Collection[str],
-    budget: Budget,
+    name: str, before: Definition, after: Definition, fields: Collection[str], budget: Budget
 ) -> ToolChange | None:
     """Return the change of one tool; None if it is the same."""
     details: list[tuple[str, Impact]] = []
@@ -223,9 +220,7 @@ def _changed(
     return ToolChange("changed", name, impact, texts, each)
 
 
-def _compare_field(
-    field: str, before: Mapping[str, Any], after: Mapping[str, Any], left: Budget
-) -> SchemaDiff:
+def _compare_field(field: str, before: Definition, after: Definition, left: Budget) -> SchemaDiff:
     old, new, found = before.get(field), after.get(field), SchemaDiff()
     returns = field == "outputSchema"
     if field == "annotations":

@@ -16,7 +16,6 @@ from holdfast.schema.report import Effect, Place, SchemaDiff, step
 from holdfast.schema.types import (
     BOUNDS,
     Flat,
-    is_lower,
     is_number,
     mark,
     merge,
@@ -333,7 +332,7 @@ class _Comparison:
             elif new is None:
                 effect, change = "wider", f"no longer {text.format(show_json(old))}"
             elif key not in ("format", "multipleOf", "pattern"):
-                effect = "narrower" if (new > old) == is_lower(key) else "wider"
+                effect = "narrower" if (new > old) == ("min" in key.lower()) else "wider"
             self._found.add(change, effect, place)
 
     def _properties(self, before: Flat, after: Flat, place: Place) -> None:

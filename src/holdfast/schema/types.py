@@ -210,13 +210,8 @@ def _joined(word: str, old: Any, new: Any) -> tuple[Any, bool]:
     if word == "type":
         return _type(old, new)
     if is_number(old) and is_number(new) and word in BOUNDS and word != "multipleOf":
-        return (max if is_lower(word) else min)(old, new), True
+        return (max if "min" in word.lower() else min)(old, new), True
     return (_DROPPED if word in SHAPE else old), False
-
-
-def is_lower(bound: str) -> bool:
-    """Return True for a lower bound: a larger one allows less."""
-    return "min" in bound.lower()
 
 
 def _type(old: Any, new: Any) -> tuple[Any, bool]:
