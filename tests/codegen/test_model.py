@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.codegen.model import Model, SessionTools
-from holdfast.codegen.types import ANY, Kind
+from holdfast.codegen.schemas import ANY, Kind
 from holdfast.lock.fingerprint import registry_hash
 from holdfast.types.tools import Tool, ToolAnnotations
 from tests.codegen.material import recorded, registries, tool

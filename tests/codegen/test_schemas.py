@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from holdfast.codegen.emit import Typist
 from holdfast.codegen.names import ClassNames
-from holdfast.codegen.schemas import DEEPEST, MOST_PARTS, SchemaReader
-from holdfast.codegen.types import ANY, Kind, Typist
+from holdfast.codegen.schemas import ANY, DEEPEST, MOST_PARTS, Kind, SchemaReader
 from tests.codegen.material import schemas
 
 

@@ -4,21 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.codegen.names import ClassNames
-from holdfast.codegen.types import (
-    ANY,
-    NONE,
-    STRING,
-    Field,
-    Kind,
-    Record,
-    Typist,
-    bracketed,
-    choice,
-    either,
-    exploded,
-    typed_dict,
-)
+from holdfast.codegen.emit import Typist, typed_dict
+from holdfast.codegen.names import ClassNames, bracketed, exploded
+from holdfast.codegen.schemas import ANY, NONE, STRING, Field, Kind, Record, choice, either
 
 INT = Kind("int")
 

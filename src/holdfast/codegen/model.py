@@ -12,9 +12,8 @@ from msgspec import Struct
 from holdfast._core.text import one_line, quote
 from holdfast.codegen import names
 from holdfast.codegen.names import ROOT, ClassNames
+from holdfast.codegen.schemas import ANY, NONE, Field, Kind, Record, SchemaReader
 from holdfast.codegen.schemas import MOST_PARTS as SCHEMA_PARTS
-from holdfast.codegen.schemas import SchemaReader
-from holdfast.codegen.types import ANY, NONE, Field, Kind, Record
 from holdfast.lock.fingerprint import definition, registry_hash, schema_texts
 from holdfast.schema.types import canonical
 from holdfast.schema.walk import properties, required

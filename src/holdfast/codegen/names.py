@@ -1,4 +1,4 @@
-"""Python names for names on the wire, and Python literals for their values.
+"""Python names for names on the wire, literals for values, and the layout of both.
 
 The choice depends on the names alone, not on their order. Of several that would get one name, the
 one that is spelt so keeps it, and the others get digits of a hash of their own spelling.
@@ -10,7 +10,7 @@ import keyword
 import re
 import textwrap
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final
@@ -158,6 +158,8 @@ class ClassNames:
         return name
 
 
+COLUMNS: Final = 88
+INDENT: Final = "    "
 MOST_CHARACTERS: Final = 4000
 """Of one description; the rest is cut."""
 
@@ -202,6 +204,23 @@ def paragraphs(text: str, room: int) -> list[str]:
             line, room, subsequent_indent=inset, break_long_words=False, break_on_hyphens=False
         )
     return wrapped
+
+
+def bracketed(head: str, items: Sequence[str], tail: str, indent: str = "") -> str:
+    """Return items between brackets, on one line if they fit."""
+    line = f"{indent}{head}{', '.join(items)}{tail}"
+    if width(line) <= COLUMNS:
+        return line
+    if len(items) == 1 and tail.startswith("]"):
+        # A comma after the only item of a subscript would change what it says.
+        return f"{indent}{head}\n{indent}{INDENT}{items[0]}\n{indent}{tail}"
+    return exploded(head, items, tail, indent)
+
+
+def exploded(head: str, items: Sequence[str], tail: str, indent: str = "") -> str:
+    """Return items one to a line, each with a comma."""
+    lines = "".join(f"{indent}{INDENT}{item},\n" for item in items)
+    return f"{indent}{head}\n{lines}{indent}{tail}"
 
 
 def docstring(lines: list[str], indent: str) -> list[str]:

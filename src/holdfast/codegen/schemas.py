@@ -1,4 +1,4 @@
-"""Convert JSON Schema to kinds.
+"""Convert JSON Schema to kinds: a small model of the types that Python has for it.
 
 Constraints that a type cannot express are left out, and what is not understood is Any, so that no
 valid value is refused. Schemas come from servers: depth and size are bounded.
@@ -6,16 +6,75 @@ valid value is refused. Schemas come from servers: depth and size are bounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.codegen.names import ClassNames, description, note
-from holdfast.codegen.types import ANY, NONE, STRING, Field, Kind, Record, choice, either
 from holdfast.schema.annotations import demanded
 from holdfast.schema.types import has_shape, is_plain, merge
 from holdfast.schema.walk import branches, properties, required, resolve, tuple_items
+
+
+class Kind(Struct, frozen=True):
+    """A type: its name in Python, and the types in its brackets.
+
+    A ``Union`` has two at least; `either` makes it. A ``Literal`` has values instead.
+    """
+
+    name: str
+    parts: tuple[Any, ...] = ()
+
+
+Value: TypeAlias = "str | int | bool | None"
+
+ANY: Final = Kind("Any")
+NONE: Final = Kind("None")
+STRING: Final = Kind("str")
+UNSET: Final = Kind("Unset")
+
+
+class Field(Struct, frozen=True):
+    """A key of an object, or a parameter of a tool."""
+
+    wire: str
+    kind: Kind
+    required: bool
+    note: str = ""
+
+
+class Record(Struct, frozen=True):
+    """An object with known keys; becomes a TypedDict."""
+
+    name: str
+    fields: tuple[Field, ...]
+    note: str = ""
+
+
+def either(options: Iterable[Kind]) -> Kind:
+    """Return the union: flat, unique, choices merged, None last; Any absorbs the rest."""
+    flat: list[Kind] = []
+    for option in options:
+        flat += option.parts if option.name == "Union" else (option,)
+    if not flat or ANY in flat:
+        return ANY
+    choices = [option for option in flat if option.name == "Literal"]
+    if len(choices) > 1:
+        joined = choice(value for option in choices for value in option.parts)
+        flat[flat.index(choices[0])] = joined
+        flat = [option for option in flat if option is joined or option.name != "Literal"]
+    unique = list(dict.fromkeys(flat))
+    if NONE in unique:
+        unique = [option for option in unique if option != NONE] + [NONE]
+    return unique[0] if len(unique) == 1 else Kind("Union", tuple(unique))
+
+
+def choice(values: Iterable[Value]) -> Kind:
+    """Return a choice of distinct values; True is not 1 here."""
+    return Kind("Literal", tuple({(type(value), value): value for value in values}.values()))
+
 
 DEEPEST: Final = 24
 MOST_PARTS: Final = 5000
