@@ -22,7 +22,9 @@ from holdfast.codegen.names import (
     ROOT,
     TYPE_NAMES,
     ClassNames,
+    assigned,
     bracketed,
+    described,
     docstring,
     exploded,
     literal,
@@ -134,10 +136,10 @@ class Writer:
             yield ""
 
     def _constants(self, command: str, target: Target) -> Iterator[str]:
-        yield _assigned("REGISTRY_HASH: Final", literal(self.model.hash))
+        yield assigned("REGISTRY_HASH: Final", literal(self.model.hash))
         if target is None or isinstance(target, str):
             shown = "None" if target is None else literal(target, escaped=True)
-            yield _assigned("TARGET: Final[Target]", shown)
+            yield assigned("TARGET: Final[Target]", shown)
         else:
             yield bracketed(
                 "TARGET: Final[Target] = [", [literal(word, escaped=True) for word in target], "]"
@@ -175,7 +177,7 @@ class Writer:
         what = "without a namespace" if space.wire == ROOT else f"of ``{one_line(space.wire)}``"
         yield from docstring([f"Tools {what}."], INDENT)
         yield ""
-        yield _assigned(f"{INDENT}_NAME", literal(space.wire, escaped=True))
+        yield assigned(f"{INDENT}_NAME", literal(space.wire, escaped=True))
         keys = [f"{literal(method.key)}: {literal(method.name)}" for method in space.methods]
         yield exploded("_METHODS = {", keys, "}", INDENT)
         own = [one for one in space.methods if space.mixin is None or one.name in space.hidden]
@@ -290,16 +292,6 @@ def _body(method: Method, extra: str | None, options: tuple[str, str], sync: boo
     return exploded(f"return {'' if sync else 'await '}self.{call}(", passed, ")", DEEP)
 
 
-def _assigned(name: str, text: str) -> str:
-    """Return an assignment; a value too long for the line is in parentheses."""
-    line = f"{name} = {text}"
-    inset = name[: len(name) - len(name.lstrip())]
-    below = f"{inset}{INDENT}{text}"
-    if len(line) <= COLUMNS or (":" not in name and len(below) > COLUMNS):
-        return line
-    return f"{name} = (\n{below}\n{inset})"
-
-
 class Typist:
     """Writes types, names those that are too long, and remembers what has to be imported."""
 
@@ -384,15 +376,6 @@ def typed_dict(record: Record, typist: Typist, classes: Collection[str]) -> str:
     if all(_is_attribute(field, record, typist, classes) for field in record.fields):
         return _class(record, typist)
     return _call(record, typist)
-
-
-def described(fields: Collection[tuple[str, str]], room: int) -> list[str]:
-    """Return names and their notes, one below the other."""
-    lines: list[str] = []
-    for name, note in fields:
-        first, *rest = paragraphs(f"{name}: {note}", room - 2 * len(INDENT))
-        lines += [f"{INDENT}{first}", *(f"{INDENT}{INDENT}{line}".rstrip() for line in rest)]
-    return lines
 
 
 def _is_attribute(field: Field, record: Record, typist: Typist, classes: Collection[str]) -> bool:

@@ -223,6 +223,25 @@ def exploded(head: str, items: Sequence[str], tail: str, indent: str = "") -> st
     return f"{indent}{head}\n{lines}{indent}{tail}"
 
 
+def assigned(name: str, text: str) -> str:
+    """Return an assignment; a value too long for the line is in parentheses."""
+    line = f"{name} = {text}"
+    inset = name[: len(name) - len(name.lstrip())]
+    below = f"{inset}{INDENT}{text}"
+    if len(line) <= COLUMNS or (":" not in name and len(below) > COLUMNS):
+        return line
+    return f"{name} = (\n{below}\n{inset})"
+
+
+def described(fields: Collection[tuple[str, str]], room: int) -> list[str]:
+    """Return names and their notes, one below the other."""
+    lines: list[str] = []
+    for name, note in fields:
+        first, *rest = paragraphs(f"{name}: {note}", room - 2 * len(INDENT))
+        lines += [f"{INDENT}{first}", *(f"{INDENT}{INDENT}{line}".rstrip() for line in rest)]
+    return lines
+
+
 def docstring(lines: list[str], indent: str) -> list[str]:
     """Return the lines of a docstring; none if there is no text."""
     shown = [line.replace("\\", "\\\\").replace(QUOTES, '\\"\\"\\"') for line in lines]
