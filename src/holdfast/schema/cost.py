@@ -137,13 +137,9 @@ def _units(root: Any) -> int:
 
 def _expansion_units(inner: list[Node]) -> int:
     """Return the units of ``unevaluated*``, for which every way in place is followed anew."""
-
-    def compiled_again(node: Node) -> list[Node]:
-        # ``contains`` and all inside it too.
-        again = node.items.every if "unevaluatedItems" in node.schema else []
-        return [*node.here, *again]
-
-    order = ordered(inner, compiled_again)
+    # ``contains`` and all inside it are compiled again too.
+    contains = {node: node.items.every for node in inner if "unevaluatedItems" in node.schema}
+    order = ordered(inner, lambda node: [*node.here, *contains.get(node, [])])
     if order is None:
         raise SchemaTooComplex(_COMPILE)
     ways: dict[Node, int] = {}
@@ -152,8 +148,7 @@ def _expansion_units(inner: list[Node]) -> int:
         refers = 8 * any(keyword in node.schema for keyword in REFERENCES)
         total = 1 + refers + len(node.schema) // 8 + len(node.properties.by_key) // 4
         total += sum(ways[one] for one in node.here)
-        if "unevaluatedItems" in node.schema:
-            total += 2 * sum(ways[one] for one in node.items.every)
+        total += 2 * sum(ways[one] for one in contains.get(node, []))
         ways[node] = min(CAP, total)
         if node.collects:
             units += ways[node]

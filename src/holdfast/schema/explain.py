@@ -102,23 +102,19 @@ def _message(error: ValidationError, properties: dict[str, Any]) -> str:
 def _alternatives(error: ValidationError, context: list[list[ValidationError]]) -> str:
     if error.kind.name == "oneOf" and any(not branch for branch in context):
         return f"fits more than one of the alternatives: {show_json(error.instance)}"
-    wanted = [
-        " and ".join(_relative(one, error) for one in branch[:3])
-        for branch in context[:ALTERNATIVES]
-        if branch
-    ]
+    wanted = []
+    for branch in context[:ALTERNATIVES]:
+        texts = []
+        for one in branch[:3]:
+            fault = _fault(one, None)
+            nested = one.kind.name in ("anyOf", "oneOf")
+            text = "fits none of its alternatives" if nested else fault.message
+            inner = fault.path.removeprefix(pointer(*error.instance_path)).lstrip("/")
+            texts.append(f"{inner}: {text}" if inner else text)
+        wanted += [" and ".join(texts)] if texts else []
     more = ", …" if len(context) > ALTERNATIVES else ""
     tried = "; ".join(f"({number}) {text}" for number, text in enumerate(wanted, 1))
     return f"fits none of the alternatives: {tried}{more}" if wanted else error.message
-
-
-def _relative(error: ValidationError, outer: ValidationError) -> str:
-    """Return a fault inside an alternative, with its place relative to the outer fault."""
-    fault = _fault(error, None)
-    if error.kind.name in ("anyOf", "oneOf"):
-        fault = SchemaFault(fault.path, "fits none of its alternatives")
-    inner = fault.path.removeprefix(pointer(*outer.instance_path))
-    return f"{inner.lstrip('/')}: {fault.message}" if inner else fault.message
 
 
 def _wanted(schema: Any) -> str:
