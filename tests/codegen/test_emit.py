@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from holdfast.codegen import Generated, SessionTools, generate
-from holdfast.codegen.emit import render
-from holdfast.codegen.model import build
+from holdfast.codegen.emit import Writer
+from holdfast.codegen.model import Model
 from holdfast.handles import Handle, Namespace, SyncHandle
 from tests.codegen.material import COMMANDS, GOLDEN, golden, recorded, tool
 
@@ -236,6 +236,6 @@ def test_both_fronts_come_of_one_run_and_differ_in_nothing_else() -> None:
 
 
 def test_a_model_is_rendered_as_often_as_one_likes() -> None:
-    model = build(recorded("playwright"), session=SessionTools())
-    first = render(model, command="x", sync=True)
-    assert render(model, command="x", sync=True) == first
+    model = Model(recorded("playwright"), session=SessionTools())
+    first = Writer(model, True, ()).module("x")
+    assert Writer(model, True, ()).module("x") == first

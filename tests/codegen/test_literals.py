@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from holdfast._core.text import has_unseen, one_line
 from holdfast.codegen.names import (
     MOST_CHARACTERS,
-    ascii_literal,
     description,
     docstring,
     literal,
@@ -33,11 +32,11 @@ def invisible(source: str) -> list[str]:
 @pytest.mark.req("H1")
 @given(anything)
 def test_a_literal_is_the_text(text: str) -> None:
-    for made in (literal(text), ascii_literal(text)):
+    for made in (literal(text), literal(text, escaped=True)):
         assert ast.literal_eval(made) == text
         assert not invisible(made)
         assert "\n" not in made
-    assert ascii_literal(text).isascii()
+    assert literal(text, escaped=True).isascii()
 
 
 @pytest.mark.parametrize(
@@ -156,7 +155,7 @@ def test_a_long_default_is_cut() -> None:
 
 
 def test_a_default_that_is_no_json_is_shown_all_the_same() -> None:
-    assert note({"default": "\ud800"}) == "Default: '\\ud800'."
+    assert note({"default": "\ud800"}) == 'Default: "\\ud800".'
 
 
 def test_only_text_is_a_description() -> None:

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.codegen.names import ClassNames
-from holdfast.codegen.types import (
-    ANY,
-    NONE,
-    STRING,
-    Array,
-    Choice,
-    Either,
-    Field,
-    Kind,
-    Named,
-    PlainType,
-    Record,
-    Row,
-    Table,
-    Typist,
-    bracketed,
-    choice,
-    either,
-    exploded,
-    typed_dict,
-)
+from holdfast.codegen.emit import Typist, typed_dict
+from holdfast.codegen.names import ClassNames, bracketed, exploded
+from holdfast.codegen.schemas import ANY, NONE, STRING, Field, Kind, Record, choice, either
 
-INT = PlainType("int")
+INT = Kind("int")
+
+
+def array(item: Kind) -> Kind:
+    return Kind("list", (item,))
+
+
+def table(value: Kind) -> Kind:
+    return Kind("dict", (STRING, value))
+
+
+def union(*options: Kind) -> Kind:
+    return Kind("Union", options)
 
 
 def test_a_union_of_one_is_that_one() -> None:
@@ -35,7 +28,7 @@ def test_a_union_of_one_is_that_one() -> None:
 
 
 def test_unions_are_flat_and_none_comes_last() -> None:
-    assert either([NONE, Either((STRING, INT)), STRING]) == Either((STRING, INT, NONE))
+    assert either([NONE, union(STRING, INT), STRING]) == union(STRING, INT, NONE)
 
 
 def test_any_swallows_the_rest() -> None:
@@ -44,13 +37,13 @@ def test_any_swallows_the_rest() -> None:
 
 
 def test_choices_are_joined() -> None:
-    found = either([Choice(("a",)), Array(INT), Choice(("b", "a"))])
-    assert found == Either((Choice(("a", "b")), Array(INT)))
+    found = either([choice("a"), array(INT), choice("ba")])
+    assert found == union(choice("ab"), array(INT))
 
 
 def test_true_is_not_one() -> None:
-    assert choice([True, 1, 1, False, 0]).values == (True, 1, False, 0)
-    assert [type(value) for value in choice([True, 1]).values] == [bool, int]
+    assert choice([True, 1, 1, False, 0]).parts == (True, 1, False, 0)
+    assert [type(value) for value in choice([True, 1]).parts] == [bool, int]
 
 
 def typist() -> Typist:
@@ -58,38 +51,38 @@ def typist() -> Typist:
 
 
 def test_kinds_are_written_as_types() -> None:
-    kind = Either((Table(Array(INT)), Row((STRING, ANY)), Row(()), Choice(("a", 1)), NONE))
-    text = 'dict[str, list[int]] | tuple[str, Any] | tuple[()] | Literal["a", 1] | None'
+    kind = union(table(array(INT)), Kind("tuple", (STRING, ANY)), choice(["a", 1]), NONE)
+    text = 'dict[str, list[int]] | tuple[str, Any] | Literal["a", 1] | None'
     assert typist().inline(kind) == text
 
 
 def test_what_has_to_be_imported_is_remembered() -> None:
     writer = typist()
-    writer.inline(Either((Table(ANY), Choice(("a",)))))
+    writer.inline(union(table(ANY), choice("a")))
     assert writer.used == {"Any", "Literal"}
 
 
 def test_a_builtin_that_a_method_hides_is_found_elsewhere() -> None:
     writer = typist()
-    assert writer.inline(Array(STRING), {"list"}) == "builtins.list[str]"
+    assert writer.inline(array(STRING), {"list"}) == "builtins.list[str]"
     assert "builtins" in writer.used
 
 
 def test_what_is_named_needs_nothing_from_elsewhere() -> None:
     writer = typist()
-    assert writer.fit(Row((STRING, INT)), -1, ("x",), {"int", "tuple"}) == "X"
+    assert writer.fit(Kind("tuple", (STRING, INT)), -1, ("x",), {"int", "tuple"}) == "X"
     assert writer.used == {"TypeAlias"}
 
 
 def test_a_type_with_room_stays_where_it_is() -> None:
     writer = typist()
-    assert writer.fit(Array(STRING), 9, ("x",)) == "list[str]"
+    assert writer.fit(array(STRING), 9, ("x",)) == "list[str]"
     assert writer.aliases == []
 
 
 def test_a_type_without_room_gets_a_name() -> None:
     writer = typist()
-    values = Choice(tuple(f"value number {number}" for number in range(5)))
+    values = choice(f"value number {number}" for number in range(5))
     assert writer.fit(values, 40, ("nav", "goto", "until")) == "NavGotoUntil"
     (alias,) = writer.aliases
     assert alias.startswith('NavGotoUntil: TypeAlias = Literal[\n    "value number 0",\n')
@@ -98,15 +91,15 @@ def test_a_type_without_room_gets_a_name() -> None:
 
 def test_the_same_type_in_the_same_place_is_named_once() -> None:
     writer = typist()
-    kind = Either((STRING, INT))
+    kind = union(STRING, INT)
     assert writer.fit(kind, 0, ("x",)) == writer.fit(kind, 0, ("x",), {"str"}) == "X"
     assert writer.aliases == ["X: TypeAlias = Union[str, int]"]
 
 
 def test_parts_that_are_too_long_are_named_before_the_whole() -> None:
     writer = typist()
-    long = Choice(tuple(f"{number}" * 40 for number in range(3)))
-    assert writer.fit(Either((Table(long), NONE)), 10, ("x",)) == "X"
+    long = choice(f"{number}" * 40 for number in range(3))
+    assert writer.fit(union(table(long), NONE), 10, ("x",)) == "X"
     inner, outer = writer.aliases
     assert inner.startswith("XOption1Item: TypeAlias = Literal[")
     assert outer == "X: TypeAlias = Union[dict[str, XOption1Item], None]"
@@ -114,14 +107,14 @@ def test_parts_that_are_too_long_are_named_before_the_whole() -> None:
 
 def test_a_list_stays_a_list_and_its_items_are_named() -> None:
     writer = typist()
-    long = Choice(tuple(f"{number}" * 40 for number in range(3)))
-    assert writer.fit(Array(long), 20, ("x",)) == "list[XItem]"
+    long = choice(f"{number}" * 40 for number in range(3))
+    assert writer.fit(array(long), 20, ("x",)) == "list[XItem]"
     assert len(writer.aliases) == 1
 
 
 def test_a_list_without_any_room_is_named_with_its_items() -> None:
     writer = typist()
-    assert writer.fit(Array(Choice(("a", "b"))), -1, ("x",)) == "X"
+    assert writer.fit(array(choice("ab")), -1, ("x",)) == "X"
     assert writer.aliases == [
         'XItem: TypeAlias = Literal["a", "b"]',
         "X: TypeAlias = list[XItem]",
@@ -129,7 +122,7 @@ def test_a_list_without_any_room_is_named_with_its_items() -> None:
 
 
 def test_one_word_is_never_too_long() -> None:
-    assert typist().fit(Named("N" * 50), -1, ("x",)) == "N" * 50
+    assert typist().fit(Kind("N" * 50), -1, ("x",)) == "N" * 50
     assert typist().fit(ANY, -1, ("x",)) == "Any"
 
 
@@ -185,7 +178,7 @@ def test_descriptions_are_in_the_docstring() -> None:
     "key", ["a-b", "class", "1", "__x", "größe", "str", "Any", "Point", "Other", "a b", "k" * 80]
 )
 def test_keys_that_cannot_be_attributes_are_strings(key: str) -> None:
-    found = source((key, Array(Named("Other")), False), ("y", INT, True))
+    found = source((key, array(Kind("Other")), False), ("y", INT, True))
     assert found == (
         "Point = TypedDict(\n"
         '    "Point",\n'
@@ -199,12 +192,12 @@ def test_keys_that_cannot_be_attributes_are_strings(key: str) -> None:
 
 def test_a_choice_among_such_keys_gets_a_name() -> None:
     typist = Typist(ClassNames())
-    record = Record("Point", (Field("a-b", Choice(("x", 'y"')), True),))
+    record = Record("Point", (Field("a-b", choice(["x", 'y"']), True),))
     assert '"a-b": "PointAB",' in typed_dict(record, typist, ())
     assert typist.aliases == ['PointAB: TypeAlias = Literal["x", \'y"\']']
 
 
 def test_a_type_too_long_for_its_line_gets_a_name() -> None:
     typist = Typist(ClassNames())
-    record = Record("Point", (Field("x", Choice(tuple("abcdefghijklmnopqrstuvw")), True),))
+    record = Record("Point", (Field("x", choice("abcdefghijklmnopqrstuvw"), True),))
     assert typed_dict(record, typist, ()).endswith("x: PointX")

@@ -14,16 +14,17 @@ from holdfast.lock.changes import (
     Changes,
     ToolChange,
     compare,
-    compare_annotations,
 )
-from holdfast.schema.report import ARGUMENT_IMPACTS, SchemaDiff
 from tests.schema.test_diff import JSON, shuffled
 
 
 def told(before: Any, after: Any) -> list[str]:
-    found = SchemaDiff()
-    compare_annotations(before, after, found)
-    return [f"{ARGUMENT_IMPACTS[one.effect]} {one.text}" for one in found.changes]
+    old, new = ({"name": "x", "annotations": one} for one in (before, after))
+    return [
+        f"{impact} {detail.removeprefix('annotations: ')}"
+        for change in compare({"x": old}, {"x": new})
+        for impact, detail in zip(change.impacts, change.details, strict=True)
+    ]
 
 
 @pytest.mark.req("H8")
@@ -216,7 +217,7 @@ def test_changes_read_as_a_few_lines() -> None:
             "4 changes: 2 breaking, 1 safe, 1 wording",
             "- delete: removed (breaking)",
             "~ fetch: changed (breaking)",
-            '    breaking: mode: no longer accepts "fast"',
+            '    breaking: mode: no longer allows "fast"',
             "    breaking: url: now required",
             "    safe:     depth: new optional parameter",
             '    wording:  description changed: "A." → "B."',

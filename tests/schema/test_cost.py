@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.schema.annotations import without_defaulted
-from holdfast.schema.cost import CAP, CHARACTER, Outline, is_cheap
+from holdfast.schema.cost import CAP, CHARACTER, Outline
+from holdfast.schema.validate import is_cheap
 from holdfast.schema.walk import Budget, SchemaTooComplex
 
 

@@ -10,8 +10,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from holdfast.schema.diff import TOO_MUCH, compare
-from holdfast.schema.report import ARGUMENT_IMPACTS, RESULT_IMPACTS, SchemaDiff, where, worst
+from holdfast.schema.diff import MOST_ALTERNATIVES, TOO_MUCH, compare
+from holdfast.schema.report import (
+    ARGUMENT_IMPACTS,
+    MOST,
+    RESULT_IMPACTS,
+    SchemaDiff,
+    where,
+    worst,
+)
 from holdfast.schema.walk import Budget
 
 PLENTY = 20_000
@@ -52,17 +59,22 @@ PARAMETERS = [
     (needs("x", x=STRING), needs(), "breaking x: removed"),
     (needs(x=STRING), needs("x", x=STRING), "breaking x: now required"),
     (needs("x", x=STRING), needs(x=STRING), "safe x: no longer required"),
-    (needs(), needs("x", x={"default": 1}), "safe x: new required parameter, with a default"),
-    (needs(x=STRING), needs("x", x={**STRING, "default": ""}), "safe x: now required, with a"),
+    (needs(), needs("x", x={"default": 1}), "safe x: new optional parameter"),
+    (needs(x=STRING), needs("x", x={**STRING, "default": ""}), 'wording x: new default: ""'),
+    (needs("x", x=STRING), needs("x", x={**STRING, "default": ""}), "safe x: no longer required"),
     ({**needs(), "additionalProperties": STRING}, needs(x=INTEGER), "safe x: new optional"),
-    ({**needs(), "additionalProperties": STRING}, needs(x=INTEGER), "breaking x: type changed"),
+    (
+        {**needs(), "additionalProperties": STRING},
+        needs(x=INTEGER),
+        "breaking x: changed from string",
+    ),
     # other names
     (needs(), {**needs(), "additionalProperties": False}, "breaking whole: other names are no"),
     ({**needs(), "additionalProperties": False}, needs(), "safe whole: other names are now"),
     (
         {**needs(), "additionalProperties": STRING},
         {**needs(), "additionalProperties": INTEGER},
-        "breaking *: type changed from string to integer",
+        "breaking *: changed from string to integer",
     ),
     # what stands for a parameter that is left out
     (one(default=1), one(default=2), "breaking x: left out, it now means 2, not 1"),
@@ -72,30 +84,30 @@ PARAMETERS = [
     (
         needs("x", x={"default": 1}),
         needs("x", x={"default": 2}),
-        "wording x: default changed: 1 → 2",
+        "breaking x: left out, it now means 2, not 1",
     ),
 ]
 
 VALUES = [
     # types
-    (one(type="string"), one(type="integer"), "breaking x: type changed from string to integer"),
-    (one(type="string"), one(), "safe x: now accepts null or boolean or number or array or object"),
-    (one(), one(type="string"), "breaking x: no longer accepts null or boolean or number or"),
-    (one(type=["string", "null"]), one(type="string"), "breaking x: no longer accepts null"),
-    (one(type="string"), one(type=["string", "null"]), "safe x: now accepts null"),
-    (one(type="integer"), one(type="number"), "safe x: now accepts fractions"),
-    (one(type="number"), one(type="integer"), "breaking x: no longer accepts fractions"),
+    (one(type="string"), one(type="integer"), "breaking x: changed from string to integer"),
+    (one(type="string"), one(), "safe x: changed from string to any type"),
+    (one(), one(type="string"), "breaking x: changed from any type to string"),
+    (one(type=["string", "null"]), one(type="string"), "breaking x: changed from null or string"),
+    (one(type="string"), one(type=["string", "null"]), "safe x: changed from string to null or"),
+    (one(type="integer"), one(type="number"), "safe x: changed from integer to number"),
+    (one(type="number"), one(type="integer"), "breaking x: changed from number to integer"),
     # choices
-    (one(enum=["a", "b"]), one(enum=["a"]), 'breaking x: no longer accepts "b"'),
-    (one(enum=["a"]), one(enum=["a", "b"]), 'safe x: now accepts "b"'),
-    (one(const="a"), one(const="b"), 'breaking x: no longer accepts "a"'),
-    (one(const="a"), one(enum=["a", "b"]), 'safe x: now accepts "b"'),
-    (one(enum=["a"]), one(type="string"), 'safe x: now accepts any string, not only "a"'),
-    (one(enum=["a", 1]), one(type="string"), "breaking x: no longer accepts 1"),
-    (one(enum=["a"]), one(), 'safe x: now accepts anything, not only "a"'),
-    (one(type="string"), one(enum=["a", "b"]), 'breaking x: now accepts only "a" and "b"'),
-    (one(enum=[1]), one(enum=[True]), "breaking x: no longer accepts 1"),
-    (one(enum=[True, False, None]), one(type="boolean"), "breaking x: no longer accepts null"),
+    (one(enum=["a", "b"]), one(enum=["a"]), 'breaking x: no longer allows "b"'),
+    (one(enum=["a"]), one(enum=["a", "b"]), 'safe x: now allows "b"'),
+    (one(const="a"), one(const="b"), 'breaking x: no longer allows "a"'),
+    (one(const="a"), one(enum=["a", "b"]), 'safe x: now allows "b"'),
+    (one(enum=["a"]), one(type="string"), 'safe x: changed from "a" to string'),
+    (one(enum=["a", 1]), one(type="string"), 'breaking x: changed from "a" and 1 to string'),
+    (one(enum=["a"]), one(), 'safe x: changed from "a" to any type'),
+    (one(type="string"), one(enum=["a", "b"]), 'breaking x: changed from string to "a" and "b"'),
+    (one(enum=[1]), one(enum=[True]), "breaking x: no longer allows 1"),
+    (one(enum=[True, None]), one(type="boolean"), "breaking x: changed from true and null to"),
     (one(enum=list("abcdefg")), one(enum=["a"]), '"b", "c", "d", "e", "f" and 1 more'),
     # bounds
     (one(minimum=1), one(minimum=5), "breaking x: now at least 5, was 1"),
@@ -110,32 +122,30 @@ VALUES = [
     (one(maxItems=9), one(maxItems=10), "safe x: now at most 10 items, was 9"),
     (one(), one(minProperties=2), "breaking x: now at least 2 properties"),
     (one(multipleOf=2), one(multipleOf=4), "breaking x: now a multiple of 4, was 2"),
-    (one(multipleOf=4), one(multipleOf=2), "safe x: now a multiple of 2, was 4"),
-    (one(multipleOf=4), one(multipleOf=6), "breaking x: now a multiple of 6, was 4"),
+    (one(multipleOf=4), one(multipleOf=2), "breaking x: now a multiple of 2, was 4"),
     (one(multipleOf=4), one(), "safe x: no longer a multiple of 4"),
     (one(), one(multipleOf=0.1), "breaking x: now a multiple of 0.1"),
     # forms
     (one(), one(pattern="^a"), 'breaking x: now has to match the pattern "^a"'),
     (one(pattern="^a"), one(), 'safe x: no longer has to match the pattern "^a"'),
-    (one(pattern="^a"), one(pattern="^b"), 'breaking x: pattern changed: "^a" → "^b"'),
+    (one(pattern="^a"), one(pattern="^b"), 'match the pattern "^b", was "^a"'),
     (one(), one(format="uri"), 'breaking x: now has to have the format "uri"'),
-    (one(), one(uniqueItems=True), "breaking x: its items must now differ"),
-    (one(uniqueItems=True), one(), "safe x: its items no longer have to differ"),
+    (one(), one(uniqueItems=True), "breaking x: now has to have items that"),
+    (one(uniqueItems=True), one(), "safe x: no longer has to have items"),
 ]
 
 INSIDE = [
-    (one(items=STRING), one(items=INTEGER), "breaking x[]: type changed from string to integer"),
-    (one(), one(items=STRING), "breaking x[]: no longer accepts"),
-    (one(prefixItems=[STRING]), one(prefixItems=[INTEGER]), "breaking x[0]: type changed"),
-    (one(prefixItems=[STRING]), one(prefixItems=[STRING, STRING]), "breaking x[1]: no longer"),
+    (one(items=STRING), one(items=INTEGER), "breaking x[]: changed from string to integer"),
+    (one(), one(items=STRING), "breaking x[]: changed from any type"),
+    (one(prefixItems=[STRING]), one(prefixItems=[INTEGER]), "cannot be compared: prefixItems"),
     (one(), one(items=[STRING]), "breaking x: cannot be compared: tuples"),
     (one(**needs(y=STRING)), one(**needs("y", y=STRING)), "breaking x.y: now required"),
-    (one(), one(items=False), "breaking x[]: nothing is accepted any more"),
+    (one(), one(items=False), "breaking x[]: changed from any type to nothing"),
 ]
 
 ALTERNATIVES = [
-    (one(type="string"), one(anyOf=[STRING, NULL]), "safe x: now accepts null"),
-    (one(anyOf=[STRING, NULL]), one(type="string"), "breaking x: no longer accepts null"),
+    (one(type="string"), one(anyOf=[STRING, NULL]), "safe x: now allows null"),
+    (one(anyOf=[STRING, NULL]), one(type="string"), "breaking x: no longer allows null"),
     (one(anyOf=[STRING, NULL]), one(type=["null", "string"]), "wording whole: written differently"),
     (one(anyOf=[STRING, NULL]), one(anyOf=[NULL, STRING]), "wording whole: written differently"),
     (
@@ -146,12 +156,24 @@ ALTERNATIVES = [
     (
         one(anyOf=[{"const": "a"}, {"const": "b"}]),
         one(enum=["b", "a"]),
-        'safe x: now accepts "b" and "a"',
+        "wording whole: written differently",
     ),
-    (one(anyOf=[{"const": "a"}, {"const": "b"}]), one(const="b"), 'no longer accepts "a"'),
-    (one(), one(anyOf=[STRING, NULL]), "breaking x: now accepts only string and null"),
-    (one(anyOf=[STRING, NULL]), one(anyOf=[STRING, NULL, INTEGER]), "safe x: now accepts integer"),
-    (one(anyOf=[INTEGER, NULL]), one(anyOf=[{"type": "number"}, NULL]), "safe x: now accepts num"),
+    (one(anyOf=[{"const": "a"}, {"const": "b"}]), one(const="b"), 'no longer allows "a"'),
+    (one(), one(anyOf=[STRING, NULL]), "breaking x: changed from any type to string and"),
+    (one(anyOf=[STRING, NULL]), one(anyOf=[STRING, NULL, INTEGER]), "safe x: now allows integer"),
+    (one(anyOf=[INTEGER, NULL]), one(anyOf=[{"type": "number"}, NULL]), "safe x: changed from int"),
+    (one(anyOf=[{"enum": ["a"]}, NULL]), one(anyOf=[STRING, NULL]), 'safe x: changed from "a" to'),
+    (one(anyOf=[STRING, NULL]), one(), "safe x: now allows any type"),
+    (
+        one(anyOf=[needs(a=STRING), needs(b=STRING)]),
+        one(anyOf=[needs(b=STRING), needs(c=STRING)]),
+        "breaking x: no longer allows object of a",
+    ),
+    (
+        {**one(anyOf=[needs(a={"$ref": "#/$defs/d"}), needs(b=STRING)]), "$defs": {"d": STRING}},
+        {**one(anyOf=[needs(a={"$ref": "#/$defs/d"}), needs(b=STRING)]), "$defs": {"d": NULL}},
+        "breaking x: no longer allows object of a",
+    ),
     (
         one(oneOf=[needs("k", k={"const": "a"}), needs("k", k={"const": "b"})]),
         one(oneOf=[needs("k", k={"const": "a"})]),
@@ -175,7 +197,7 @@ ALTERNATIVES = [
     (
         one(oneOf=[{"const": "a", "title": "A"}]),
         one(oneOf=[{"const": "a", "title": "A"}, {"const": "b", "title": "B"}]),
-        'safe x: now accepts "b"',
+        'safe x: now allows "b"',
     ),
     (
         one(oneOf=[STRING, NULL]),
@@ -188,7 +210,7 @@ REFERENCES = [
     (
         {**one(**{"$ref": "#/$defs/a"}), "$defs": {"a": STRING}},
         {**one(**{"$ref": "#/$defs/a"}), "$defs": {"a": INTEGER}},
-        "breaking x: type changed from string to integer",
+        "breaking x: changed from string to integer",
     ),
     (
         one(type="string"),
@@ -208,7 +230,7 @@ REFERENCES = [
     (
         {"properties": {"next": {"$ref": "#"}, "value": STRING}},
         {"properties": {"next": {"$ref": "#"}, "value": INTEGER}},
-        "breaking value: type changed from string to integer",
+        "breaking value: changed from string to integer",
     ),
     (
         one(**{"$ref": "#/$defs/a"}),
@@ -218,7 +240,7 @@ REFERENCES = [
     (
         {**one(**{"$ref": "#a"}), "$defs": {"a": {"$anchor": "a", "type": "string"}}},
         {**one(**{"$ref": "#a"}), "$defs": {"a": {"$anchor": "a", "type": "integer"}}},
-        "breaking x: type changed from string to integer",
+        "breaking x: changed from string to integer",
     ),
     (
         one(**{"$ref": "https://a.example/b.json"}, title="A"),
@@ -254,7 +276,7 @@ OTHERWISE = [
     (
         needs(),
         {"$schema": "http://json-schema.org/draft-04/schema#", **needs()},
-        "breaking whole: cannot be compared: $schema changed from a usual one to",
+        "breaking whole: cannot be compared: $schema",
     ),
 ]
 
@@ -287,17 +309,17 @@ def test_a_change_of_arguments_is_told_and_classed(before: Any, after: Any, expe
     ("before", "after", "expected"),
     [
         (needs(), needs(x=STRING), "safe x: new optional field"),
-        (needs(), needs("x", x=STRING), "safe x: new field"),
+        (needs(), needs("x", x=STRING), "safe x: new required field"),
         (needs("x", x=STRING), needs(), "breaking x: removed"),
         (needs(x=STRING), needs(), "breaking x: removed"),
-        (needs("x", x=STRING), needs(x=STRING), "breaking x: may now be missing"),
-        (needs(x=STRING), needs("x", x=STRING), "safe x: now always there"),
-        (one(enum=["a"]), one(enum=["a", "b"]), 'breaking x: can now be "b"'),
-        (one(enum=["a", "b"]), one(enum=["a"]), 'safe x: can no longer be "b"'),
-        (one(type="string"), one(anyOf=[STRING, NULL]), "breaking x: can now be null"),
+        (needs("x", x=STRING), needs(x=STRING), "breaking x: no longer required"),
+        (needs(x=STRING), needs("x", x=STRING), "safe x: now required"),
+        (one(enum=["a"]), one(enum=["a", "b"]), 'breaking x: now allows "b"'),
+        (one(enum=["a", "b"]), one(enum=["a"]), 'safe x: no longer allows "b"'),
+        (one(type="string"), one(anyOf=[STRING, NULL]), "breaking x: now allows null"),
         (one(maximum=5), one(maximum=9), "breaking x: now at most 9, was 5"),
         (one(maximum=9), one(maximum=5), "safe x: now at most 5, was 9"),
-        (one(type="string"), one(enum=["a"]), 'safe x: can now only be "a"'),
+        (one(type="string"), one(enum=["a"]), 'safe x: changed from string to "a"'),
         ({**needs(), "additionalProperties": False}, needs(), "safe whole: other names"),
         (one(default=1), one(default=2), "wording x: default changed: 1 → 2"),
         (one(description="a"), one(description="b"), "wording x: description changed"),
@@ -352,6 +374,85 @@ def test_odd_names_do_not_pass_for_places() -> None:
         'safe "[]": new optional parameter',
         'safe "a b": new optional parameter',
     ]
+
+
+def test_a_definition_has_its_texts_told_once_and_those_of_a_new_one_too() -> None:
+    both = {"$ref": "#/$defs/user"}
+    before: dict[str, Any] = {"properties": {"a": both, "b": both}}
+    lines = told(
+        {**before, "$defs": {"user": {"title": "A"}}},
+        {**before, "$defs": {"user": {"title": "B"}, "new": {"items": {"description": "C"}}}},
+    )
+    assert lines == [
+        'wording $defs.new[]: new description: "C"',
+        'wording $defs.user: title changed: "A" → "B"',
+    ]
+
+
+def test_what_is_not_told_still_counts() -> None:
+    found = SchemaDiff()
+    for _ in range(MOST):
+        found.add("told", "wording")
+    found.add("not told", "narrower")
+    assert len(found.changes) == MOST
+    assert found.effects == {"wording", "narrower"}
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [((), "arguments"), (("a", "b"), "a.b"), (("a", "[]", "[0]", "*"), "a[][0].*")],
+)
+def test_a_place_reads_like_code(place: tuple[str, ...], text: str) -> None:
+    assert where(place, "arguments") == text
+    assert where(("a",), "result", "result") == "result.a"
+
+
+def test_the_worst_of_several() -> None:
+    assert worst(["wording", "breaking", "safe"]) == "breaking"
+    assert worst(["wording", "safe"]) == "safe"
+    assert worst([]) is None
+
+
+# Schemas that have no plain form
+
+
+@pytest.mark.req("H8")
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        7,
+        {"exclusiveMinimum": True},
+        {"allOf": []},
+        {"allOf": [{"properties": {"a": {}}}], "additionalProperties": False},
+        {"allOf": [{"if": {}}], "then": {}},
+        {"allOf": [{"type": "object"}], "unevaluatedProperties": False},
+        {"allOf": [{"type": "null"}], "type": "string"},
+        {"allOf": [{"pattern": "a"}], "pattern": "b"},
+        {"$ref": "#/missing"},
+        {"$ref": "other.json#/a"},
+        {"$ref": "#/$defs/a", "minimum": 1},
+        {"$ref": "#/properties/x/examples/0", "examples": [{}]},
+        {"oneOf": [{"minimum": 1}, {"maximum": 2}]},
+        {"anyOf": [{"oneOf": [{"minimum": 1}, {"maximum": 2}]}, {"minimum": 3}]},
+        {"anyOf": [{"minimum": at} for at in range(MOST_ALTERNATIVES + 1)]},
+    ],
+)
+def test_what_has_no_plain_form_is_breaking(parameter: Any) -> None:
+    def schema(**more: Any) -> Any:
+        return {"properties": {"x": parameter}, "$defs": {"a": {}}, **more}
+
+    if isinstance(parameter, dict):
+        longer = {"properties": {"x": {**parameter, "maxItems": 5}}, "$defs": {"a": {}}}
+        assert any(line.startswith("breaking x: cannot") for line in told(schema(), longer))
+    assert told(schema(), {"$defs": {"a": {}}, "properties": {"x": {"items": {}}}})
+
+
+@pytest.mark.req("H8")
+def test_an_example_that_a_reference_leads_to_is_no_mere_text() -> None:
+    def schema(example: Any) -> Any:
+        return {**one(**{"$ref": "#/examples/0"}), "examples": [example]}
+
+    assert "breaking x: cannot be compared: it refers to" in told(schema(STRING), schema(NULL))[0]
 
 
 # Hostile schemas

@@ -14,10 +14,9 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from holdfast.schema.cost import IGNORED, STEPS
 from holdfast.schema.explain import Unusable
 from holdfast.schema.validate import Checker
-from holdfast.schema.walk import LIMITS, rewrite
+from holdfast.schema.walk import IGNORED, MAX_DEPTH, MAX_NODES, MAX_WORK, STEPS, rewrite
 from tests.schema import hostile
 from tests.schema.hostile import Case
 
@@ -108,7 +107,7 @@ def test_no_random_schema_and_value_hold_the_interpreter() -> None:
 
 @pytest.mark.req("T5")
 def test_the_bounds_are_those_of_one_budget() -> None:
-    assert (LIMITS.depth, LIMITS.nodes, LIMITS.work) == (100, 4_000, 5_000)
+    assert (MAX_DEPTH, MAX_NODES, MAX_WORK) == (100, 4_000, 5_000)
     assert STEPS == 250
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from holdfast.schema.types import (
-    by_type,
     has_shape,
     is_plain,
     mark,
@@ -97,14 +96,6 @@ def test_the_values_that_fit(flat: Any, listed: Any) -> None:
 def test_equal_values_have_one_mark() -> None:
     assert mark(1) == mark(1.0) != mark(True)
     assert mark({"a": 1, "b": 2}) == mark({"b": 2, "a": 1}) != mark("a")
-
-
-def test_several_types_are_parted_with_what_concerns_each() -> None:
-    both = {"type": ["string", "integer"], "maxLength": 3, "minimum": 1, "title": "T"}
-    assert by_type(both) == [
-        {"type": "integer", "minimum": 1, "title": "T"},
-        {"type": "string", "maxLength": 3, "title": "T"},
-    ]
 
 
 @pytest.mark.parametrize(

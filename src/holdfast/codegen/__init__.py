@@ -55,11 +55,9 @@ def generate(
     """
     from holdfast.codegen import emit, model
 
-    made = model.build(tools, hide=hide, session=session)
-    declared = tuple(sorted(capabilities))
-    source = emit.render(
-        made, command=command, target=target, sync=sync, stamp=stamp, capabilities=declared
-    )
+    made = model.Model(tools, hide=hide, session=session)
+    writer = emit.Writer(made, sync, tuple(sorted(capabilities)))
+    source = writer.module(command, target, stamp)
     return Generated(source, tuple(made.reports), len(made.schemas), made.hash)
 
 

@@ -1,41 +1,39 @@
 """A model as the text of a module.
 
-The same model gives the same text, byte for byte. `ruff format` leaves it as it is.
+The same model gives the same text, byte for byte. `ruff format` leaves it as it is at its default
+of 88 columns. Where its choice would be hard to foresee, there is none: what is in brackets has an
+item to a line and a comma at the end, and a type too long for its place gets a name of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import keyword
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from holdfast._core.text import one_line, visible
-from holdfast.codegen.model import Method, Model, Parameter, Space
+from holdfast.codegen.model import Method, Model, Space
 from holdfast.codegen.names import (
+    COLUMNS,
     FROM_HANDLES,
     FROM_TYPING,
+    INDENT,
+    MODULE_NAMES,
     ROOT,
     TYPE_NAMES,
     ClassNames,
-    ascii_literal,
+    assigned,
+    bracketed,
+    described,
     docstring,
+    exploded,
     literal,
     paragraphs,
+    pascal,
     spare,
     width,
 )
-from holdfast.codegen.types import (
-    ANY,
-    COLUMNS,
-    INDENT,
-    UNSET,
-    PlainType,
-    Typist,
-    bracketed,
-    described,
-    either,
-    exploded,
-    typed_dict,
-)
+from holdfast.codegen.schemas import ANY, UNSET, Field, Kind, Record, Value, either
 
 Target = str | Sequence[str] | None
 
@@ -43,19 +41,6 @@ DEEP: Final = INDENT * 2
 OPTIONAL: Final = " | Unset = UNSET,"
 
 ALWAYS: Final = frozenset({"Any", "Drift", "Final", "Log", "Registry", "SessionAdapter", "Target"})
-
-
-def render(
-    model: Model,
-    *,
-    command: str,
-    target: Target = None,
-    sync: bool = False,
-    stamp: str | None = None,
-    capabilities: tuple[str, ...] = (),
-) -> str:
-    """Return the module's source; the options are those of `holdfast.codegen.generate`."""
-    return _Writer(model, sync, capabilities).module(command, target, stamp)
 
 
 HANDLE: Final = '''class {prefix}Tools({prefix}Handle{mixins}):
@@ -94,7 +79,9 @@ CONNECT: Final = '''def connect{suffix}(
     )'''
 
 
-class _Writer:
+class Writer:
+    """Writes a model as a module; the options are those of `holdfast.codegen.generate`."""
+
     def __init__(self, model: Model, sync: bool, capabilities: tuple[str, ...]) -> None:
         self.model = model
         self.capabilities = capabilities
@@ -102,20 +89,18 @@ class _Writer:
         self.names = ClassNames(model.taken)
         self.typist = Typist(self.names)
 
-    def module(self, command: str, target: Target, stamp: str | None) -> str:
+    def module(self, command: str, target: Target = None, stamp: str | None = None) -> str:
         """Return the module. Types come first, but are known only after the methods are written."""
         classes = {record.name for record in self.model.records}
         types = [typed_dict(one, self.typist, classes) for one in self.model.records]
         faces: list[str] = []
         for sync in (False, True) if self.sync else (False,):
             faces += ["\n".join(self._space(space, sync)) for space in self.model.spaces]
-            faces += ["\n".join(self._handle(sync)), self._connect(sync)]
-        head = [*self._header(command, stamp), *self._imports(), ""]
+            faces += [self._handle(sync), self._connect(sync)]
+        head = [*self._header(command, stamp), *self._imports()]
         top = "\n".join([*head, *self._constants(command, target)])
         aliases = ["\n".join(self.typist.aliases)] if self.typist.aliases else []
         return "\n\n\n".join([top, *types, *aliases, *faces]) + "\n"
-
-    # The top
 
     def _header(self, command: str, stamp: str | None) -> list[str]:
         again = f"Regenerate: {visible(command)}".strip()
@@ -130,37 +115,35 @@ class _Writer:
             *([f"Generated: {one_line(stamp)}"] if stamp else []),
             f"Tools: {len(self.model.schemas)}  Hash: {self.model.hash}",
         ]
-        return [
-            "# ruff: noqa",
-            *comment,
-            *docstring(lines, ""),
-            "",
-            "from __future__ import annotations",
-        ]
+        future = ["", "from __future__ import annotations", ""]
+        return ["# ruff: noqa", *comment, *docstring(lines, ""), *future]
 
-    def _imports(self) -> list[str]:
+    def _imports(self) -> Iterator[str]:
         bases = {"Handle"}
         if self.model.spaces:
             bases.add("Namespace")
         if any(space.mixin for space in self.model.spaces):
             bases.add("Calls")
         used = self.typist.used | ALWAYS | bases
-        if self.sync:
-            used |= {f"Sync{base}" for base in bases}
-        if self.model.session is not None:
-            used |= {"ParameterSession"}
-        typing = [name for name in FROM_TYPING if name in used]
-        handles = [name for name in FROM_HANDLES if name in used]
-        return [
-            "",
-            *(["import builtins"] if "builtins" in used else []),
-            *(["from collections.abc import Mapping"] if "Mapping" in used else []),
-            _import("typing", typing),
-            "",
-            _import("holdfast.handles", handles),
-        ]
+        used |= {f"Sync{base}" for base in bases} if self.sync else set()
+        used |= set() if self.model.session is None else {"ParameterSession"}
+        yield from ["import builtins"] if "builtins" in used else []
+        yield from ["from collections.abc import Mapping"] if "Mapping" in used else []
+        for module, known in (("typing", FROM_TYPING), ("holdfast.handles", FROM_HANDLES)):
+            names = [name for name in known if name in used]
+            line = f"from {module} import {', '.join(names)}"
+            yield line if len(line) <= COLUMNS else exploded(f"from {module} import (", names, ")")
+            yield ""
 
-    def _constants(self, command: str, target: Target) -> list[str]:
+    def _constants(self, command: str, target: Target) -> Iterator[str]:
+        yield assigned("REGISTRY_HASH: Final", literal(self.model.hash))
+        if target is None or isinstance(target, str):
+            shown = "None" if target is None else literal(target, escaped=True)
+            yield assigned("TARGET: Final[Target]", shown)
+        else:
+            yield bracketed(
+                "TARGET: Final[Target] = [", [literal(word, escaped=True) for word in target], "]"
+            )
         registry = ["hash=REGISTRY_HASH", f"command={literal(command)}"]
         if self.capabilities:
             declared = ", ".join(map(literal, self.capabilities))
@@ -172,26 +155,12 @@ class _Writer:
                 registry.append(exploded(f"{name}={{", rows, "}", INDENT).lstrip())
             elif name == "schemas":
                 registry.append("schemas={}")
-        name = "TARGET: Final[Target]"
-        if target is None:
-            connected = f"{name} = None"
-        elif isinstance(target, str):
-            connected = _assigned(name, ascii_literal(target))
-        else:
-            connected = bracketed(f"{name} = [", [ascii_literal(word) for word in target], "]")
-        lines = [
-            _assigned("REGISTRY_HASH: Final", literal(self.model.hash)),
-            connected,
-            exploded("REGISTRY: Final = Registry(", registry, ")"),
-        ]
+        yield exploded("REGISTRY: Final = Registry(", registry, ")")
         if (session := self.model.session) is not None:
-            opened = "None" if session.open_tool is None else literal(session.open_tool)
-            closed = "None" if session.close_tool is None else literal(session.close_tool)
-            items = [f"key={literal(session.key)}", f"open_tool={opened}", f"close_tool={closed}"]
-            lines.append(exploded("ADAPTER: Final = ParameterSession(", items, ")"))
-        return lines
-
-    # The handles
+            given = {"key": session.key, "open_tool": session.open_tool}
+            given["close_tool"] = session.close_tool
+            items = [f"{k}={'None' if v is None else literal(v)}" for k, v in given.items()]
+            yield exploded("ADAPTER: Final = ParameterSession(", items, ")")
 
     def _space(self, space: Space, sync: bool) -> Iterator[str]:
         prefix = "Sync" if sync else ""
@@ -208,7 +177,7 @@ class _Writer:
         what = "without a namespace" if space.wire == ROOT else f"of ``{one_line(space.wire)}``"
         yield from docstring([f"Tools {what}."], INDENT)
         yield ""
-        yield _assigned(f"{INDENT}_NAME", ascii_literal(space.wire))
+        yield assigned(f"{INDENT}_NAME", literal(space.wire, escaped=True))
         keys = [f"{literal(method.key)}: {literal(method.name)}" for method in space.methods]
         yield exploded("_METHODS = {", keys, "}", INDENT)
         own = [one for one in space.methods if space.mixin is None or one.name in space.hidden]
@@ -220,43 +189,38 @@ class _Writer:
             yield ""
             yield from self._method(method, space, shadowed, sync)
 
-    def _handle(self, sync: bool) -> Iterator[str]:
+    def _handle(self, sync: bool) -> str:
         prefix = "Sync" if sync else ""
         mixins = "".join(f", {prefix}{space.mixin}" for space in self.model.spaces if space.mixin)
-        yield HANDLE.format(prefix=prefix, mixins=mixins)
-        spaces = [f"{literal(s.attribute)}: {prefix}{s.class_name}" for s in self.model.spaces]
+        spaces = {space.attribute: f"{prefix}{space.class_name}" for space in self.model.spaces}
+        lines = [HANDLE.format(prefix=prefix, mixins=mixins)]
         if spaces:
-            yield exploded("_NAMESPACES = {", spaces, "}", INDENT)
-            yield ""
-        for space in self.model.spaces:
-            yield f"{INDENT}{space.attribute}: {prefix}{space.class_name}"
+            items = [f"{literal(name)}: {kind}" for name, kind in spaces.items()]
+            lines += [exploded("_NAMESPACES = {", items, "}", INDENT), ""]
+        return "\n".join([*lines, *(f"{INDENT}{name}: {kind}" for name, kind in spaces.items())])
 
     def _connect(self, sync: bool) -> str:
+        opening = "Mapping[str, Any]"
         if self.model.opening is None:
             self.typist.used.add("Mapping")
-        return CONNECT.format(
-            prefix="Sync" if sync else "",
-            suffix="_sync" if sync else "",
-            adapter="None" if self.model.session is None else "ADAPTER",
-            opening="Mapping[str, Any]"
-            if self.model.opening is None
-            else self.typist.inline(self.model.opening),
-        )
-
-    # A method
+        else:
+            opening = self.typist.inline(self.model.opening)
+        adapter = "None" if self.model.session is None else "ADAPTER"
+        prefix, suffix = ("Sync", "_sync") if sync else ("", "")
+        return CONNECT.format(prefix=prefix, suffix=suffix, adapter=adapter, opening=opening)
 
     def _method(
         self, method: Method, space: Space, shadowed: frozenset[str], sync: bool
     ) -> Iterator[str]:
-        names = {parameter.name for parameter in method.parameters}
+        names = method.parameters.keys()
         parallel, timeout = spare("parallel", names), spare("timeout", names)
         extra = spare("extra", names) if method.extra is not None else None
         path = (*(() if space.wire == ROOT else (space.class_name,)), method.name)
         yield f"{INDENT}{'' if sync else 'async '}def {method.name}("
         yield f"{DEEP}self,"
         yield f"{DEEP}*,"
-        for parameter in method.parameters:
-            yield self._parameter(parameter, path, shadowed)
+        for name, field in method.parameters.items():
+            yield self._parameter(name, field, (*path, field.wire), shadowed)
         yield f"{DEEP}{parallel}: {self.typist.word('bool', shadowed)} = False,"
         yield f"{DEEP}{timeout}: {self.typist.word('float', shadowed)} | None = None,"
         if extra is not None and method.extra is not None:
@@ -264,19 +228,18 @@ class _Writer:
             kind = self.typist.fit(method.extra, room, (*path, "extra"), shadowed)
             yield f"{DEEP}**{extra}: {kind},"
         room = COLUMNS - len(INDENT) - len(") -> :")
-        result = PlainType("HandleResult") if method.result is None else method.result
+        result = Kind("HandleResult") if method.result is None else method.result
         returned = self.typist.fit(result, room, (*path, "result"), shadowed)
         yield f"{INDENT}) -> {returned}:"
         yield from docstring(_words(method, extra), DEEP)
         yield _body(method, extra, (parallel, timeout), sync)
 
     def _parameter(
-        self, parameter: Parameter, path: tuple[str, ...], shadowed: frozenset[str]
+        self, name: str, field: Field, path: tuple[str, ...], shadowed: frozenset[str]
     ) -> str:
-        name, kind = parameter.name, parameter.field.kind
-        path = (*path, parameter.field.wire)
+        kind = field.kind
         room = COLUMNS - len(DEEP) - width(name) - 2
-        if parameter.field.required:
+        if field.required:
             return f"{DEEP}{name}: {self.typist.fit(kind, room - 1, path, shadowed)},"
         self.typist.used.add("UNSET")
         if kind == ANY:
@@ -289,20 +252,17 @@ class _Writer:
         return f"{DEEP}{name}: {text}{OPTIONAL}"
 
 
-# Parts of a method
-
-
 def _words(method: Method, extra: str | None) -> list[str]:
     room = COLUMNS - len(DEEP)
     lines = paragraphs(method.description, room)
     lines = lines or [f"Call ``{one_line(method.tool)}``."]
     notes = []
-    for one in method.parameters:
-        note, wire = one.field.note, one.field.wire
-        if wire != one.name:
-            note += ("\n" if "\n" in note else " ") + f"Sent as ``{one_line(wire)}``."
+    for name, field in method.parameters.items():
+        note = field.note
+        if field.wire != name:
+            note += ("\n" if "\n" in note else " ") + f"Sent as ``{one_line(field.wire)}``."
         if note:
-            notes.append((one.name, note.strip()))
+            notes.append((name, note.strip()))
     if extra is not None:
         notes.append(
             (f"**{extra}", "Further arguments, by the names that the server has for them.")
@@ -316,7 +276,7 @@ def _words(method: Method, extra: str | None) -> list[str]:
 
 def _body(method: Method, extra: str | None, options: tuple[str, str], sync: bool) -> str:
     items = [f"**{extra}"] if extra is not None else []
-    items += [f"{literal(one.field.wire)}: {one.name}" for one in method.parameters]
+    items += [f"{literal(field.wire)}: {name}" for name, field in method.parameters.items()]
     deep = DEEP + INDENT
     arguments = bracketed("{", items, "}", deep)
     if width(arguments) >= COLUMNS:
@@ -332,19 +292,138 @@ def _body(method: Method, extra: str | None, options: tuple[str, str], sync: boo
     return exploded(f"return {'' if sync else 'await '}self.{call}(", passed, ")", DEEP)
 
 
-# Parts of the top
+class Typist:
+    """Writes types, names those that are too long, and remembers what has to be imported."""
+
+    def __init__(self, names: ClassNames) -> None:
+        self.aliases: list[str] = []
+        """Definitions, each after those that it needs."""
+        self.used: set[str] = set()
+        self._names = names
+        self._known: dict[tuple[tuple[str, ...], str], str] = {}
+
+    def inline(self, kind: Kind, shadowed: Collection[str] = ()) -> str:
+        """Return a type on one line; ``shadowed`` are builtins with another meaning there."""
+        if kind.name == "Union":
+            return " | ".join(self.inline(option, shadowed) for option in kind.parts)
+        name = self.word(kind.name, shadowed)
+        if not kind.parts:
+            return name
+        if kind.name == "Literal":
+            return f"{name}[{', '.join(map(_value, kind.parts))}]"
+        return f"{name}[{', '.join(self.inline(part, shadowed) for part in kind.parts)}]"
+
+    def fit(
+        self, kind: Kind, room: int, path: tuple[str, ...], shadowed: Collection[str] = ()
+    ) -> str:
+        """Return the type if there is room for it, otherwise a name for it."""
+        if not kind.parts:
+            return self.inline(kind, shadowed)
+        plain, used = self.inline(kind), set(self.used)
+        if (path, plain) in self._known:
+            return self._known[path, plain]
+        text = self.inline(kind, shadowed)
+        if width(text) <= room:
+            return text
+        if kind.name in ("dict", "list"):
+            # The brackets around a name for what is in them.
+            *keys, last = kind.parts
+            head = f"{self.word(kind.name, shadowed)}["
+            head += "".join(f"{self.inline(key, shadowed)}, " for key in keys)
+            inner = self.fit(last, room - len(head) - 1, (*path, "item"), shadowed)
+            text = f"{head}{inner}]"
+            if width(text) <= room:
+                return text
+        if "builtins" not in used:
+            self.used.discard("builtins")
+        self._known[path, plain] = name = self._define(kind, path)
+        return name
+
+    def _define(self, kind: Kind, path: tuple[str, ...]) -> str:
+        name = self._names.take(*path)
+        if kind.name == "Literal":
+            items = list(map(_value, kind.parts))
+        else:
+            step = "option" if kind.name == "Union" else "item"
+            numbered = kind.name in ("Union", "tuple")
+            steps = [f"{step}{at}" if numbered else step for at in range(1, len(kind.parts) + 1)]
+            room = COLUMNS - len(INDENT) - 1
+            items = [
+                self.fit(part, room, (*path, step))
+                for part, step in zip(kind.parts, steps, strict=True)
+            ]
+        head = f"{name}: {self.word('TypeAlias')} = {self.word(kind.name)}["
+        self.aliases.append(bracketed(head, items, "]"))
+        return name
+
+    def word(self, name: str, shadowed: Collection[str] = ()) -> str:
+        """Return a type that is one word, and remember that it is used."""
+        if name in shadowed:
+            self.used.add("builtins")
+            return f"builtins.{name}"
+        if name not in TYPE_NAMES:
+            self.used.add(name)
+        return name
 
 
-def _import(module: str, names: Sequence[str]) -> str:
-    line = f"from {module} import {', '.join(names)}"
-    return line if len(line) <= COLUMNS else exploded(f"from {module} import (", names, ")")
+def _value(value: Value) -> str:
+    return literal(value) if isinstance(value, str) else repr(value)
 
 
-def _assigned(name: str, text: str) -> str:
-    """Return an assignment; a value too long for the line is in parentheses."""
-    line = f"{name} = {text}"
-    inset = name[: len(name) - len(name.lstrip())]
-    below = f"{inset}{INDENT}{text}"
-    if len(line) <= COLUMNS or (":" not in name and len(below) > COLUMNS):
-        return line
-    return f"{name} = (\n{below}\n{inset})"
+def typed_dict(record: Record, typist: Typist, classes: Collection[str]) -> str:
+    """Return a class if the keys can be attributes, otherwise a call of TypedDict."""
+    typist.used.add("TypedDict")
+    if all(_is_attribute(field, record, typist, classes) for field in record.fields):
+        return _class(record, typist)
+    return _call(record, typist)
+
+
+def _is_attribute(field: Field, record: Record, typist: Typist, classes: Collection[str]) -> bool:
+    """Return True if the key can be an attribute: a short identifier that is not reserved."""
+    key = field.wire
+    if not key.isascii() or not key.isidentifier() or keyword.iskeyword(key):
+        return False
+    if key.startswith("__") or key in TYPE_NAMES or key in MODULE_NAMES or key in classes:
+        return False
+    room = _room(key)
+    longest_alias = len(pascal(record.name, key)) + 4
+    return longest_alias <= room or width(typist.inline(field.kind)) <= room
+
+
+def _room(key: str) -> int:
+    return COLUMNS - len(INDENT) - len(f"{key}: NotRequired[]")
+
+
+def _class(record: Record, typist: Typist) -> str:
+    partial = not any(field.required for field in record.fields)
+    lines = [f"class {record.name}(TypedDict{', total=False' if partial else ''}):"]
+    words = paragraphs(record.note, COLUMNS - len(INDENT))
+    notes = [(field.wire, field.note) for field in record.fields if field.note]
+    if notes:
+        keys = described(notes, COLUMNS - len(INDENT))
+        words = [*(words or ["An object."]), "", "Keys:", *keys]
+    if text := docstring(words, INDENT):
+        lines += [*text, ""]
+    for field in record.fields:
+        kind = typist.fit(field.kind, _room(field.wire), (record.name, field.wire))
+        lines.append(f"{INDENT}{field.wire}: {_mark(kind, field.required or partial, typist)}")
+    return "\n".join(lines)
+
+
+def _call(record: Record, typist: Typist) -> str:
+    """Return the functional form; types are strings, since later ones are not defined yet."""
+    items: list[str] = []
+    for field in record.fields:
+        text = typist.inline(field.kind)
+        if "Literal[" in text:  # quotes inside quotes: choices get a name
+            text = typist.fit(field.kind, -1, (record.name, field.wire))
+        items.append(f"{literal(field.wire)}: {literal(_mark(text, field.required, typist))}")
+    body = exploded("{", items, "}", INDENT).lstrip()
+    return exploded(f"{record.name} = TypedDict(", [literal(record.name), body], ")")
+
+
+def _mark(text: str, required: bool, typist: Typist) -> str:
+    if required:
+        return text
+    typist.used.add("NotRequired")
+    return f"NotRequired[{text}]"

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from msgspec import Struct
 
-from holdfast._core.text import one_line
+from holdfast._core.text import one_line, quote
 from holdfast.codegen import names
-from holdfast.codegen.names import ROOT, ClassNames, quoted
+from holdfast.codegen.names import ROOT, ClassNames
+from holdfast.codegen.schemas import ANY, NONE, Field, Kind, Record, SchemaReader
 from holdfast.codegen.schemas import MOST_PARTS as SCHEMA_PARTS
-from holdfast.codegen.schemas import SchemaReader
-from holdfast.codegen.types import ANY, NONE, Field, Kind, Named, Record
 from holdfast.lock.fingerprint import definition, registry_hash, schema_texts
 from holdfast.schema.types import canonical
 from holdfast.schema.walk import properties, required
-from holdfast.types.tools import Tool
+from holdfast.types.tools import Tool, ToolAnnotations
 
 OPEN_ARGUMENTS: Final = "OpenArguments"
 MOST_PARTS: Final = 300_000
@@ -41,20 +41,14 @@ class SessionTools:
         return (*tools, *shared)
 
 
-class Parameter(Struct, frozen=True):
-    """A parameter of a method; ``name`` is Python's, ``field.wire`` the server's."""
-
-    name: str
-    field: Field
-
-
 class Method(Struct, frozen=True):
     """A tool."""
 
     tool: str
     key: str
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: dict[str, Field]
+    """By their names in Python; ``Field.wire`` is the server's."""
     extra: Kind | None
     """The kind of further arguments, if the tool takes any."""
     result: Kind | None
@@ -78,134 +72,88 @@ class Space(Struct, frozen=True):
     """Methods that the handle does not have itself: their names mean something else there."""
 
 
-class Model(Struct, frozen=True):
-    """The model of a generated module; `emit.render` writes it."""
+class Model:
+    """The model of a generated module; `emit.Writer` writes it.
 
-    spaces: tuple[Space, ...]
-    records: tuple[Record, ...]
-    schemas: Mapping[str, str]
-    """Every tool's input schema, as canonical JSON text; also of tools that are hidden."""
-    returns: Mapping[str, str]
-    """The same of output schemas."""
-    hash: str
-    session: SessionTools | None = None
-    opening: Kind | None = None
-    """The arguments of the tool that opens a session."""
-    reports: list[str] = []
-    """The names and schemas that were renamed, omitted or truncated, and why."""
-    taken: frozenset[str] = frozenset()
-    """Names that no further type may have."""
-
-
-def build(
-    tools: Sequence[Tool],
-    *,
-    hide: Collection[str] = (),
-    session: SessionTools | None = None,
-) -> Model:
-    """Return the model of some tools, in any order.
-
-    Args:
-        tools: The tools.
-        hide: Tools (``"a.b"``) and namespaces (``"a.*"``) to leave out.
-        session: Leave out its tools, and its parameter from every tool.
+    The tools may be in any order; the options are those of `holdfast.codegen.generate`.
     """
-    return _Builder(tools, hide, session).build()
 
-
-class _Builder:
     def __init__(
-        self, tools: Sequence[Tool], hide: Collection[str], session: SessionTools | None
+        self,
+        tools: Iterable[Tool],
+        *,
+        hide: Collection[str] = (),
+        session: SessionTools | None = None,
     ) -> None:
-        self.reports: list[str] = []
-        self.records: list[Record] = []
-        self.parts_left = MOST_PARTS
-        self.tools = self._unique(tools)
         self.session = session
-        self.hide = frozenset((*hide, *(session.hidden if session else ())))
-        self.strip = frozenset(() if session is None else (session.key,))
-
-    def build(self) -> Model:
-        """Return the model."""
+        self.reports: dict[str, None] = {}
+        """The names and schemas that were renamed, omitted or truncated, and why."""
+        self._parts_left = MOST_PARTS
+        self._tools: dict[str, Tool] = {}
+        for tool in sorted(tools, key=lambda tool: (tool.name, canonical(definition(tool)))):
+            if self._tools.setdefault(tool.name, tool) is not tool:
+                self._report(tool, "is listed more than once; only one of them is used")
+        self.schemas, self.returns = schema_texts(self._tools.values())
+        """Every tool's input and output schema, as canonical JSON; also of hidden tools."""
+        self.hash: str = registry_hash(self._tools.values())
         spaces: dict[str | None, list[str]] = {}
-        for name in self.tools:
+        hidden = {*hide, *(session.hidden if session else ())}
+        for name in self._tools:
             space, key = names.split(name)
-            if name not in self.hide and (space is None or f"{space}.*" not in self.hide):
+            if name not in hidden and (space is None or f"{space}.*" not in hidden):
                 spaces.setdefault(space, []).append(key)
         attributes = names.namespace_names(space for space in spaces if space is not None)
         methods = {space: names.method_names(keys) for space, keys in spaces.items()}
         known = {name for found in methods.values() for name in found.values()}
-        self.classes = ClassNames([*known, *attributes.values(), OPEN_ARGUMENTS])
-        self.reserved = frozenset({*names.HANDLE_OWN, *attributes.values()})
-        made = [
+        self._classes = ClassNames([*known, *attributes.values(), OPEN_ARGUMENTS])
+        self._reserved = frozenset({*names.HANDLE_OWN, *attributes.values()})
+        self.records: list[Record] = []
+        self.spaces: list[Space] = [
             self._space(space, ROOT if space is None else attributes[space], methods[space])
             for space in sorted(spaces, key=lambda space: (space is not None, space or ""))
         ]
-        opening = self._opening()
+        self.opening: Kind | None = self._opening()
+        """The arguments of the tool that opens a session."""
+        self.records.sort(key=lambda record: record.name)
         keys = {one.wire for record in self.records for one in record.fields}
-        schemas, returns = schema_texts(self.tools.values())
-        return Model(
-            spaces=tuple(made),
-            records=tuple(sorted(self.records, key=lambda record: record.name)),
-            schemas=schemas,
-            returns=returns,
-            hash=registry_hash(self.tools.values()),
-            session=self.session,
-            opening=opening,
-            reports=self.reports,
-            taken=frozenset(self.classes.taken | keys),
-        )
-
-    def _unique(self, tools: Iterable[Tool]) -> dict[str, Tool]:
-        """Return the tools by name, sorted; of two with one name the choice ignores their order."""
-        found: dict[str, Tool] = {}
-        for tool in sorted(tools, key=lambda tool: tool.name):
-            if tool.name not in found:
-                found[tool.name] = tool
-                continue
-            self._report(tool.name, "is listed more than once; only one of them is used")
-            found[tool.name] = min(
-                found[tool.name], tool, key=lambda one: canonical(definition(one))
-            )
-        return found
-
-    # Namespaces and methods
+        self.taken: set[str] = self._classes.taken | keys
+        """Names that no further type may have."""
 
     def _space(self, space: str | None, attribute: str, methods: Mapping[str, str]) -> Space:
         words = () if space is None else (space,)
-        class_name = self.classes.take(*(words or ("root",)), pair=True)
-        mixin = self.classes.take("root", "tools", pair=True) if space is None else None
+        class_name = self._classes.take(*(words or ("root",)), pair=True)
+        mixin = self._classes.take("root", "tools", pair=True) if space is None else None
         if space is not None and attribute != space:
-            self._say(f"namespace {quoted(space)} is called {attribute}")
+            self.reports[f"namespace {quote(space)} is called {attribute}"] = None
         prefix = "" if space is None else f"{space}."
         made = [
-            self._method(self.tools[prefix + key], words, attribute, key, name)
+            self._method(self._tools[prefix + key], words, attribute, key, name)
             for key, name in sorted(methods.items())
         ]
         # "_root" is where tools without a dot are: a namespace that is called so is "_root.".
         wire = ROOT if space is None else f"{space}." if space == ROOT else space
-        hidden = self.reserved & {one.name for one in made} if space is None else frozenset()
+        hidden = self._reserved & {one.name for one in made} if space is None else frozenset()
         return Space(wire, attribute, class_name, tuple(made), mixin, hidden)
 
     def _method(
         self, tool: Tool, words: tuple[str, ...], attribute: str, key: str, name: str
     ) -> Method:
         if name != key:
-            shown = name if not words and name not in self.reserved else f"{attribute}.{name}"
-            self._report(tool.name, f"is called {shown}")
+            shown = name if not words and name not in self._reserved else f"{attribute}.{name}"
+            self._report(tool, f"is called {shown}")
         path = (*words, name)
         fields, extra = self._arguments(tool, path)
         result, wrapped = self._result(tool, (*path, "result"))
         called = names.parameter_names(one.wire for one in fields)
         for wire, parameter in called.items():
             if wire != parameter:
-                self._report(tool.name, f"parameter {quoted(wire)} is called {parameter}")
+                self._report(tool, f"parameter {quote(wire)} is called {parameter}")
         title = tool.title or (tool.annotations.title if tool.annotations else None)
         return Method(
             tool=tool.name,
             key=key,
             name=name,
-            parameters=tuple(Parameter(called[one.wire], one) for one in fields),
+            parameters={called[one.wire]: one for one in fields},
             extra=extra,
             result=result,
             wrapped=wrapped,
@@ -217,10 +165,10 @@ class _Builder:
         self, tool: Tool, path: tuple[str, ...]
     ) -> tuple[tuple[Field, ...], Kind | None]:
         """Return the parameters besides the session's name, and the kind of further ones."""
-        reader = self._reader(definition(tool)["inputSchema"], path)
-        fields, extra = reader.arguments()
-        self._keep(tool.name, reader)
-        return tuple(one for one in fields if one.wire not in self.strip), extra
+        with self._reading(tool, definition(tool)["inputSchema"], path) as reader:
+            fields, extra = reader.arguments()
+        strip = None if self.session is None else self.session.key
+        return tuple(one for one in fields if one.wire != strip), extra
 
     def _result(self, tool: Tool, path: tuple[str, ...]) -> tuple[Kind | None, bool]:
         """Return the kind of the result, and whether it is wrapped as ``{"result": …}``.
@@ -233,14 +181,13 @@ class _Builder:
         wrapped = wrapped and own["result"] is not None
         if not isinstance(schema, dict):
             return None, wrapped
-        reader = self._reader(schema, path)
-        kind = reader.kind(own["result"] if wrapped else schema, path)
-        self._keep(tool.name, reader)
+        with self._reading(tool, schema, path) as reader:
+            kind = reader.kind(own["result"] if wrapped else schema, path)
         return None if kind in (ANY, NONE) else kind, wrapped
 
     def _opening(self) -> Kind | None:
         """Return the type of the arguments that open a session, besides its name."""
-        tool = self.session and self.session.open_tool and self.tools.get(self.session.open_tool)
+        tool = self.session and self.session.open_tool and self._tools.get(self.session.open_tool)
         if not tool:
             return None
         kept, extra = self._arguments(tool, (OPEN_ARGUMENTS,))
@@ -248,35 +195,31 @@ class _Builder:
             return None
         text = f"What ``{one_line(tool.name)}`` takes, besides the session's name."
         self.records.append(Record(OPEN_ARGUMENTS, kept, text))
-        return Named(OPEN_ARGUMENTS)
+        return Kind(OPEN_ARGUMENTS)
 
-    def _reader(self, schema: Any, path: tuple[str, ...]) -> SchemaReader:
-        return SchemaReader(schema, self.classes, path, max(0, min(SCHEMA_PARTS, self.parts_left)))
-
-    def _keep(self, tool: str, reader: SchemaReader) -> None:
-        self.parts_left -= reader.parts
+    @contextmanager
+    def _reading(self, tool: Tool, schema: Any, path: tuple[str, ...]) -> Iterator[SchemaReader]:
+        most = max(0, min(SCHEMA_PARTS, self._parts_left))
+        reader = SchemaReader(schema, self._classes, path, most)
+        yield reader
+        self._parts_left -= reader.parts
         self.records += reader.records
         if reader.cut:
             self._report(tool, "has a schema too deep or too large; parts of it are Any")
 
-    def _report(self, tool: str, text: str) -> None:
-        self._say(f"tool {quoted(tool)} {text}")
-
-    def _say(self, text: str) -> None:
-        if text not in self.reports:
-            self.reports.append(text)
+    def _report(self, tool: Tool, text: str) -> None:
+        self.reports[f"tool {quote(tool.name)} {text}"] = None
 
 
 def _hints(tool: Tool) -> tuple[str, ...]:
     """Return the tool's annotations as sentences."""
-    said = tool.annotations
-    if said is None:
-        return ()
-    if said.read_only_hint:
-        found = ["read-only"]
-    else:
-        found = ["destructive"] if said.destructive_hint else []
-        found += ["not destructive"] if said.destructive_hint is False else []
-        found += ["idempotent"] if said.idempotent_hint else []
-    found += ["reaches out of the server's own world"] if said.open_world_hint else []
-    return tuple(found)
+    said = tool.annotations or ToolAnnotations()
+    writes = not said.read_only_hint
+    found = {
+        "read-only": said.read_only_hint,
+        "destructive": writes and said.destructive_hint,
+        "not destructive": writes and said.destructive_hint is False,
+        "idempotent": writes and said.idempotent_hint,
+        "reaches out of the server's own world": said.open_world_hint,
+    }
+    return tuple(text for text, holds in found.items() if holds)

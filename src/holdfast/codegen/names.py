@@ -1,4 +1,4 @@
-"""Python names for names on the wire, and Python literals for their values.
+"""Python names for names on the wire, literals for values, and the layout of both.
 
 The choice depends on the names alone, not on their order. Of several that would get one name, the
 one that is spelt so keeps it, and the others get digits of a hash of their own spelling.
@@ -10,12 +10,14 @@ import keyword
 import re
 import textwrap
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
-from holdfast._core.text import escape, has_unseen, one_line, split_lines, truncate, visible
-from holdfast.schema.types import canonical
+from holdfast._core.text import escape, has_unseen, one_line, show_json, split_lines, visible
+from holdfast.schema.types import BOUNDS, is_number
+from holdfast.schema.walk import branches
 
 ROOT: Final = "_root"
 """The namespace of tools without a dot."""
@@ -58,21 +60,6 @@ def split(tool: str) -> tuple[str | None, str]:
     return (first, rest) if dot else (None, tool)
 
 
-def method_names(keys: Iterable[str]) -> dict[str, str]:
-    """Return a unique method name for each tool."""
-    return _allot(keys, "tool", ATTRIBUTE_RESERVED)
-
-
-def namespace_names(names: Iterable[str]) -> dict[str, str]:
-    """Return a unique attribute name for each namespace."""
-    return _allot(names, "ns", HANDLE_MEMBERS | ATTRIBUTE_RESERVED, LONGEST_SPACE)
-
-
-def parameter_names(names: Iterable[str]) -> dict[str, str]:
-    """Return a unique parameter name for each property."""
-    return _allot(names, "arg", frozenset({"self"}), private=True)
-
-
 def spare(name: str, taken: Collection[str]) -> str:
     """Return the name, with underscores added until it is unique."""
     while name in taken:
@@ -102,6 +89,14 @@ def _allot(
             found[wire] = own
             taken.add(own)
     return found
+
+
+method_names = partial(_allot, word="tool", reserved=ATTRIBUTE_RESERVED)
+namespace_names = partial(
+    _allot, word="ns", reserved=HANDLE_MEMBERS | ATTRIBUTE_RESERVED, longest=LONGEST_SPACE
+)
+parameter_names = partial(_allot, word="arg", reserved=frozenset({"self"}), private=True)
+"""A unique name in Python for each name on the wire."""
 
 
 def _digits(wire: str) -> str:
@@ -135,9 +130,6 @@ def _shortened(name: str, wire: str, most: int, mark: str) -> str:
     return f"{name[: most - 6 - len(mark)]}{mark}{_digits(wire)[:6]}"
 
 
-# Classes
-
-
 def pascal(*parts: str) -> str:
     """Return ``NavWaitUntil`` for ``("nav", "wait_until")``, in ASCII."""
     words = [word for part in parts for word in re.findall(r"[A-Za-z0-9]+", part)]
@@ -166,39 +158,29 @@ class ClassNames:
         return name
 
 
-# Literals
-
-
+COLUMNS: Final = 88
+INDENT: Final = "    "
 MOST_CHARACTERS: Final = 4000
 """Of one description; the rest is cut."""
 
 QUOTES: Final = '"""'
 
 
-def literal(text: str) -> str:
-    """Return a string literal, in the quotes that ``ruff format`` would choose."""
-    return _quoted(text, visible(text.replace("\\", "\\\\")))
+def literal(text: str, *, escaped: bool = False) -> str:
+    """Return a string literal, in the quotes that ``ruff format`` would choose.
 
-
-def ascii_literal(text: str) -> str:
-    """Return a string literal in ASCII, whose width on the screen is known."""
+    ``escaped`` leaves ASCII only, whose width on the screen is known.
+    """
     body = text.replace("\\", "\\\\")
-    return _quoted(text, "".join(one if " " <= one <= "~" else escape(one) for one in body))
-
-
-def _quoted(text: str, body: str) -> str:
+    if escaped:
+        body = "".join(char if " " <= char <= "~" else escape(char) for char in body)
     quote = "'" if text.count('"') > text.count("'") else '"'
-    return f"{quote}{body.replace(quote, chr(92) + quote)}{quote}"
+    return f"{quote}{visible(body).replace(quote, chr(92) + quote)}{quote}"
 
 
 def width(text: str) -> int:
     """Return the most columns that a text may take: what is not ASCII may be wide."""
     return len(text) if text.isascii() else sum(1 if char.isascii() else 4 for char in text)
-
-
-def quoted(name: str, limit: int = 200) -> str:
-    """Return a name as a literal in a message: two names that differ look different."""
-    return literal(truncate(name, limit))
 
 
 def paragraphs(text: str, room: int) -> list[str]:
@@ -211,22 +193,53 @@ def paragraphs(text: str, room: int) -> list[str]:
     rest = textwrap.dedent("\n".join(lines[1:])).split("\n") if lines[1:] else []
     wrapped: list[str] = []
     for line in (lines[0].lstrip(), *rest):
-        # At most one empty line in a row.
-        if line or (wrapped and wrapped[-1]):
-            wrapped += _wrap(line, room)
+        if len(line) <= room:
+            # At most one empty line in a row.
+            wrapped += [line] if line or (wrapped and wrapped[-1]) else []
+            continue
+        inset = line[: len(line) - len(line.lstrip())]
+        if len(inset) > room // 2:
+            inset, line = "", line.lstrip()
+        wrapped += textwrap.wrap(
+            line, room, subsequent_indent=inset, break_long_words=False, break_on_hyphens=False
+        )
     return wrapped
 
 
-def _wrap(line: str, room: int) -> list[str]:
-    """Wrap a line, with the indentation of its start."""
-    if len(line) <= room:
-        return [line]
-    inset = line[: len(line) - len(line.lstrip())]
-    if len(inset) > room // 2:
-        inset, line = "", line.lstrip()
-    return textwrap.wrap(
-        line, room, subsequent_indent=inset, break_long_words=False, break_on_hyphens=False
-    )
+def bracketed(head: str, items: Sequence[str], tail: str, indent: str = "") -> str:
+    """Return items between brackets, on one line if they fit."""
+    line = f"{indent}{head}{', '.join(items)}{tail}"
+    if width(line) <= COLUMNS:
+        return line
+    if len(items) == 1 and tail.startswith("]"):
+        # A comma after the only item of a subscript would change what it says.
+        return f"{indent}{head}\n{indent}{INDENT}{items[0]}\n{indent}{tail}"
+    return exploded(head, items, tail, indent)
+
+
+def exploded(head: str, items: Sequence[str], tail: str, indent: str = "") -> str:
+    """Return items one to a line, each with a comma."""
+    lines = "".join(f"{indent}{INDENT}{item},\n" for item in items)
+    return f"{indent}{head}\n{lines}{indent}{tail}"
+
+
+def assigned(name: str, text: str) -> str:
+    """Return an assignment; a value too long for the line is in parentheses."""
+    line = f"{name} = {text}"
+    inset = name[: len(name) - len(name.lstrip())]
+    below = f"{inset}{INDENT}{text}"
+    if len(line) <= COLUMNS or (":" not in name and len(below) > COLUMNS):
+        return line
+    return f"{name} = (\n{below}\n{inset})"
+
+
+def described(fields: Collection[tuple[str, str]], room: int) -> list[str]:
+    """Return names and their notes, one below the other."""
+    lines: list[str] = []
+    for name, note in fields:
+        first, *rest = paragraphs(f"{name}: {note}", room - 2 * len(INDENT))
+        lines += [f"{INDENT}{first}", *(f"{INDENT}{INDENT}{line}".rstrip() for line in rest)]
+    return lines
 
 
 def docstring(lines: list[str], indent: str) -> list[str]:
@@ -247,23 +260,13 @@ def docstring(lines: list[str], indent: str) -> list[str]:
     return [f"{indent}{QUOTES}{text}{QUOTES}"]
 
 
-LIMITS: Final = (
-    ("format", "format {}"),
-    ("pattern", "pattern {}"),
-    ("minimum", "at least {}"),
-    ("exclusiveMinimum", "more than {}"),
-    ("maximum", "at most {}"),
-    ("exclusiveMaximum", "less than {}"),
-    ("multipleOf", "a multiple of {}"),
-    ("minLength", "at least {} characters"),
-    ("maxLength", "at most {} characters"),
-    ("minItems", "at least {} items"),
-    ("maxItems", "at most {} items"),
-    ("minProperties", "at least {} keys"),
-    ("maxProperties", "at most {} keys"),
-    ("contentMediaType", "content {}"),
-    ("contentEncoding", "encoding {}"),
-)
+LIMITS: Final = {
+    "format": "format {}",
+    "pattern": "pattern {}",
+    **BOUNDS,
+    "contentMediaType": "content {}",
+    "contentEncoding": "encoding {}",
+}
 LONGEST_LINE: Final = 120
 
 
@@ -280,38 +283,27 @@ def note(schema: Any) -> str:
     said = description(schema)
     if said and said[-1] not in ".!?:;…":
         said += "."
-    limits = _limits(schema)
+    limits = ", ".join(_limits(schema))
     extras = [f"{limits[0].upper()}{limits[1:]}."] if limits else []
     if "default" in schema:
-        extras.append(f"Default: {_json(schema['default'])}.")
+        extras.append(f"Default: {show_json(schema['default'], LONGEST_LINE)}.")
     if schema.get("deprecated") is True:
         extras.append("Deprecated.")
     gap = "\n" if "\n" in said else " "
     return gap.join(part for part in (said, " ".join(extras)) if part)
 
 
-def _limits(schema: dict[str, Any]) -> str:
+def _limits(schema: dict[str, Any]) -> Iterator[str]:
     """Return the limits in words, also those of the one alternative to null."""
-    options = schema.get("anyOf")
-    if isinstance(options, list):
-        real = [one for one in options if isinstance(one, dict) and one.get("type") != "null"]
-        if len(real) == 1:
-            schema = {**real[0], **schema}
-    found = []
-    for word, text in LIMITS:
+    options = branches(schema, "anyOf")
+    real = [one for one in options if isinstance(one, dict) and one.get("type") != "null"]
+    if len(real) == 1:
+        schema = {**real[0], **schema}
+    for word, text in LIMITS.items():
         value = schema.get(word)
         if isinstance(value, str):
-            found.append(text.format(one_line(value, LONGEST_LINE)))
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            found.append(text.format(_json(value)))
+            yield text.format(one_line(value, LONGEST_LINE))
+        elif is_number(value):
+            yield text.format(show_json(value, LONGEST_LINE))
     if schema.get("uniqueItems") is True:
-        found.append("no item twice")
-    return ", ".join(found)
-
-
-def _json(value: Any) -> str:
-    try:
-        text = canonical(value).decode()
-    except (UnicodeError, RecursionError, OverflowError):
-        text = ascii(value)
-    return one_line(text, LONGEST_LINE)
+        yield "no item twice"

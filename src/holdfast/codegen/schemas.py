@@ -1,4 +1,4 @@
-"""Convert JSON Schema to kinds.
+"""Convert JSON Schema to kinds: a small model of the types that Python has for it.
 
 Constraints that a type cannot express are left out, and what is not understood is Any, so that no
 valid value is refused. Schemas come from servers: depth and size are bounded.
@@ -6,31 +6,75 @@ valid value is refused. Schemas come from servers: depth and size are bounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.codegen.names import ClassNames, description, note
-from holdfast.codegen.types import (
-    ANY,
-    NONE,
-    STRING,
-    Array,
-    Field,
-    Kind,
-    Named,
-    PlainType,
-    Record,
-    Row,
-    Table,
-    Value,
-    choice,
-    either,
-)
 from holdfast.schema.annotations import demanded
 from holdfast.schema.types import has_shape, is_plain, merge
 from holdfast.schema.walk import branches, properties, required, resolve, tuple_items
+
+
+class Kind(Struct, frozen=True):
+    """A type: its name in Python, and the types in its brackets.
+
+    A ``Union`` has two at least; `either` makes it. A ``Literal`` has values instead.
+    """
+
+    name: str
+    parts: tuple[Any, ...] = ()
+
+
+Value: TypeAlias = "str | int | bool | None"
+
+ANY: Final = Kind("Any")
+NONE: Final = Kind("None")
+STRING: Final = Kind("str")
+UNSET: Final = Kind("Unset")
+
+
+class Field(Struct, frozen=True):
+    """A key of an object, or a parameter of a tool."""
+
+    wire: str
+    kind: Kind
+    required: bool
+    note: str = ""
+
+
+class Record(Struct, frozen=True):
+    """An object with known keys; becomes a TypedDict."""
+
+    name: str
+    fields: tuple[Field, ...]
+    note: str = ""
+
+
+def either(options: Iterable[Kind]) -> Kind:
+    """Return the union: flat, unique, choices merged, None last; Any absorbs the rest."""
+    flat: list[Kind] = []
+    for option in options:
+        flat += option.parts if option.name == "Union" else (option,)
+    if not flat or ANY in flat:
+        return ANY
+    choices = [option for option in flat if option.name == "Literal"]
+    if len(choices) > 1:
+        joined = choice(value for option in choices for value in option.parts)
+        flat[flat.index(choices[0])] = joined
+        flat = [option for option in flat if option is joined or option.name != "Literal"]
+    unique = list(dict.fromkeys(flat))
+    if NONE in unique:
+        unique = [option for option in unique if option != NONE] + [NONE]
+    return unique[0] if len(unique) == 1 else Kind("Union", tuple(unique))
+
+
+def choice(values: Iterable[Value]) -> Kind:
+    """Return a choice of distinct values; True is not 1 here."""
+    return Kind("Literal", tuple({(type(value), value): value for value in values}.values()))
+
 
 DEEPEST: Final = 24
 MOST_PARTS: Final = 5000
@@ -41,9 +85,9 @@ LONGEST_VALUE: Final = 60
 
 SIMPLE: Final = {
     "string": STRING,
-    "integer": PlainType("int"),
-    "number": PlainType("float"),
-    "boolean": PlainType("bool"),
+    "integer": Kind("int"),
+    "number": Kind("float"),
+    "boolean": Kind("bool"),
     "null": NONE,
 }
 OBJECT_WORDS: Final = frozenset(
@@ -60,11 +104,7 @@ class SchemaReader:
     """
 
     def __init__(
-        self,
-        document: Any,
-        names: ClassNames,
-        path: tuple[str, ...],
-        most: int = MOST_PARTS,
+        self, document: Any, names: ClassNames, path: tuple[str, ...], most: int = MOST_PARTS
     ) -> None:
         self.records: list[Record] = []
         self.cut: bool = False
@@ -79,11 +119,9 @@ class SchemaReader:
         self._known: dict[str, Kind] = {}
         self._open: set[str] = set()
 
-    # What a tool takes
-
     def arguments(self) -> tuple[tuple[Field, ...], Kind | None]:
-        """The parameters, and the kind of those without a name, if any may be given: of those,
-        too, that were too many to read."""
+        """Return the parameters, and the kind of those without a name, if any may be given: of
+        those, too, that were too many to read."""
         schema = self._settled(self._document)
         needed = {*demanded(schema, self._document)}
         fields = {
@@ -92,8 +130,14 @@ class SchemaReader:
         }
         for word in UNIONS:
             self._add_options(fields, branches(schema, word))
-        order = sorted(fields.values(), key=lambda field: (not field.required, 0))
-        extra = self._extra(schema, bool(fields))
+        order = sorted(fields.values(), key=lambda field: not field.required)
+        more, extra = schema.get("additionalProperties"), None
+        # Without any of these, a schema without properties is that of a tool without parameters.
+        speaks = schema.keys() & {"patternProperties", "propertyNames", "minProperties"}
+        if more is True or (more is not False and speaks and not fields):
+            extra = ANY
+        if isinstance(more, dict):
+            extra = self.kind(more, (*self._path, "value"))
         return tuple(order), ANY if extra is None and self.cut else extra
 
     def _add_options(self, fields: dict[str, Field], options: list[Any]) -> None:
@@ -103,25 +147,10 @@ class SchemaReader:
             if not self._affords(len(_keys(settled))):
                 return
             for field in self._fields(settled, self._path):
-                old = fields.get(field.wire)
-                if old is not None and field.wire not in properties(settled):
-                    continue
-                kind = field.kind if old is None else either((old.kind, field.kind))
-                note = field.note if old is None else old.note or field.note
-                needed = old is not None and old.required
-                fields[field.wire] = Field(field.wire, kind, needed, note)
-
-    def _extra(self, schema: Mapping[str, Any], closed: bool) -> Kind | None:
-        more = schema.get("additionalProperties")
-        if more is True or (more == {} and isinstance(more, dict)):
-            return ANY
-        if isinstance(more, dict):
-            return self.kind(more, (*self._path, "value"))
-        # Without any of these, a schema without properties is that of a tool without parameters.
-        speaks = schema.keys() & {"patternProperties", "propertyNames", "minProperties"}
-        return ANY if speaks and not closed and more is not False else None
-
-    # Kinds
+                old = fields.setdefault(field.wire, replace(field, required=False))
+                if old.wire in properties(settled):
+                    kind, note = either((old.kind, field.kind)), old.note or field.note
+                    fields[field.wire] = replace(old, kind=kind, note=note)
 
     def kind(self, schema: Any, path: tuple[str, ...]) -> Kind:
         """Return the kind of a schema; ``path`` names a record made of it."""
@@ -170,7 +199,11 @@ class SchemaReader:
         if name == "array" or (name is None and ARRAY_WORDS & schema.keys()):
             return self._array(schema, path)
         if name == "object" or (name is None and OBJECT_WORDS & schema.keys()):
-            return self._object(schema, path)
+            if _can_be_record(schema) and self._affords(len(_keys(schema))):
+                return self._record(schema, path, self._names.take(*path))
+            more = schema.get("additionalProperties")
+            value = self.kind(more, (*path, "value")) if isinstance(more, dict) else ANY
+            return Kind("dict", (STRING, value))
         return ANY
 
     def _array(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
@@ -178,22 +211,16 @@ class SchemaReader:
         if isinstance(items, list) and schema.get("prefixItems") is None:
             row, items = tuple_items(schema)
         if not row:
-            return Array(self.kind(items, (*path, "item")))
+            return Kind("list", (self.kind(items, (*path, "item")),))
         kinds = [self.kind(one, (*path, f"item{at}")) for at, one in enumerate(row, 1)]
         if isinstance(items, dict):
-            return Array(either([*kinds, self.kind(items, (*path, "item"))]))
-        return Row(tuple(kinds))
-
-    def _object(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
-        if _can_be_record(schema) and self._affords(len(_keys(schema))):
-            return self._record(schema, path, self._names.take(*path))
-        more = schema.get("additionalProperties")
-        return Table(self.kind(more, (*path, "value")) if isinstance(more, dict) else ANY)
+            return Kind("list", (either([*kinds, self.kind(items, (*path, "item"))]),))
+        return Kind("tuple", tuple(kinds))
 
     def _record(self, schema: dict[str, Any], path: tuple[str, ...], name: str) -> Kind:
         fields = tuple(sorted(self._fields(schema, path), key=lambda field: not field.required))
         self.records.append(Record(name, fields, description(schema)))
-        return Named(name)
+        return Kind(name)
 
     def _fields(self, schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[Field]:
         needed, own = required(schema), properties(schema)
@@ -220,8 +247,6 @@ class SchemaReader:
         for at, option in enumerate(options, 1):
             yield self.kind(option, (*path, f"option{at}") if shaped > 1 else path)
 
-    # References and sums
-
     def _referred(self, reference: str, path: tuple[str, ...]) -> Kind:
         if reference in self._known:
             return self._known[reference]
@@ -235,7 +260,7 @@ class SchemaReader:
                 return ANY
             # Known before it is read, because it may refer to itself.
             name = self._names.take(*own)
-            self._known[reference] = Named(name)
+            self._known[reference] = Kind(name)
             return self._record(target, own, name)
         self._open.add(reference)
         try:
@@ -284,20 +309,17 @@ def _choice(values: list[Any]) -> Kind:
     """Return a Literal if Python has one for the values, otherwise their types."""
     if not values or not all(isinstance(value, str | int | float | None) for value in values):
         return ANY
-    plain: list[Value] = [value for value in values if not isinstance(value, float)]
-    if len(plain) < len(values) or len(plain) > MOST_VALUES or not all(map(_spelt, plain)):
-        return either(NONE if one is None else PlainType(type(one).__name__) for one in values)
-    if set(plain) == {None}:
-        return NONE
-    if len(plain) == 1 and isinstance(plain[0], str) and len(ascii(plain[0])) > LONGEST_VALUE:
+    if len(values) > MOST_VALUES or not all(map(_has_literal, values)):
+        return either(NONE if one is None else Kind(type(one).__name__) for one in values)
+    if len(values) == 1 and isinstance(values[0], str) and len(ascii(values[0])) > LONGEST_VALUE:
         return STRING
-    if None in plain:
-        return either((choice(value for value in plain if value is not None), NONE))
-    return choice(plain)
+    plain = [value for value in values if value is not None]
+    kinds = [choice(plain)] if plain else []
+    return either((*kinds, *([NONE] if None in values else [])))
 
 
-def _spelt(value: Value) -> bool:
-    """Return True if a literal can be written to a file and read again."""
-    if isinstance(value, int):
-        return -(2**63) <= value < 2**64
+def _has_literal(value: Any) -> bool:
+    """Return True if Python has a literal that can be written to a file and read again."""
+    if isinstance(value, int | float):
+        return isinstance(value, int) and value.bit_length() <= 64
     return value is None or not any("\ud800" <= char <= "\udfff" for char in value)

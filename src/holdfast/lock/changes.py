@@ -24,14 +24,12 @@ from holdfast.schema.report import (
     RESULT_IMPACTS,
     Impact,
     SchemaDiff,
-    compare_text,
     where,
     worst,
 )
 from holdfast.schema.types import same
-from holdfast.schema.walk import LIMITS, Budget
+from holdfast.schema.walk import MAX_WORK, Budget
 
-PLACE: Final = "annotations"
 HINTS: Final = {
     "readOnlyHint": (True, "says that it only reads"),
     "destructiveHint": (False, "says that it destroys nothing"),
@@ -41,40 +39,18 @@ HINTS: Final = {
 """The value of each that promises something, and what it promises."""
 
 
-def compare_annotations(before: Any, after: Any, found: SchemaDiff) -> None:
-    """Add what became of the annotations of a tool; None: it had none."""
-    old, new = (
-        one if isinstance(one, Mapping) else {} if one is None else {"(malformed)": one}
-        for one in (before, after)
-    )
-    for name, (promise, kept) in HINTS.items():
-        one, other = old.get(name), new.get(name)
-        if same(one, other):
-            continue
-        if one is promise:
-            found.add(f"no longer {kept} ({name})", "different", PLACE)
-        elif other is promise:
-            found.add(f"now {kept} ({name}); only its word for it", "added", PLACE)
-        elif name == "destructiveHint" and other is True:
-            found.add(f"now says that it may destroy things ({name})", "different", PLACE)
-        else:
-            was, now = ({} if value is None else {name: value} for value in (one, other))
-            compare_text(name, was, now, found, PLACE)
-    for name in sorted((old.keys() | new.keys()) - HINTS.keys()):
-        compare_text(name, old, new, found, PLACE)
-
-
 ALL: Final = ("title", "description", "inputSchema", "outputSchema", "annotations")
 """The fields of a definition that are compared."""
 
-EFFORT: Final = 4 * LIMITS.work
+EFFORT: Final = 4 * MAX_WORK
 """Steps for one schema, and ten times as many for all of them."""
 MOST_CHANGES: Final = 50
 MOST_DETAILS: Final = 20
 """What is shown of a long list. All of it counts."""
 
 Kind: TypeAlias = Literal["added", "removed", "changed"]
-Definitions: TypeAlias = Mapping[str, Mapping[str, Any]]
+Definition: TypeAlias = Mapping[str, Any]
+Definitions: TypeAlias = Mapping[str, Definition]
 
 
 class ToolChange(Struct, frozen=True):
@@ -101,11 +77,7 @@ class ToolChange(Struct, frozen=True):
 
 
 _MARKS: Final[dict[Kind, str]] = {"added": "+", "removed": "-", "changed": "~"}
-_SUBJECTS: Final = {
-    "tool": "{}",
-    "skill": "skill {}",
-    "instructions": "the server's instructions",
-}
+_SUBJECTS: Final = {"tool": "{}", "skill": "skill {}", "instructions": "the server's instructions"}
 
 
 class Changes(Struct, frozen=True):
@@ -165,37 +137,31 @@ def compare(
         instructions: The server's instructions, before and after.
         skills: Its skills, before and after, keyed by URI.
     """
-    work = _Work(fields)
+    budget = Budget(10 * EFFORT)
+    both = before.keys() & after.keys()
     found = [
-        *_instructions(instructions),
         *_skills(*skills),
-        *(work.changed(name, before[name], after[name]) for name in before.keys() & after.keys()),
+        *(_changed(name, before[name], after[name], fields, budget) for name in both),
         *(ToolChange("removed", name) for name in before.keys() - after.keys()),
-        *(_added(name, after[name]) for name in after.keys() - before.keys()),
     ]
+    for name in after.keys() - before.keys():
+        own = after[name].get("name", name)
+        twice = f"the name {label(str(own))} now stands for different tools"
+        # A second tool of one name takes calls meant for the first.
+        found.append(
+            ToolChange("added", name, "safe")
+            if own == name
+            else ToolChange("added", name, "breaking", (twice,), ("breaking",))
+        )
+    if instructions is not None and instructions[0] != instructions[1]:
+        name, texts = "instructions", SchemaDiff()
+        old, new = ({} if one is None else {name: one} for one in instructions)
+        texts.compare_text(name, old, new)
+        details = tuple(one.text for one in texts.changes)
+        found.append(ToolChange("changed", name, "wording", details, subject="instructions"))
     changed = [one for one in found if one is not None]
     changed.sort(key=lambda one: (IMPACTS.index(one.impact), one.subject == "tool", one.name))
     return Changes(tuple(changed))
-
-
-def _added(name: str, definition: Mapping[str, Any]) -> ToolChange:
-    """Return the change; a second tool of one name takes calls meant for the first."""
-    own = definition.get("name", name)
-    if own == name or not isinstance(own, str):
-        return ToolChange("added", name, impact="safe")
-    detail = f"the name {label(own)} now stands for different tools"
-    return ToolChange("added", name, impact="breaking", details=(detail,), impacts=("breaking",))
-
-
-def _instructions(texts: tuple[str | None, str | None] | None) -> Iterator[ToolChange]:
-    if texts is None or texts[0] == texts[1]:
-        return
-    name = "instructions"
-    old, new = ({} if text is None else {name: text} for text in texts)
-    found = SchemaDiff()
-    compare_text(name, old, new, found)
-    details = tuple(one.text for one in found.changes)
-    yield ToolChange("changed", name, "wording", details, subject="instructions")
 
 
 def _skills(before: Definitions, after: Definitions) -> Iterator[ToolChange]:
@@ -207,75 +173,88 @@ def _skills(before: Definitions, after: Definitions) -> Iterator[ToolChange]:
         elif new is None:
             yield ToolChange("removed", uri, "breaking", subject="skill")
         elif not same(old, new):
-            details = tuple(_skill_details(old, new))
+            details = (*_replaced("frontmatter", old, new), *_replaced("resources", old, new))
             yield ToolChange("changed", uri, "breaking", details, subject="skill")
 
 
-def _skill_details(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    for part, what in (("frontmatter", "frontmatter."), ("resources", "")):
-        one, other = old.get(part), new.get(part)
-        if not isinstance(one, dict) or not isinstance(other, dict):
-            if not same(one, other):
-                yield f"{part}: replaced"
+def _replaced(part: str, before: Definition, after: Definition) -> Iterator[str]:
+    """Return the texts or files of a skill that are not the same."""
+    old, new = before.get(part), after.get(part)
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        yield from () if same(old, new) else (f"{part}: replaced",)
+        return
+    for key in sorted(old.keys() | new.keys()):
+        if not same(old.get(key), new.get(key)):
+            verb = "removed" if key not in new else "changed" if key in old else "added"
+            yield f"{'frontmatter.' if part == 'frontmatter' else ''}{label(key)}: {verb}"
+
+
+_ROOTS: Final = {
+    "inputSchema": ("arguments",),
+    "outputSchema": ("result", "result"),
+    "annotations": ("annotations",),
+}
+"""What the top of a field is called, in the place of a change."""
+
+
+def _changed(
+    name: str, before: Definition, after: Definition, fields: Collection[str], budget: Budget
+) -> ToolChange | None:
+    """Return the change of one tool; None if it is the same."""
+    details: list[tuple[str, Impact]] = []
+    impacts: set[Impact] = set()
+    for field in ALL:
+        if field not in fields or same(before.get(field), after.get(field)):
             continue
-        for key in sorted(one.keys() | other.keys()):
-            if key not in other:
-                yield f"{what}{label(key)}: removed"
-            elif key not in one:
-                yield f"{what}{label(key)}: added"
-            elif not same(one[key], other[key]):
-                yield f"{what}{label(key)}: changed"
+        found = _compare_field(field, before, after, budget)
+        table = RESULT_IMPACTS if field == "outputSchema" else ARGUMENT_IMPACTS
+        for one in found.changes:
+            place = where(one.place, *_ROOTS.get(field, ("",)))
+            details.append((f"{place}: {one.text}" if place else one.text, table[one.effect]))
+        impacts |= {table[effect] for effect in found.effects}
+    impact = worst(impacts)
+    if impact is None:
+        return None
+    details.sort(key=lambda detail: IMPACTS.index(detail[1]))
+    texts, each = tuple(text for text, _ in details), tuple(one for _, one in details)
+    return ToolChange("changed", name, impact, texts, each)
 
 
-_ROOTS: Final = {"inputSchema": ("arguments",), "outputSchema": ("result", "result")}
-"""What the top of a schema is called, in the place of a change."""
+def _compare_field(field: str, before: Definition, after: Definition, left: Budget) -> SchemaDiff:
+    old, new, found = before.get(field), after.get(field), SchemaDiff()
+    returns = field == "outputSchema"
+    if field == "annotations":
+        _compare_annotations(old, new, found)
+    elif returns and old is None:
+        found.add("is now described", "added")
+    elif returns and new is None:
+        found.add("is no longer described", "different")
+    elif returns or field == "inputSchema":
+        budget = Budget(min(EFFORT, left.left))
+        left.left -= budget.left
+        found = diff.compare(old, new, budget, returns=returns)
+        left.left += max(0, budget.left)
+    else:
+        found.compare_text(field, before, after)
+    return found
 
 
-class _Work:
-    """One comparison of two sets, with the budget that is left for it."""
-
-    def __init__(self, fields: Collection[str]) -> None:
-        self._fields = [name for name in ALL if name in fields]
-        self._left = 10 * EFFORT
-
-    def changed(
-        self, name: str, before: Mapping[str, Any], after: Mapping[str, Any]
-    ) -> ToolChange | None:
-        """Return the change of one tool; None if it is the same."""
-        details: list[tuple[str, Impact]] = []
-        impacts: set[Impact] = set()
-        for field in self._fields:
-            if same(before.get(field), after.get(field)):
-                continue
-            found = SchemaDiff()
-            self._compare(field, before, after, found)
-            table = RESULT_IMPACTS if field == "outputSchema" else ARGUMENT_IMPACTS
-            for one in found.changes:
-                place = where(one.place, *_ROOTS.get(field, ("",)))
-                details.append((f"{place}: {one.text}" if place else one.text, table[one.effect]))
-            impacts |= {table[effect] for effect in found.effects}
-        impact = worst(impacts)
-        if impact is None:
-            return None
-        details.sort(key=lambda detail: IMPACTS.index(detail[1]))
-        texts, each = tuple(text for text, _ in details), tuple(one for _, one in details)
-        return ToolChange("changed", name, impact, texts, each)
-
-    def _compare(
-        self, field: str, before: Mapping[str, Any], after: Mapping[str, Any], found: SchemaDiff
-    ) -> None:
-        old, new = before.get(field), after.get(field)
-        returns = field == "outputSchema"
-        if field == "annotations":
-            compare_annotations(old, new, found)
-        elif returns and old is None:
-            found.add("is now described", "added")
-        elif returns and new is None:
-            found.add("is no longer described", "different")
-        elif returns or field == "inputSchema":
-            most = min(EFFORT, self._left)
-            budget = Budget(most)
-            found.include(diff.compare(old, new, budget, returns=returns))
-            self._left -= most - max(0, budget.left)
+def _compare_annotations(before: Any, after: Any, found: SchemaDiff) -> None:
+    """Add what became of the annotations of a tool; None: it had none."""
+    old, new = (
+        one if isinstance(one, Mapping) else {} if one is None else {"(malformed)": one}
+        for one in (before, after)
+    )
+    for name in sorted(old.keys() | new.keys()):
+        one, other = old.get(name), new.get(name)
+        promise, kept = HINTS.get(name, (None, ""))
+        if same(one, other) and (name in old) == (name in new):
+            continue
+        if promise is not None and one is promise:
+            found.add(f"no longer {kept} ({name})", "different")
+        elif promise is not None and other is promise:
+            found.add(f"now {kept} ({name}); only its word for it", "added")
+        elif name == "destructiveHint" and other is True:
+            found.add(f"now says that it may destroy things ({name})", "different")
         else:
-            compare_text(field, before, after, found)
+            found.compare_text(name, old, new)

@@ -71,26 +71,30 @@ class Lock:
         self.path: str = os.fspath(path)
         self.mode = mode
         self.server = server
-        self._guard = _Guard(self, None)
+        self._client: str | None = None
+        self._reach: str | None = None
+        self._told: set[str] = set()
 
     def __repr__(self) -> str:
         server = "" if self.server is None else f", server={self.server!r}"
         return f"Lock({self.path!r}, mode={self.mode!r}{server})"
-
-    def check(self, tools: Sequence[Tool], instructions: str | None = None) -> None:
-        """Raise, warn or do nothing about what a server offers now."""
-        self._guard.check(tools, instructions)
 
     def guard(self, client: str, reach: str | None = None) -> Check:
         """Return `check` for the client of this name; for ``Client.guard_tools``.
 
         ``reach`` has the words of a command line that lead to the server.
         """
-        return _Guard(self, client, reach).check
+        return self._held(client, reach).check
 
     def skill_guard(self, client: str, reach: str | None = None) -> SkillCheck:
         """Return the check of skills for the client of this name; for ``Client.guard_skills``."""
-        return _Guard(self, client, reach).check_skills
+        return self._held(client, reach)._check_skills
+
+    def _held(self, client: str, reach: str | None) -> Lock:
+        """Return the lock of one client, which has warned of nothing yet."""
+        held = Lock(self.path, self.mode, self.server)
+        held._client, held._reach = client, reach
+        return held
 
     def capabilities(self, client: str | None) -> dict[str, Any]:
         """Return what the client has to declare to be offered what was locked."""
@@ -101,12 +105,66 @@ class Lock:
             return {}  # `check` reports it
         return entry.capabilities or {}
 
+    def check(self, tools: Sequence[Tool], instructions: str | None = None) -> None:
+        """Raise, warn or do nothing about what a server offers now."""
+        self._check("tools", lambda locked: compare_locked(locked, tools, instructions))
+
+    def _check_skills(self, skills: Sequence[Skill]) -> None:
+        for skill in skills if self.mode != "off" else ():
+            if skill.dynamic:
+                # Skills extension, Dynamic Skills: no persisted approval covers such content.
+                self._object(
+                    f"skill {quote(skill.uri)} has no digests, so no lock covers what it serves; "
+                    "read it with a client that has no lock file"
+                )
+        now = skill_definitions(skills)
+
+        def compared(locked: LockedServer) -> Changes:
+            # Only those that are here: a skill is read by its name, without a list.
+            pinned = {uri: one.definition for uri, one in locked.skills.items() if uri in now}
+            return compare({}, {}, skills=(pinned, now))
+
+        self._check("skills", compared)
+
+    def _check(self, what: str, compared: Callable[[LockedServer], Changes]) -> None:
+        if self.mode == "off":
+            return
+        try:
+            file = read(self.path)
+            name = entry_name(file, self.server, self._client, self.path, self._reach)
+            changes = compared(file.servers[name])
+        except ValidationError as error:
+            server = self.server or self._client
+            known = lock_command(self.path, server, self._reach)
+            text = with_command(error, self.path, known)
+            self._object(f"its {what} cannot be checked: {text}", cause=error)
+            return
+        if changes:
+            path, shown = self.path, str(changes).replace("\n", "\n  ")
+            look = lock_command(path, name, self._reach, verb="check")
+            text = (
+                f"the server is not as {visible(path, 300)} says; {shown}\n"
+                f"Look at it with: {look}\n"
+                f"If it is as it should be, accept it with: {lock_command(path, name, self._reach)}"
+            )
+            self._object(text, changes)
+
+    def _object(
+        self, text: str, changes: Changes | None = None, cause: HoldfastError | None = None
+    ) -> None:
+        who = self._client or self.server
+        text = f"{visible(who, LIMIT)}: {text}" if who else text
+        if self.mode == "block":
+            raise DriftError(text, data=changes) from cause
+        if text not in self._told:
+            if len(self._told) >= MOST_WARNINGS:
+                self._told.clear()
+            self._told.add(text)
+            log.warning("%s", text)
+
 
 def with_command(error: HoldfastError, path: PathLike, known: str) -> str:
-    """Return an error about a lock file with the whole command that makes it.
-
-    Whoever reads a file does not know how its server is reached.
-    """
+    """Return an error of `read`, which does not know how the server is reached, with a command."""
     return str(error).replace(lock_command(path), known)
 
 
@@ -154,71 +212,3 @@ def entry_name(
 
 def _names(file: LockFile) -> str:
     return join_words([label(name) for name in sorted(file.servers)]) or "no servers"
-
-
-class _Guard:
-    """A lock at work for one client, with what it has already warned of."""
-
-    def __init__(self, lock: Lock, client: str | None, reach: str | None = None) -> None:
-        self._lock = lock
-        self._reach = reach
-        self._client = client
-        self._told: set[str] = set()
-
-    def check(self, tools: Sequence[Tool], instructions: str | None) -> None:
-        """Compare tools with the lock file; raise or warn if they differ."""
-        self._check("tools", lambda locked: compare_locked(locked, tools, instructions))
-
-    def check_skills(self, skills: Sequence[Skill]) -> None:
-        """Compare skills with the lock file; raise or warn if they differ, or cannot be covered."""
-        for skill in skills if self._lock.mode != "off" else ():
-            if skill.dynamic:
-                # Skills extension, Dynamic Skills: no persisted approval covers such content.
-                self._object(
-                    f"skill {quote(skill.uri)} has no digests, so no lock covers what it serves; "
-                    "read it with a client that has no lock file"
-                )
-        now = skill_definitions(skills)
-
-        def compared(locked: LockedServer) -> Changes:
-            # Only those that are here: a skill is read by its name, without a list.
-            pinned = {uri: one.definition for uri, one in locked.skills.items() if uri in now}
-            return compare({}, {}, skills=(pinned, now))
-
-        self._check("skills", compared)
-
-    def _check(self, what: str, compared: Callable[[LockedServer], Changes]) -> None:
-        if self._lock.mode == "off":
-            return
-        try:
-            file = read(self._lock.path)
-            name = entry_name(file, self._lock.server, self._client, self._lock.path, self._reach)
-            changes = compared(file.servers[name])
-        except ValidationError as error:
-            server = self._lock.server or self._client
-            known = lock_command(self._lock.path, server, self._reach)
-            text = with_command(error, self._lock.path, known)
-            self._object(f"its {what} cannot be checked: {text}", cause=error)
-            return
-        if changes:
-            path, shown = self._lock.path, str(changes).replace("\n", "\n  ")
-            look = lock_command(path, name, self._reach, verb="check")
-            text = (
-                f"the server is not as {visible(path, 300)} says; {shown}\n"
-                f"Look at it with: {look}\n"
-                f"If it is as it should be, accept it with: {lock_command(path, name, self._reach)}"
-            )
-            self._object(text, changes)
-
-    def _object(
-        self, text: str, changes: Changes | None = None, cause: HoldfastError | None = None
-    ) -> None:
-        who = self._client or self._lock.server
-        text = f"{visible(who, LIMIT)}: {text}" if who else text
-        if self._lock.mode == "block":
-            raise DriftError(text, data=changes) from cause
-        if text not in self._told:
-            if len(self._told) >= MOST_WARNINGS:
-                self._told.clear()
-            self._told.add(text)
-            log.warning("%s", text)

@@ -99,14 +99,9 @@ class LockFile(Struct):
 def lock_command(
     path: PathLike, server: str | None = None, reach: str | None = None, *, verb: str = "lock"
 ) -> str:
-    """Return the command that accepts the tools of a server as they are now.
+    """Return the command that accepts the tools of a server as they are now, or compares them.
 
-    Args:
-        path: The lock file.
-        server: The server's name.
-        reach: The words that lead to the server (see `holdfast.lock.commands`); without them the
-            server is a configured one.
-        verb: ``check`` shows how they differ.
+    ``reach`` leads to the server (see `holdfast.lock.commands`); without it, it is configured.
     """
     elsewhere = "" if os.fspath(path) == NAME else f" --lock {shell_quote(os.fspath(path))}"
     name = None if server is None else shell_quote(server)
@@ -121,30 +116,22 @@ def definitions(
 ) -> dict[str, dict[str, Any]]:
     """Return the definitions of tools by name; a name listed again for another tool is numbered.
 
-    The order of the list is ignored, so a second tool of a known name cannot replace the first.
-    A ``known`` definition keeps its name or number.
+    The order of the list is ignored, and ``known`` definitions come first: a second tool of a
+    known name cannot replace the first.
     """
     by_name: dict[str, dict[bytes, dict[str, Any]]] = {}
     for tool in tools:
-        try:
-            found = definition(tool)
-            by_name.setdefault(tool.name, {})[canonical(found)] = found
-        except RecursionError:
-            name = label(tool.name)
-            raise ValidationError(f"tool {name}: its schema is nested too deep") from None
-    former = {canonical(one): key for key, one in (known or {}).items()}
+        found = definition(tool)
+        by_name.setdefault(tool.name, {})[canonical(found)] = found
+    former = {canonical(one) for one in (known or {}).values()}
     result: dict[str, dict[str, Any]] = {}
     for name, variants in by_name.items():
         # A tool that is really called "add (2)" must not be covered by a second "add".
-        keys = {
-            key: text
-            for text in variants
-            if (key := former.get(text)) is not None and (key == name or key not in by_name)
-        }
         numbered = (key for number in count(2) if (key := f"{name} ({number})") not in by_name)
-        free = (key for key in chain([name], numbered) if key not in keys)
-        keys |= {next(free): text for text in sorted(variants) if text not in keys.values()}
-        result |= {key: variants[text] for key, text in keys.items()}
+        texts = sorted(variants, key=lambda text: (text not in former, text))
+        result |= {
+            key: variants[text] for text, key in zip(texts, chain([name], numbered), strict=False)
+        }
     return result
 
 
@@ -238,39 +225,33 @@ def _no_constant(name: str) -> Any:
 def _server(raw: Any, place: str) -> LockedServer:
     known = {"capabilities", "fingerprint", "instructions", "skills", "tools"}
     entry = _object(raw, place, known)
-    capabilities = entry.get("capabilities")
-    if capabilities is not None:
-        _object(capabilities, f"{place}.capabilities")
-    instructions = entry.get("instructions")
+    instructions, capabilities = entry.get("instructions"), entry.get("capabilities")
     if not (instructions is None or isinstance(instructions, str)):
         raise _FaultError(f"{place}.instructions: must be a text or null")
     _require_fingerprint(entry.get("fingerprint"), instructions, f"{place}.instructions")
-    tools: dict[str, Locked] = {}
-    for key, one in _object(entry.get("tools"), f"{place}.tools").items():
-        at = f"{place}.tools.{label(key)}"
-        tools[key] = _locked(one, at)
-        found = _object(tools[key].definition, f"{at}.definition", {"name", *ALL})
-        name = found.get("name")
+    if capabilities is not None:
+        _object(capabilities, f"{place}.capabilities")
+    tools = _locked(entry.get("tools"), f"{place}.tools", {"name", *ALL})
+    for key, one in tools.items():
         # A second tool of a name has a number.
-        numbered = isinstance(name, str) and rf"{re.escape(name)}( \([1-9]\d*\))?"
-        if not numbered or not re.fullmatch(numbered, key):
-            raise _FaultError(f"{at}.definition.name: must be the name that it is listed under")
-        for field_name in ("title", "description"):
-            if not isinstance(found.get(field_name, ""), str):
-                raise _FaultError(f"{at}.definition.{field_name}: must be a text")
-    skills = _object(entry.get("skills", {}), f"{place}.skills")
-    pinned = {uri: _locked(one, f"{place}.skills.{label(uri)}") for uri, one in skills.items()}
-    return LockedServer(instructions, tools, capabilities, pinned)
+        numbered = rf"{re.escape(str(one.definition.get('name')))}( \([1-9]\d*\))?"
+        if not re.fullmatch(numbered, key):
+            at = f"{place}.tools.{label(key)}.definition.name"
+            raise _FaultError(f"{at}: must be the name that it is listed under")
+    skills = _locked(entry.get("skills", {}), f"{place}.skills")
+    return LockedServer(instructions, tools, capabilities, skills)
 
 
-def _locked(raw: Any, place: str) -> Locked:
-    entry = _object(raw, place, {"definition", "fingerprint"})
-    found = _object(entry.get("definition"), f"{place}.definition")
-    printed = entry.get("fingerprint")
-    if not isinstance(printed, str):
-        raise _FaultError(f"{place}.fingerprint: must be a text")
-    _require_fingerprint(printed, found, f"{place}.definition")
-    return Locked(found, printed)
+def _locked(raw: Any, place: str, fields: Collection[str] | None = None) -> dict[str, Locked]:
+    """Return tools or skills, each with the fingerprint that it had when it was locked."""
+    found: dict[str, Locked] = {}
+    for key, one in _object(raw, place).items():
+        at = f"{place}.{label(key)}"
+        entry = _object(one, at, {"definition", "fingerprint"})
+        definition = _object(entry.get("definition"), f"{at}.definition", fields)
+        _require_fingerprint(entry.get("fingerprint"), definition, f"{at}.definition")
+        found[key] = Locked(definition, entry["fingerprint"])
+    return found
 
 
 def _require_fingerprint(printed: Any, value: Any, place: str) -> None:

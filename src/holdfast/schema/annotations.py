@@ -13,21 +13,8 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from holdfast.schema.walk import (
-    LIMITS,
-    REFERENCES,
-    Budget,
-    Part,
-    Resolver,
-    Schema,
-    SchemaTooComplex,
-    branches,
-    named,
-    parts,
-    properties,
-    required,
-    rewrite,
-)
+from holdfast.schema import walk
+from holdfast.schema.walk import SchemaTooComplex, branches, named, parts, properties, required
 from holdfast.types.tools import UNREADABLE, decode_schema
 
 _REQUIRES: Final = frozenset({"required", "dependentRequired", "dependencies"})
@@ -50,15 +37,16 @@ def without_defaulted(root: Any) -> Any:
 
     Where it excludes alternatives, it may refuse what the schema itself allows.
     """
-    requires = defaults = False
+    keywords: set[str] = set()
     waiting: list[Any] = [root]
-    while waiting and not (requires and defaults):
+    while waiting:
         schema = waiting.pop()
         if isinstance(schema, dict):
-            requires = requires or not _REQUIRES.isdisjoint(schema)
-            defaults = defaults or "default" in schema
+            keywords.update(schema)
             waiting += [part.schema for part in parts(schema)]
-    relaxed = _Defaults(root).relaxed(root) if requires and defaults else root
+    if "default" not in keywords or _REQUIRES.isdisjoint(keywords):
+        return root
+    relaxed = _Defaults(root).relaxed(root)
     return root if relaxed == root else relaxed
 
 
@@ -66,19 +54,19 @@ class _Defaults:
     """The defaults of one document."""
 
     def __init__(self, root: Any) -> None:
-        self._resolver = Resolver(root)
+        self._resolver = walk.Resolver(root)
 
     def relaxed(
-        self, schema: Any, owner: Schema | None = None, depth: int = 2 * LIMITS.depth
+        self, schema: Any, owner: walk.Schema | None = None, depth: int = 2 * walk.MAX_DEPTH
     ) -> Any:
         """Return a schema that requires nothing with a default; ``owner`` stands around it."""
         if not isinstance(schema, dict) or depth == 0:
             return schema
 
-        def change(part: Part) -> Any:
+        def change(part: walk.Part) -> Any:
             return self.relaxed(part.schema, schema if part.place == "here" else None, depth - 1)
 
-        copy = rewrite(schema, change)
+        copy = walk.rewrite(schema, change)
         if "required" in schema:
             copy["required"] = self.without(required(schema), schema, owner)
         for keyword in ("dependentRequired", "dependencies"):
@@ -125,9 +113,6 @@ def _joined(schema: Any, *keywords: str) -> list[Any]:
     return [one for keyword in keywords for one in branches(schema, keyword)[:MOST_JOINED]]
 
 
-# Secrets
-
-
 WHOLE: Final = ""
 """The owner of what is not inside a property: the value itself."""
 
@@ -148,37 +133,28 @@ def secret_names(text: Raw) -> frozenset[str] | None:
 
 @lru_cache(64)
 def _read(text: bytes) -> frozenset[str]:
-    schema = decode_schema(text)
-    if not isinstance(schema, dict) or UNREADABLE in schema:
+    """Return the properties under which a secret is declared."""
+    root = decode_schema(text)
+    if not isinstance(root, dict) or UNREADABLE in root:
         return frozenset({WHOLE})
+    from holdfast.schema.graph import Graph, Node
+
+    found: set[str] = set()
+    seen: set[tuple[Node, str]] = set()
     try:
-        return _owners(schema)
+        waiting, budget = [(Graph(root).top, WHOLE)], walk.Budget()
+        while waiting:
+            node, owner = at = waiting.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            budget.spend()
+            if node.schema.get("writeOnly") is True or node.schema.get("format") == "password":
+                found.add(owner)
+                continue
+            waiting += [(one, name) for name, one in node.properties.by_key.items()]
+            unnamed = [*node.properties.others, *node.items.by_key.values(), *node.items.others]
+            waiting += [(one, owner) for one in (*node.here, *unnamed, *node.every)]
     except SchemaTooComplex:
         return frozenset({WHOLE})
-
-
-def _owners(root: Schema) -> frozenset[str]:
-    """Return the properties under which a secret is declared."""
-    resolver, budget = Resolver(root), Budget()
-    found: set[str] = set()
-    seen: set[tuple[int, str]] = set()
-    waiting: list[tuple[Any, str]] = [(root, WHOLE)]
-    while waiting:
-        schema, owner = waiting.pop()
-        if not isinstance(schema, dict) or (id(schema), owner) in seen:
-            continue
-        seen.add((id(schema), owner))
-        budget.spend()
-        if schema.get("writeOnly") is True or schema.get("format") == "password":
-            found.add(owner)
-            continue
-        for part in parts(schema):
-            if part.place not in ("apart", "name"):
-                own = part.keyword == "properties" and isinstance(part.key, str)
-                waiting.append((part.schema, str(part.key) if own else owner))
-        for keyword in REFERENCES:
-            reference = schema.get(keyword)
-            if isinstance(reference, str):
-                targets = [resolver.target(schema, reference), *resolver.dynamic(reference)]
-                waiting += [(target, owner) for target in targets]
     return frozenset(found)

@@ -20,11 +20,10 @@ import re
 from math import log2
 from typing import Any, Final, NamedTuple
 
+from holdfast.schema import walk
 from holdfast.schema.graph import LEAF, Graph, Node, ordered
-from holdfast.schema.walk import LIMITS, REFERENCES, Budget, SchemaTooComplex, named
+from holdfast.schema.walk import REFERENCES, STEPS, Budget, SchemaTooComplex, named
 
-STEPS: Final = 250
-"""Steps of the validator in one unit of a budget."""
 CHARACTER: Final = 300
 """Steps for one character under the worst pattern that is compiled."""
 FRACTION: Final = 4_000
@@ -39,12 +38,8 @@ TINY: Final = 2_000
 """Steps of comparing one with many digits behind the point."""
 DIALECT: Final = 500
 """Steps for each value that is checked against the schema of a dialect."""
-IGNORED: Final = ("contentMediaType", "contentEncoding")
-"""Annotations since 2019-09; before that a validator may decode what they describe."""
 CALLBACK: Final = 25
-"""Steps of passing over one of those."""
-DIGITS: Final = 19
-"""Digits of the integers that are compared fast."""
+"""Steps of passing over an ignored keyword."""
 CAP: Final = 1 << 60
 """More than any budget: there is no bound."""
 
@@ -54,40 +49,6 @@ _COUNTED: Final = re.compile(r"\{(\d{1,4})(?:,(\d{1,4}))?")
 _REPEATS: Final = frozenset({"uniqueItems", "patternProperties"})
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _COMPARES: Final = frozenset({*_BOUNDS, "multipleOf", "const", "enum", "uniqueItems"})
-
-_CHEAP: Final = frozenset(
-    {"type", "title", "description", "minimum", "maximum", "minLength", "maxLength"}
-)
-"""Keywords of a scalar, each checked in one step."""
-_CHEAP_OBJECT: Final = frozenset(
-    {"$schema", "type", "title", "description", "properties", "required", "additionalProperties"}
-)
-_CHEAP_PARTS: Final = 50
-
-
-def is_cheap(schema: Any) -> bool:
-    """Return whether a schema is an object of a few scalars, as those of most tools are.
-
-    It can be compiled and checked without counting the work first.
-    """
-    if not (isinstance(schema, dict) and schema.keys() <= _CHEAP_OBJECT):
-        return False
-    own, needed = schema.get("properties", {}), schema.get("required", [])
-    return (
-        isinstance(own, dict)
-        and isinstance(needed, list)
-        and len(own) + len(needed) <= _CHEAP_PARTS
-        and isinstance(schema.get("additionalProperties", True), bool)
-        and all(
-            isinstance(one, dict)
-            and one.keys() <= _CHEAP
-            and all(
-                isinstance(word, str) or (isinstance(word, int) and word.bit_length() < 64)
-                for word in one.values()
-            )
-            for one in own.values()
-        )
-    )
 
 
 class Outline:
@@ -149,7 +110,7 @@ def _units(root: Any) -> int:
     """Return the units of all JSON values in a schema, wherever they stand."""
     count = values = 0
     level: list[tuple[Any, int, int]] = [(root, 0, 0)]
-    for _ in range(2 * LIMITS.depth):
+    for _ in range(2 * walk.MAX_DEPTH):
         following: list[tuple[Any, int, int]] = []
         for value, copies, path in level:
             # The validator keeps a copy of what is under ``not``, and a pointer to each part.
@@ -166,36 +127,31 @@ def _units(root: Any) -> int:
             elif isinstance(value, int) and value.bit_length() > 64:
                 count += value.bit_length()
         values += len(level)
-        if values + len(following) > LIMITS.nodes:
-            raise SchemaTooComplex(f"it has more than {LIMITS.nodes} parts")
+        if values + len(following) > walk.MAX_NODES:
+            raise SchemaTooComplex(f"it has more than {walk.MAX_NODES} parts")
         if not following:
             return count
         level = following
-    raise SchemaTooComplex(f"it is more than {2 * LIMITS.depth} levels deep")
+    raise SchemaTooComplex(f"it is more than {2 * walk.MAX_DEPTH} levels deep")
 
 
 def _expansion_units(inner: list[Node]) -> int:
     """Return the units of ``unevaluated*``, for which every way in place is followed anew."""
-
-    def compiled_again(node: Node) -> list[Node]:
-        # ``contains`` and all inside it too.
-        again = node.item_besides if "unevaluatedItems" in node.schema else []
-        return [*node.here, *again]
-
-    order = ordered(inner, compiled_again)
+    # ``contains`` and all inside it are compiled again too.
+    contains = {node: node.items.every for node in inner if "unevaluatedItems" in node.schema}
+    order = ordered(inner, lambda node: [*node.here, *contains.get(node, [])])
     if order is None:
         raise SchemaTooComplex(_COMPILE)
-    ways: dict[int, int] = {}
+    ways: dict[Node, int] = {}
     units = 0
     for node in order:
         refers = 8 * any(keyword in node.schema for keyword in REFERENCES)
-        total = 1 + refers + len(node.schema) // 8 + len(node.properties) // 4
-        total += sum(ways[id(one)] for one in node.here)
-        if "unevaluatedItems" in node.schema:
-            total += 2 * sum(ways[id(one)] for one in node.item_besides)
-        ways[id(node)] = min(CAP, total)
+        total = 1 + refers + len(node.schema) // 8 + len(node.properties.by_key) // 4
+        total += sum(ways[one] for one in node.here)
+        total += 2 * sum(ways[one] for one in contains.get(node, []))
+        ways[node] = min(CAP, total)
         if node.collects:
-            units += ways[id(node)]
+            units += ways[node]
     return units
 
 
@@ -214,12 +170,12 @@ def _bound(order: list[Node]) -> tuple[int, int]:
     Of the schemas of properties, or of items, one applies to each value inside; those in
     ``allOf`` and the like add up. A text of so many characters counts as half as many values.
     """
-    once: dict[int, int] = {}
-    at: dict[int, int] = {}
-    inside: dict[int, int] = {}
+    once: dict[Node, int] = {}
+    at: dict[Node, int] = {}
+    inside: dict[Node, int] = {}
     unique, repeats = 0, False
     for node in order:
-        key, schema = id(node), node.schema
+        schema = node.schema
         own = _own(node)
         regexes = ("pattern" in schema) + len(named(schema, "patternProperties"))
         load = 1 + own + NUMBER * node.numbers + 2 * CHARACTER * regexes
@@ -227,20 +183,19 @@ def _bound(order: list[Node]) -> tuple[int, int]:
         unique += "uniqueItems" in schema
         repeats = repeats or not _REPEATS.isdisjoint(schema)
         if node.leaf:
-            once[key], at[key], inside[key] = most, load, 0
+            once[node], at[node], inside[node] = most, load, 0
             continue
-        once[key] = min(CAP, most + sum(once[id(one)] for one in node.all()))
-        at[key] = min(CAP, load + sum(at[id(one)] for one in (*node.here, *node.names)))
-        apart = [max(at[id(one)], inside[id(one)]) for one in node.apart()]
-        besides = (*node.property_besides, *node.item_besides)
-        deeper = sum(max(at[id(one)], inside[id(one)]) for one in besides)
-        deeper += sum(inside[id(one)] for one in node.here)
-        inside[key] = min(CAP, max(apart, default=0) + deeper)
+        once[node] = min(CAP, most + sum(once[one] for one in node.all()))
+        at[node] = min(CAP, load + sum(at[one] for one in (*node.here, *node.names)))
+        apart = [max(at[one], inside[one]) for one in node.apart]
+        deeper = sum(max(at[one], inside[one]) for one in node.every)
+        deeper += sum(inside[one] for one in node.here)
+        inside[node] = min(CAP, max(apart, default=0) + deeper)
         # Applied to each value inside another, however many there are.
-        of_all = (*node.others, *node.property_besides, *node.names)
+        of_all = (*node.properties.others, *node.properties.every, *node.names)
         repeats = repeats or any(one is not LEAF for one in of_all)
-        repeats = repeats or bool(node.items or node.item_besides)
-    top = id(order[-1])
+        repeats = repeats or bool(node.items.others or node.items.every)
+    top = order[-1]
     each = max(at[top], inside[top]) * (1 + unique * (UNIQUE + FEW // 2 * NUMBER))
     return CAP if repeats else once[top], min(CAP, each)
 
@@ -254,13 +209,13 @@ def _own(node: Node) -> int:
         operands = [schema[word] for word in _BOUNDS if isinstance(schema.get(word), float)]
         for keyword, value in schema.items():
             if keyword in ("enum", "const"):
-                found = _scan(value)
-                total += found.values + found.characters // 256
-                operands += found.numbers
+                count, numbers, characters = _scan(value)
+                total += count + characters // 256
+                operands += numbers
             elif keyword == "multipleOf":
                 operands.append(1)
                 total += 0 if isinstance(value, int) else FRACTION
-            elif keyword in IGNORED:
+            elif keyword in walk.IGNORED:
                 total += CALLBACK
             elif isinstance(value, list):
                 total += len(value)
@@ -271,16 +226,12 @@ def _own(node: Node) -> int:
     return node.own
 
 
-class _Scan(NamedTuple):
-    """Counts of a JSON value: values, numbers, characters of names and texts."""
+def _scan(value: Any, most: int = CAP) -> tuple[int, list[int | float], int]:
+    """Return the number of values in one, their numbers, and the characters of names and texts.
 
-    values: int
-    numbers: list[int | float]
-    characters: int
-
-
-def _scan(value: Any, most: int = CAP) -> _Scan:
-    """Look at all values in one; refuse more than ``most``."""
+    Raises:
+        SchemaTooComplex: There are more than ``most`` values.
+    """
     count, characters, waiting = 1, 0, [value]
     numbers: list[int | float] = []
     while waiting:
@@ -295,7 +246,7 @@ def _scan(value: Any, most: int = CAP) -> _Scan:
             characters += sum(map(len, one)) if isinstance(one, dict) else 0
         elif isinstance(one, str):
             characters += len(one)
-    return _Scan(count, numbers, characters)
+    return count, numbers, characters
 
 
 def _price(number: int | float) -> int:
@@ -336,7 +287,7 @@ class _Count:
         self._budget.spend(1, _CHECK)
         schema = node.schema
         if node.foreign:
-            return Work(DIALECT * self._scan(value).values, 0)
+            return Work(DIALECT * self._scan(value)[0], 0)
         steps, texts, again = self._alone(node, value), 0, 0
         if isinstance(value, str) and self._matched(schema.get("pattern")):
             texts += CHARACTER * len(value)
@@ -351,7 +302,7 @@ class _Count:
             regexes = sum(map(self._matched, named(schema, "patternProperties")))
             texts += CHARACTER * regexes * sum(map(len, value)) if regexes else 0
         if isinstance(value, dict | list | tuple) and node.collects:
-            steps += (again + len(node.properties) + 1) * (1 + len(value))
+            steps += (again + len(node.properties.by_key) + 1) * (1 + len(value))
         if steps > self._most or texts > CAP:
             raise SchemaTooComplex(_CHECK)
         result = self._known[key] = Work(steps, texts, again)
@@ -359,24 +310,17 @@ class _Count:
 
     def _inside(self, node: Node, value: Any) -> list[tuple[Node, Any]]:
         """Return the pairs that are checked one level further down."""
-        if node.leaf:
+        if node.leaf or not isinstance(value, dict | list | tuple):
             return []
-        if isinstance(value, dict):
-            own, every = node.properties, (node.others, node.property_besides, node.names)
-            self._budget.spend((len(own) + len(value) * sum(map(len, every))) // 4, _CHECK)
-            pairs = [(one, value[name]) for name, one in own.items() if name in value]
-            for one in node.others:
-                pairs += [(one, item) for name, item in value.items() if name not in own]
-            pairs += [(one, item) for one in node.property_besides for item in value.values()]
-            return pairs + [(one, name) for one in node.names for name in value]
-        if isinstance(value, list | tuple):
-            placed, both = node.placed, (node.items, node.item_besides)
-            self._budget.spend((len(placed) + len(value) * sum(map(len, both))) // 4, _CHECK)
-            pairs = [(one, value[at]) for at, one in placed.items() if at < len(value)]
-            for one in node.items:
-                pairs += [(one, item) for at, item in enumerate(value) if at not in placed]
-            return pairs + [(one, item) for one in node.item_besides for item in value]
-        return []
+        is_object = isinstance(value, dict)
+        by_key, others, every = node.properties if is_object else node.items
+        keys, names = (value, node.names) if is_object else (range(len(value)), [])
+        width = len(value) * (len(others) + len(every) + len(names))
+        self._budget.spend((len(by_key) + width) // 4, _CHECK)
+        pairs = [(one, value[key]) for key, one in by_key.items() if key in keys]
+        pairs += [(one, value[key]) for one in others for key in keys if key not in by_key]
+        pairs += [(one, value[key]) for one in every for key in keys]
+        return pairs + [(one, name) for one in names for name in keys]
 
     def _matched(self, pattern: Any) -> bool:
         return isinstance(pattern, str) and pattern not in self._skipped
@@ -387,12 +331,12 @@ class _Count:
         if isinstance(value, dict | list | tuple):
             steps += len(value)
             if isinstance(value, list | tuple) and schema.get("uniqueItems") is True:
-                found = self._scan(value)
-                if [one for one in found.numbers if type(one) is int and abs(one) >> 64]:
+                count, numbers = self._scan(value)
+                if [one for one in numbers if type(one) is int and abs(one) >> 64]:
                     raise SchemaTooComplex("its integers are too large to compare")
-                steps += int(UNIQUE * found.values * (1 + log2(1 + len(value))))
+                steps += int(UNIQUE * count * (1 + log2(1 + len(value))))
                 if len(value) <= FEW:
-                    steps += FEW // 2 * sum(map(_price, found.numbers))
+                    steps += FEW // 2 * sum(map(_price, numbers))
             steps += node.numbers * TINY
         elif isinstance(value, float):
             steps += NUMBER + node.numbers * _price(value)
@@ -404,7 +348,7 @@ class _Count:
             steps -= FRACTION - FRACTION // 5
         return steps
 
-    def _scan(self, value: Any) -> _Scan:
-        found = _scan(value, 8 * self._budget.left)
-        self._budget.spend(found.values // 8, _CHECK)
-        return found
+    def _scan(self, value: Any) -> tuple[int, list[int | float]]:
+        count, numbers, _ = _scan(value, 8 * self._budget.left)
+        self._budget.spend(count // 8, _CHECK)
+        return count, numbers

@@ -6,35 +6,35 @@ different types and references. Anything else that differs is breaking: it "cann
 
 from __future__ import annotations
 
-from contextlib import suppress
-from functools import cached_property
+import re
+from collections.abc import Iterator
+from itertools import combinations
 from typing import Any, Final
 
 from holdfast._core.text import join_words, label, quote, show_json
-from holdfast.schema.normal import Document, Incomparable, references
-from holdfast.schema.report import (
-    ARGUMENTS,
+from holdfast.schema.report import Effect, Place, SchemaDiff, step
+from holdfast.schema.types import (
     BOUNDS,
-    RESULTS,
-    SchemaDiff,
-    Words,
-    compare_bounds,
-    compare_text,
-    compare_texts,
-    compare_values,
-    listed_values,
-    named,
-    type_names,
+    Flat,
+    is_number,
+    mark,
+    merge,
+    named_types,
+    same,
+    type_of,
+    types,
+    values,
+    well_formed,
+    wordy,
 )
-from holdfast.schema.types import Flat, by_type, named_types, same, types, values, wordy
-from holdfast.schema.walk import Budget, SchemaTooComplex, parts, tuple_items
+from holdfast.schema.walk import REFERENCES, Budget, Resolver, SchemaTooComplex, rewrite
 
 DEEPEST: Final = 40
 """Levels of nested schemas that are compared."""
+CHAIN: Final = 20
+"""References, and schemas inside ``allOf`` or ``anyOf``, that are followed at one place."""
+MOST_ALTERNATIVES: Final = 40
 TOO_MUCH: Final = "cannot be compared: too large or too deep"
-
-_DIALECTS: Final = ("2020-12", "2019-09", "draft-07", "draft-06")
-"""Dialects that agree on the keywords compared here."""
 
 
 def compare(before: Any, after: Any, budget: Budget, *, returns: bool = False) -> SchemaDiff:
@@ -43,8 +43,8 @@ def compare(before: Any, after: Any, budget: Budget, *, returns: bool = False) -
     if same(before, after):
         return found
     try:
-        old, new = Document(before, budget), Document(after, budget)
-        found = _Comparison(old, new, RESULTS if returns else ARGUMENTS, budget).whole()
+        _Comparison(before, after, budget, returns, found).whole()
+        found.compare_texts(before, after, budget)
     except (SchemaTooComplex, RecursionError):
         found.add(TOO_MUCH, "different")
     if not found.effects:
@@ -52,253 +52,373 @@ def compare(before: Any, after: Any, budget: Budget, *, returns: bool = False) -
     return found
 
 
-class _Comparison:
-    """One comparison of two whole schemas."""
+# Documents
 
-    def __init__(self, before: Document, after: Document, words: Words, budget: Budget) -> None:
-        self._before = before
-        self._after = after
-        self._words = words
+
+class Incomparable(Exception):  # noqa: N818  (an answer rather than an error)
+    """A schema has no plain form; the text says why."""
+
+
+_IDENTIFIERS: Final = frozenset(
+    {"$anchor", "$defs", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "definitions"}
+    | {"id", "$vocabulary"}
+)
+_INTO_DEFS: Final = re.compile(r"#/(\$defs|definitions)/[^/]+")
+_PLAIN: Final = re.compile(
+    r"#|#/(\$defs|definitions)/[^/]+|#((/properties/[^/]+)|/items)+|https?://[^#]*"
+)
+_DIALECTS: Final = ("2020-12", "2019-09", "draft-07", "draft-06")
+"""Dialects that agree on the keywords compared here."""
+
+
+class Document:
+    """One whole schema without its texts, within which its references are resolved."""
+
+    def __init__(self, schema: Any, budget: Budget) -> None:
         self._budget = budget
+        self.root = root = self._without_texts(schema)
+        self._resolver = Resolver(root)
+        found = list(_references(root, budget))
+        plain = not self._resolver.named
+        self.plain: bool = plain and all(_PLAIN.fullmatch(one) for one in found)
+        """Every reference leads to a usual place, where no text was left out."""
+        self.into_defs: bool = plain and all(_INTO_DEFS.fullmatch(one) for one in found)
+        own = root if isinstance(root, dict) else {}
+        self.definitions: Flat = {key: own[key] for key in _IDENTIFIERS & own.keys()}
+        dialect = str(own.get("$schema", ""))
+        self.dialect: str = "" if any(name in dialect for name in _DIALECTS) else dialect
+
+    def _without_texts(self, schema: Any) -> Any:
+        if not isinstance(schema, dict):
+            return schema
+        self._budget.spend(1 + len(schema))
+        kept = {key: value for key, value in schema.items() if key == "default" or not wordy(key)}
+        return rewrite(kept, lambda part: self._without_texts(part.schema))
+
+    def flat(self, schema: Any, chain: int = CHAIN) -> Flat:
+        """Return the keywords at one place, with references and ``allOf`` merged in."""
+        if isinstance(schema, bool):
+            return {} if schema else {"not": {}}
+        if not isinstance(schema, dict):
+            raise Incomparable("it is not a schema")
+        if chain == 0:
+            raise SchemaTooComplex
+        self._budget.spend(1 + len(schema))
+        own = {key: value for key, value in schema.items() if key not in _IDENTIFIERS}
+        for key in sorted(own):
+            if not well_formed(key, own[key]):
+                raise Incomparable(f"{label(key)} is malformed")
+        if isinstance(own.get("items"), list):
+            raise Incomparable("tuples are written in another way since 2020-12")
+        reference = own.pop("$ref", None)
+        if reference is None:
+            inner = own.pop("allOf", ())
+            return self._merge([own, *(self.flat(part, chain - 1) for part in inner)])
+        if own.keys() - {"default"}:  # counts in some dialects only
+            raise Incomparable("there is more beside its reference")
+        target = self._resolver.target(schema, reference)
+        if target is None:
+            raise Incomparable(f"it refers to {quote(reference)}")
+        self._resolver.adopt(target, schema)
+        return {**self.flat(target, chain - 1), **own}
+
+    def _merge(self, schemas: list[Flat]) -> Flat:
+        if len(schemas) == 1:
+            return schemas[0]
+        self._budget.spend(sum(map(len, schemas)))
+        merged = merge(schemas)
+        if merged.conflicts:
+            raise Incomparable(f"{label(merged.conflicts[0])} applies twice")
+        return merged.schema
+
+    def alternatives(self, flat: Flat, chain: int = CHAIN) -> list[Flat]:
+        """Return the ways to fit a schema; none at all: nothing fits."""
+        keyword = "anyOf" if "anyOf" in flat else "oneOf"
+        if keyword not in flat:
+            return [] if flat.get("not") in ({}, True) else [flat]
+        if chain == 0:
+            raise SchemaTooComplex
+        outer = {key: value for key, value in flat.items() if key not in (keyword, "default")}
+        found: list[Flat] = []
+        for part in flat[keyword]:
+            merged = self._merge([outer, self.flat(part, chain - 1)])
+            found += self.alternatives(merged, chain - 1)
+            if len(found) > MOST_ALTERNATIVES:
+                raise Incomparable(f"it has more than {MOST_ALTERNATIVES} alternatives")
+        if keyword == "oneOf" and not all(_apart(*pair) for pair in combinations(found, 2)):
+            raise Incomparable("its alternatives exclude each other")
+        return found
+
+    def default(self, schema: Any) -> Flat:
+        """Return the default of a property under its keyword; empty if it has none."""
+        try:
+            flat = self.flat(schema)
+        except Incomparable:
+            return {}
+        return {"default": flat["default"]} if "default" in flat else {}
+
+
+def _references(root: Any, budget: Budget) -> Iterator[str]:
+    """Return every reference in a JSON value."""
+    waiting = [root]
+    while waiting:
+        part = waiting.pop()
+        budget.spend()
+        if isinstance(part, dict):
+            yield from (str(part[key]) for key in REFERENCES if key in part)
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+
+
+def _apart(one: Flat, other: Flat) -> bool:
+    """Return whether no value can fit both."""
+    mine, theirs = values(one), values(other)
+    if mine is not None and theirs is not None:
+        return len(_outside(mine, other)) == len(mine)
+    kinds = types(one) if mine is None else {type_of(value) for value in mine}
+    return not kinds & (types(other) if theirs is None else {type_of(value) for value in theirs})
+
+
+def _outside(listed: list[Any], flat: Flat) -> list[Any]:
+    """Return the values of a list that a schema does not allow by its own list or types."""
+    others = values(flat)
+    if others is None:
+        kinds = types(flat)
+        return [one for one in listed if type_of(one) not in kinds]
+    marks = {mark(one) for one in others}
+    return [one for one in listed if mark(one) not in marks]
+
+
+# The comparison
+
+
+_DEMANDS: Final[dict[str, str]] = {
+    **BOUNDS,
+    "pattern": "has to match the pattern {}",
+    "format": "has to have the format {}",
+    "uniqueItems": "has to have items that differ from each other",
+}
+_COMPARED: Final = frozenset(
+    {*_DEMANDS, "additionalProperties", "const", "default", "enum", "items", "properties"}
+    | {"required", "type"}
+)
+_DEPENDS_ON_ALL: Final = frozenset({"unevaluatedItems", "unevaluatedProperties"})
+
+
+class _Comparison:
+    """One comparison of two documents."""
+
+    def __init__(
+        self, before: Any, after: Any, budget: Budget, returns: bool, found: SchemaDiff
+    ) -> None:
+        self._before = old = Document(before, budget)
+        self._after = new = Document(after, budget)
+        self._budget = budget
+        self._returns = returns
+        self._found = found
         self._open: set[tuple[int, int]] = set()
         """The pairs under comparison: met again inside itself, a pair adds nothing new."""
+        plain, local = old.plain and new.plain, old.into_defs and new.into_defs
+        self._shared: bool = (plain and same(old.root, new.root, budget)) or (
+            local and same(old.definitions, new.definitions, budget)
+        )
+        """References lead to the same definitions on both sides."""
 
-    @cached_property
-    def _shared(self) -> bool:
-        """True if references lead to the same definitions on both sides."""
-        local = self._before.into_defs and self._after.into_defs
-        return local and same(self._before.definitions, self._after.definitions, self._budget)
+    def whole(self) -> None:
+        """Compare the whole documents."""
+        if self._before.dialect != self._after.dialect:
+            self._found.add("cannot be compared: $schema", "different")
+        self._pair(self._before.root, self._after.root, ())
 
-    @cached_property
-    def _back(self) -> _Comparison:
-        """The same the other way round."""
-        return _Comparison(self._after, self._before, self._words, self._budget)
+    def _equal(self, one: Any, other: Any) -> bool:
+        """Return whether two parts are written the same, and mean the same."""
+        if not same(one, other, self._budget):
+            return False
+        return self._shared or not any(_references(one, self._budget))
 
-    def whole(self) -> SchemaDiff:
-        """Compare the whole schemas."""
-        found = SchemaDiff()
-        before, after = self._before, self._after
-        if _dialect(before) != _dialect(after):
-            text = f"$schema changed from {_dialect(before)} to {_dialect(after)}"
-            found.add(f"cannot be compared: {text}", "different")
-        meanings = before.meaning(before.root), after.meaning(after.root)
-        if before.plain and after.plain and same(*meanings, self._budget):
-            self._texts(before.root, after.root, found)
-        else:
-            found.include(self.pair(before.root, after.root))
-        return found
-
-    def pair(self, before: Any, after: Any) -> SchemaDiff:
+    def _pair(self, before: Any, after: Any, place: Place) -> None:
         """Compare two schemas at the same place."""
-        found = SchemaDiff()
         key = (id(before), id(after))
-        if key in self._open:
-            return found
         self._budget.spend()
+        if key in self._open or self._equal(before, after):
+            return
         if len(self._open) >= DEEPEST:
             raise SchemaTooComplex
-        meanings = self._before.meaning(before), self._after.meaning(after)
-        if self._shared and same(*meanings, self._budget):
-            self._texts(before, after, found)
-            return found
         self._open.add(key)
         try:
-            before, after = self._before.flat(before), self._after.flat(after)
-            compare_texts(before, after, found)
-            old, new = self._before.alternatives(before), self._after.alternatives(after)
+            old = self._before.alternatives(self._before.flat(before))
+            new = self._after.alternatives(self._after.flat(after))
             if len(old) == len(new) == 1:
-                self._one(old[0], new[0], found)
+                self._one(old[0], new[0], place)
             else:
-                self._several(
-                    [one for each in old for one in by_type(each)],
-                    [one for each in new for one in by_type(each)],
-                    found,
-                )
+                self._several(old, new, place)
         except Incomparable as why:
-            found.add(f"cannot be compared: {why}", "different")
+            self._found.add(f"cannot be compared: {why}", "different", place)
         finally:
             self._open.remove(key)
-        return found
 
-    def _texts(self, before: Any, after: Any, found: SchemaDiff) -> None:
-        """Add the texts that differ in two schemas of the same meaning."""
-        if not isinstance(before, dict) or not isinstance(after, dict):
-            return
-        compare_texts(before, after, found)
-        others = {part.steps: part.schema for part in parts(after)}
-        for part in sorted(parts(before), key=lambda part: str(part.steps)):
-            inner = SchemaDiff()
-            self._texts(part.schema, others.get(part.steps), inner)
-            if part.keyword == "properties":
-                place: tuple[str, ...] = (named(str(part.key)),)
-            else:
-                place = ("[]",) if part.place == "item" else ()
-            found.include(inner, *place)
-
-    # Alternatives
-
-    def _several(self, old: list[Flat], new: list[Flat], found: SchemaDiff) -> None:
-        lost, gained = [*old], [*new]
-        for before in old:
-            # Alternatives that are the only ones of their kind on both sides belong together.
-            mine = [one for one in old if _kind(one) == _kind(before)]
-            theirs = [one for one in new if _kind(one) == _kind(before)]
+    def _several(self, before: list[Flat], after: list[Flat], place: Place) -> None:
+        """Compare alternatives; those that are the only ones of their type belong together."""
+        old, new = _by_type(before), _by_type(after)
+        lost: list[Flat] = []
+        gained: list[Flat] = []
+        for kind in sorted({*old, *new}):
+            mine, theirs = old.get(kind, []), new.get(kind, [])
             if len(mine) == len(theirs) == 1:
-                self._one(before, theirs[0], found)
-                lost = [one for one in lost if one is not before]
-                gained = [one for one in gained if one is not theirs[0]]
-        lost = [one for one in lost if not self._covered(one, new)]
-        gained = [one for one in gained if not self._back._covered(one, old)]
-        if lost and not new:
-            found.add("nothing is accepted any more", "narrower")
-        elif lost and len(old) == 1:
-            found.add(f"{self._words.only} {_summaries(new)}", "narrower")
-        elif lost:
-            found.add(f"{self._words.lost} {_summaries(lost)}", "narrower")
-        if gained:
-            found.add(f"{self._words.gained} {_summaries(gained)}", "wider")
+                self._one(mine[0], theirs[0], place)
+            else:
+                lost += [one for one in mine if not any(self._equal(one, it) for it in theirs)]
+                gained += [one for one in theirs if not any(self._equal(it, one) for it in mine)]
+        if lost and ({} in before or not after):
+            text = f"changed from {_summaries(before)} to {_summaries(after)}"
+            self._found.add(text, "narrower", place)
+        elif lost and {} not in after:
+            self._found.add(f"no longer allows {_summaries(lost)}", "narrower", place)
+        if gained and {} not in before:
+            self._found.add(f"now allows {_summaries(gained)}", "wider", place)
 
-    def _covered(self, one: Flat, others: list[Flat]) -> bool:
-        """Return whether what fits one alternative certainly fits another."""
-        for other in others:
-            self._budget.spend()
-            found = SchemaDiff()
-            with suppress(Incomparable):
-                self._one(one, other, found)
-                if found.effects <= {"wider", "wording"}:
-                    return True
-        return False
+    def _one(self, before: Flat, after: Flat, place: Place) -> None:
+        """Compare two schemas without alternatives."""
+        if not self._values(before, after, place):
+            return
+        self._bounds(before, after, place)
+        self._properties(before, after, place)
+        self._pair(before.get("items", True), after.get("items", True), (*place, "[]"))
+        for key in sorted((before.keys() | after.keys()) - _COMPARED):
+            # Every other keyword has to be the same, and to mean the same, on both sides.
+            equal = key in before and key in after and self._equal(before[key], after[key])
+            if not equal or key in _DEPENDS_ON_ALL:
+                self._found.add(f"cannot be compared: {label(key)}", "different", place)
 
-    # One alternative
+    def _values(self, before: Flat, after: Flat, place: Place) -> bool:
+        """Compare types and enums; return False if nothing is left that both would allow."""
+        old, new = values(before), values(after)
+        lost: Any
+        gained: Any
+        if old is not None and new is not None:
+            lost, gained = _outside(old, after), _outside(new, before)
+            if lost:
+                self._found.add(f"no longer allows {_listed(lost)}", "narrower", place)
+            if gained:
+                self._found.add(f"now allows {_listed(gained)}", "wider", place)
+            return len(lost) < len(old)
+        if old is not None:
+            lost, gained = _outside(old, after), True
+            left = len(lost) < len(old)
+        elif new is not None:
+            lost, gained = True, _outside(new, before)
+            left = len(gained) < len(new)
+        else:
+            kinds, now = types(before), types(after)
+            lost, gained, left = kinds - now, now - kinds, bool(kinds & now)
+        if lost or gained:
+            effect: Effect = "wider" if not lost else "different" if gained else "narrower"
+            text = f"changed from {_summaries([before])} to {_summaries([after])}"
+            self._found.add(text, effect, place)
+        return left
 
-    def _one(self, before: Flat, after: Flat, found: SchemaDiff) -> None:
-        if compare_values(before, after, self._words, found):
-            compare_bounds(before, after, found)
-            self._properties(before, after, found)
-            self._items(before, after, found)
-            self._rest(before, after, found)
+    def _bounds(self, before: Flat, after: Flat, place: Place) -> None:
+        """Compare lengths, ranges, patterns and formats."""
+        for key, text in _DEMANDS.items():
+            # `uniqueItems: false` says nothing.
+            old, new = (None if one.get(key) is False else one.get(key) for one in (before, after))
+            if old == new:
+                continue
+            effect: Effect = "different"
+            change = f"now {text.format(show_json(new))}, was {show_json(old)}"
+            if old is None:
+                effect, change = "narrower", f"now {text.format(show_json(new))}"
+            elif new is None:
+                effect, change = "wider", f"no longer {text.format(show_json(old))}"
+            elif key not in ("format", "multipleOf", "pattern"):
+                effect = "narrower" if (new > old) == ("min" in key.lower()) else "wider"
+            self._found.add(change, effect, place)
 
-    def _properties(self, before: Flat, after: Flat, found: SchemaDiff) -> None:
+    def _properties(self, before: Flat, after: Flat, place: Place) -> None:
         old, new = before.get("properties", {}), after.get("properties", {})
-        needed, needs = set(before.get("required", ())), set(after.get("required", ()))
+        needed, needs = self._demanded(self._before, before), self._demanded(self._after, after)
+        others = before.get("additionalProperties", True)
+        others_now = after.get("additionalProperties", True)
         for name in sorted({*old, *new, *needed, *needs}):
             self._budget.spend()
-            step, given = named(name), False
-            with suppress(Incomparable):
-                given = "default" in self._after.flat(new.get(name))
+            at = (*place, step(name))
+            one, other = old.get(name, True), new.get(name, True)
             if name not in old and name not in needed:
-                self._new_property(name, before, after, given, found)
+                noun = "field" if self._returns else "parameter"
+                if name in needs:
+                    self._found.add(f"new required {noun}", "narrower", at)
+                else:
+                    self._found.add(f"new optional {noun}", "added", at)
+                if isinstance(others, dict) and others:
+                    self._pair(others, other, at)
             elif name not in new and name not in needs:
-                found.add("removed", "removed", step)
+                self._found.add("removed", "removed", at)
             else:
                 if name in needed - needs:
-                    found.add(self._words.optional, "wider", step)
+                    self._found.add("no longer required", "wider", at)
                 elif name in needs - needed:
-                    self._add_need(self._words.needed, given, found, step)
-                one, other = old.get(name, True), new.get(name, True)
-                self._default(one, other, name in needed, found, step)
-                found.include(self.pair(one, other), step)
-        others, now = (
-            before.get("additionalProperties", True),
-            after.get("additionalProperties", True),
-        )
-        if _anything(others) and now is False:
-            found.add("other names are no longer allowed", "narrower")
-        elif others is False and _anything(now):
-            found.add("other names are now allowed", "added")
-        elif not (_anything(others) and _anything(now)):
-            found.include(self.pair(others, now), "*")
-
-    def _new_property(
-        self, name: str, before: Flat, after: Flat, given: bool, found: SchemaDiff
-    ) -> None:
-        step, noun = named(name), self._words.noun
-        if name not in after.get("required", ()):
-            found.add(f"new optional {noun}", "added", step)
-        elif self._words is RESULTS:
-            found.add(f"new {noun}", "narrower", step)
+                    self._found.add("now required", "narrower", at)
+                self._default(one, other, at)
+                self._pair(one, other, at)
+        if others in (True, {}) and others_now is False:
+            self._found.add("other names are no longer allowed", "narrower", place)
+        elif others is False and others_now in (True, {}):
+            self._found.add("other names are now allowed", "added", place)
         else:
-            self._add_need(f"new required {noun}", given, found, step)
-        others = before.get("additionalProperties")
-        if others not in (None, True, False, {}):
-            diff = self.pair(others, after.get("properties", {}).get(name, True))
-            if diff.effects - {"wording"}:
-                found.include(diff, step)
+            self._pair(others, others_now, (*place, "*"))
 
-    def _add_need(self, text: str, given: bool, found: SchemaDiff, step: str) -> None:
-        """A required parameter with a default may still be left out (`schema.annotations`)."""
-        if given and self._words is ARGUMENTS:
-            found.add(f"{text}, with a default", "added", step)
-        else:
-            found.add(text, "narrower", step)
+    def _demanded(self, document: Document, flat: Flat) -> set[str]:
+        """Return the required names. A parameter with a default may be left out nevertheless."""
+        needed, own = {*flat.get("required", ())}, flat.get("properties", {})
+        if self._returns:
+            return needed
+        return {name for name in needed if not document.default(own.get(name, True))}
 
-    def _default(self, before: Any, after: Any, needed: bool, found: SchemaDiff, step: str) -> None:
+    def _default(self, before: Any, after: Any, place: Place) -> None:
         """Compare defaults: callers that left a parameter out relied on its default."""
-        try:
-            old, new = self._before.flat(before), self._after.flat(after)
-        except Incomparable:
-            return
-        if needed or self._words is RESULTS or "default" not in old:
-            compare_text("default", old, new, found, step)
-        elif "default" not in new:
-            text = f"left out, it no longer means {show_json(old['default'])}"
-            found.add(text, "different", step)
-        elif not same(old["default"], new["default"], self._budget):
-            now, was = show_json(new["default"]), show_json(old["default"])
-            found.add(f"left out, it now means {now}, not {was}", "different", step)
-
-    def _items(self, before: Flat, after: Flat, found: SchemaDiff) -> None:
-        (old, old_rest), (new, new_rest) = _tuple(before), _tuple(after)
-        for at in range(max(len(old), len(new))):
-            one = old[at] if at < len(old) else old_rest
-            other = new[at] if at < len(new) else new_rest
-            found.include(self.pair(one, other), f"[{at}]")
-        if not (_anything(old_rest) and _anything(new_rest)):
-            found.include(self.pair(old_rest, new_rest), "[]")
-
-    def _rest(self, before: Flat, after: Flat, found: SchemaDiff) -> None:
-        """Every other keyword has to be the same, and to mean the same, on both sides."""
-        for key in sorted((before.keys() | after.keys()) - _COMPARED):
-            if wordy(key):
-                continue
-            old, new = before.get(key), after.get(key)
-            equal = key in before and key in after and same(old, new, self._budget)
-            refers = not self._shared and any(references(old, self._budget))
-            if not equal or refers or key in _DEPENDS_ON_ALL:
-                found.add(f"cannot be compared: {label(key)}", "different")
+        old, new = self._before.default(before), self._after.default(after)
+        if self._returns or not old:
+            self._found.compare_text("default", old, new, place)
+        elif not same(old, new, self._budget):
+            now = f"now means {show_json(new['default'])}, not" if new else "no longer means"
+            text = f"left out, it {now} {show_json(old['default'])}"
+            self._found.add(text, "different", place)
 
 
-_DEPENDS_ON_ALL: Final = frozenset({"unevaluatedItems", "unevaluatedProperties"})
-_COMPARED: Final = frozenset(
-    {*BOUNDS, "additionalItems", "additionalProperties", "const", "enum", "items"}
-    | {"prefixItems", "properties", "required", "type", "uniqueItems"}
-)
+def _by_type(alternatives: list[Flat]) -> dict[str, list[Flat]]:
+    """Return alternatives by their type; an integer is a number, and choices are one list."""
+    found: dict[str, list[Flat]] = {}
+    choices: list[Any] = []
+    for flat in alternatives:
+        listed = values(flat)
+        if listed is not None and flat.keys() <= {"const", "default", "enum", "type"}:
+            choices += listed
+        elif "type" not in flat:
+            found.setdefault("any type", []).append(flat)
+        else:
+            for name in named_types(types(flat)):
+                kind = "number" if name == "integer" else name
+                found.setdefault(kind, []).append({**flat, "type": name})
+    if choices:
+        names = {"number" if is_number(one) else type_of(one) for one in choices}
+        found.setdefault(" or ".join(sorted(names)), []).append({"enum": choices})
+    return found
 
 
-def _dialect(document: Document) -> str:
-    usual = not document.dialect or any(name in document.dialect for name in _DIALECTS)
-    return "a usual one" if usual else quote(document.dialect)
+def _listed(choices: list[Any]) -> str:
+    return join_words([show_json(value, 60) for value in choices]) or "nothing"
 
 
-def _anything(schema: Any) -> bool:
-    return schema is True or (isinstance(schema, dict) and all(wordy(key) for key in schema))
-
-
-def _tuple(flat: Flat) -> tuple[list[Any], Any]:
-    first, rest = tuple_items(flat)
-    return first, True if rest is None else rest
-
-
-def _kind(flat: Flat) -> str:
-    return "values" if values(flat) is not None else " or ".join(named_types(types(flat)))
-
-
-def _summaries(branches: list[Flat]) -> str:
+def _summaries(alternatives: list[Flat]) -> str:
+    """Return types, or choices, as text."""
     words = []
-    for flat in branches:
-        listed, title = values(flat), flat.get("title")
-        named_so = f" {quote(title, 60)}" if isinstance(title, str) else ""
-        words.append(
-            f"{type_names(types(flat))}{named_so}" if listed is None else listed_values(listed)
-        )
-    return join_words(words)
+    for flat in alternatives:
+        listed, names = values(flat), named_types(types(flat))
+        text = "any type" if len(names) == 6 else " or ".join(names)
+        if listed is not None:
+            text = _listed(listed)
+        elif own := flat.get("properties"):
+            text = f"{text} of {join_words([*map(label, own)])}"
+        words.append(text)
+    return join_words(words) or "nothing"

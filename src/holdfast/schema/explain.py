@@ -60,15 +60,16 @@ def pointer(*steps: object) -> str:
 
 
 def _fault(error: ValidationError, schema: Any) -> SchemaFault:
-    owner = _at(schema, list(error.schema_path)[:-1])
-    message = truncate(_message(error, owner), 3 * LONGEST)
+    from holdfast.schema.walk import properties, resolve
+
+    place = pointer(*list(error.schema_path)[:-1]).replace("%", "%25")
+    owner = resolve(schema, f"#{place}")
+    message = truncate(_message(error, properties(owner)), 3 * LONGEST)
     return SchemaFault(pointer(*error.instance_path), message, error.kind.name)
 
 
-def _message(error: ValidationError, owner: Any) -> str:
-    said, given = error.kind.as_dict(), _shown(error.instance)
-    own = owner.get("properties") if isinstance(owner, dict) else None
-    properties: dict[str, Any] = own if isinstance(own, dict) else {}
+def _message(error: ValidationError, properties: dict[str, Any]) -> str:
+    said, given = error.kind.as_dict(), show_json(error.instance)
     match error.kind.name:
         case "required":
             about = _wanted(properties.get(said["property"]))
@@ -78,16 +79,16 @@ def _message(error: ValidationError, owner: Any) -> str:
             known, names = [*properties], said.get("unexpected", [])
             shown = ", ".join(f"{name!r}{_meant(name, known)}" for name in names)
             takes = f"; there are: {', '.join(known)}" if known else ""
-            return f"not known: {_short(shown)}{_short(takes)}"
+            return f"not known: {truncate(shown, LONGEST)}{truncate(takes, LONGEST)}"
         case "type":
             kind = _KINDS.get(type(error.instance), "")
             return f"must be {' or '.join(said['types'])}, not {kind}{given}"
         case "enum":
-            choices = _short(", ".join(_shown(option) for option in said["options"]))
+            choices = truncate(", ".join(map(show_json, said["options"])), LONGEST)
             texts = [one for one in said["options"] if isinstance(one, str)]
             return f"must be one of {choices}, not {given}{_meant(error.instance, texts)}"
         case "const":
-            return f"must be {_shown(said['expected_value'])}, not {given}"
+            return f"must be {show_json(said['expected_value'])}, not {given}"
         case "pattern":
             pattern = truncate(str(said.get("pattern")), LONGEST // 2)
             return f"must match the pattern {pattern}, not {given}"
@@ -100,24 +101,20 @@ def _message(error: ValidationError, owner: Any) -> str:
 
 def _alternatives(error: ValidationError, context: list[list[ValidationError]]) -> str:
     if error.kind.name == "oneOf" and any(not branch for branch in context):
-        return f"fits more than one of the alternatives: {_shown(error.instance)}"
-    wanted = [
-        " and ".join(_relative(one, error) for one in branch[:3])
-        for branch in context[:ALTERNATIVES]
-        if branch
-    ]
+        return f"fits more than one of the alternatives: {show_json(error.instance)}"
+    wanted = []
+    for branch in context[:ALTERNATIVES]:
+        texts = []
+        for one in branch[:3]:
+            fault = _fault(one, None)
+            nested = one.kind.name in ("anyOf", "oneOf")
+            text = "fits none of its alternatives" if nested else fault.message
+            inner = fault.path.removeprefix(pointer(*error.instance_path)).lstrip("/")
+            texts.append(f"{inner}: {text}" if inner else text)
+        wanted += [" and ".join(texts)] if texts else []
     more = ", …" if len(context) > ALTERNATIVES else ""
     tried = "; ".join(f"({number}) {text}" for number, text in enumerate(wanted, 1))
     return f"fits none of the alternatives: {tried}{more}" if wanted else error.message
-
-
-def _relative(error: ValidationError, outer: ValidationError) -> str:
-    """Return a fault inside an alternative, with its place relative to the outer fault."""
-    fault = _fault(error, None)
-    if error.kind.name in ("anyOf", "oneOf"):
-        fault = SchemaFault(fault.path, "fits none of its alternatives")
-    inner = fault.path.removeprefix(pointer(*outer.instance_path))
-    return f"{inner.lstrip('/')}: {fault.message}" if inner else fault.message
 
 
 def _wanted(schema: Any) -> str:
@@ -127,11 +124,11 @@ def _wanted(schema: Any) -> str:
     kind = schema.get("type")
     words = " or ".join(kind) if isinstance(kind, list) else str(kind or "")
     if isinstance(schema.get("enum"), list):
-        words = "one of " + ", ".join(_shown(one) for one in schema["enum"])
+        words = "one of " + ", ".join(map(show_json, schema["enum"]))
     about = schema.get("description")
     if isinstance(about, str):
         words = f"{words} ({about})" if words else about
-    return _short(words)
+    return truncate(words, LONGEST)
 
 
 def _meant(name: Any, known: list[str]) -> str:
@@ -140,23 +137,3 @@ def _meant(name: Any, known: list[str]) -> str:
 
 
 _KINDS: Final = {str: "string ", int: "integer ", float: "number ", list: "array ", dict: "object "}
-
-
-def _shown(value: Any) -> str:
-    return show_json(value, LONGEST // 2)
-
-
-def _short(text: str) -> str:
-    return truncate(text, LONGEST)
-
-
-def _at(schema: Any, path: list[str | int]) -> Any:
-    """Return the part of a schema at a path; None if there is none."""
-    for step in path:
-        if isinstance(schema, dict):
-            schema = schema.get(str(step))
-        elif isinstance(schema, list) and isinstance(step, int) and step < len(schema):
-            schema = schema[step]
-        else:
-            return None
-    return schema

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, Final, NamedTuple
 
-from holdfast.schema.walk import (
-    HOLDS,
-    REFERENCES,
-    Elsewhere,
-    Part,
-    Resolver,
-    Schema,
-    parts,
-)
+from holdfast.schema.walk import HOLDS, REFERENCES, Elsewhere, Part, Resolver, Schema, parts
 
 DIALECTS: Final = ("http://json-schema.org/", "https://json-schema.org/")
 """The dialects' own schemas, which the validator has."""
-_BESIDES: Final = frozenset(
+_EVERY: Final = frozenset(
     {"patternProperties", "contains", "unevaluatedProperties", "unevaluatedItems"}
 )
 """Apply to a property or an item whatever else does."""
+
+
+class Inside(NamedTuple):
+    """The schemas for the properties of an object, or for the items of an array."""
+
+    by_key: dict[Any, Node]
+    others: list[Node]
+    """For those without one by their name or number."""
+    every: list[Node]
 
 
 class Node:
     """One schema, and the schemas that it applies."""
 
     __slots__ = (
-        "foreign", "here", "item_besides", "items", "leaf", "names", "numbers", "others",
-        "own", "placed", "properties", "property_besides", "schema",
+        "foreign", "here", "items", "leaf", "names", "numbers", "own", "properties", "schema",
     )  # fmt: skip
 
     def __init__(self, schema: Schema, *, foreign: bool = False) -> None:
@@ -43,28 +44,25 @@ class Node:
         """Numbers that a value is compared with; counted with ``own``."""
         self.here: list[Node] = []
         """Apply to the same value."""
-        self.properties: dict[str, Node] = {}
-        self.others: list[Node] = []
-        """Apply to the properties that are not named."""
-        self.property_besides: list[Node] = []
-        """Apply to properties whatever else does."""
-        self.placed: dict[int, Node] = {}
-        self.items: list[Node] = []
-        """Apply to the items that have no schema by their place."""
-        self.item_besides: list[Node] = []
         self.names: list[Node] = []
         """Apply to the names of properties."""
+        self.properties = _NOTHING if self.leaf else Inside({}, [], [])
+        self.items = _NOTHING if self.leaf else Inside({}, [], [])
 
+    @property
     def apart(self) -> list[Node]:
-        """Return the schemas of which one applies to each value inside."""
-        return [*self.properties.values(), *self.others, *self.placed.values(), *self.items]
+        """The schemas of which one applies to each value inside."""
+        both = (self.properties, self.items)
+        return [node for inside in both for node in (*inside.by_key.values(), *inside.others)]
+
+    @property
+    def every(self) -> list[Node]:
+        """The schemas that apply to each value inside."""
+        return [*self.properties.every, *self.items.every]
 
     def all(self) -> list[Node]:
         """Return every schema that this one applies."""
-        if self.leaf:
-            return []
-        besides = (*self.property_besides, *self.item_besides)
-        return [*self.here, *self.apart(), *besides, *self.names]
+        return [] if self.leaf else [*self.here, *self.apart, *self.every, *self.names]
 
     @property
     def collects(self) -> bool:
@@ -75,6 +73,9 @@ class Node:
             and ("unevaluatedProperties" in schema or "unevaluatedItems" in schema)
             and bool(self.here or "contains" in schema)
         )
+
+
+_NOTHING: Final = Inside({}, [], [])
 
 
 class Graph:
@@ -112,19 +113,16 @@ class Graph:
 
     def _attach(self, node: Node, part: Part) -> None:
         child = self._node(part.schema)
-        if part.place == "here":
-            node.here.append(child)
-        elif part.place == "name":
-            node.names.append(child)
-        elif part.place == "property":
-            if part.keyword == "properties" and isinstance(part.key, str):
-                node.properties[part.key] = child
-            else:
-                (node.property_besides if part.keyword in _BESIDES else node.others).append(child)
-        elif isinstance(part.key, int):
-            node.placed[part.key] = child
+        if part.place in ("here", "name"):
+            (node.here if part.place == "here" else node.names).append(child)
+            return
+        inside = node.properties if part.place == "property" else node.items
+        if part.keyword in _EVERY:
+            inside.every.append(child)
+        elif part.key is None:
+            inside.others.append(child)
         else:
-            (node.item_besides if part.keyword in _BESIDES else node.items).append(child)
+            inside.by_key[part.key] = child
 
     def _target(self, node: Node, keyword: str, reference: str) -> Node:
         """Return what a reference leads to: one node for all that a dynamic one may lead to."""
@@ -153,30 +151,14 @@ FOREIGN: Final = Node({}, foreign=True)
 
 def ordered(starts: Iterable[Node], edges: Callable[[Node], list[Node]]) -> list[Node] | None:
     """Return all nodes that can be reached, each after those it leads to; None for a cycle."""
-    order: list[Node] = []
-    done: set[int] = set()
-    open_: set[int] = set()
-    for start in starts:
-        stack = [(start, iter(edges(start)))] if id(start) not in done else []
-        open_.add(id(start))
-        while stack:
-            node, following = stack[-1]
-            for one in following:
-                if id(one) in done:
-                    continue
-                if id(one) in open_:
-                    return None
-                if one.leaf:
-                    done.add(id(one))
-                    order.append(one)
-                    continue
-                open_.add(id(one))
-                stack.append((one, iter(edges(one))))
-                break
-            else:
-                stack.pop()
-                open_.discard(id(node))
-                done.add(id(node))
-                order.append(node)
-        open_.discard(id(start))
-    return order
+    graph: dict[Node, list[Node]] = {}
+    waiting = [*starts]
+    while waiting:
+        node = waiting.pop()
+        if node not in graph:
+            graph[node] = following = [] if node.leaf else edges(node)
+            waiting += following
+    try:
+        return [*TopologicalSorter(graph).static_order()]
+    except CycleError:
+        return None

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from holdfast.schema.walk import properties, required
+from holdfast.schema.walk import branches, properties, required
 from holdfast.schema.walk import resolve as pointed
 
 Definition = Mapping[str, Any]
@@ -88,14 +88,11 @@ def types(schema: Any) -> set[str]:
     said = schema.get("type")
     listed = said if isinstance(said, list) else [said]
     found = {one for one in listed if isinstance(one, str)}
-    for keyword in ("anyOf", "oneOf"):
-        branches = schema.get(keyword)
-        for branch in branches if isinstance(branches, list) else ():
-            found |= types(branch)
-    if not found and isinstance(schema.get("enum"), list):
-        found = {type_of(value) for value in schema["enum"]}
-    if not found and "const" in schema:
-        found = {type_of(schema["const"])}
+    for branch in (*branches(schema, "anyOf"), *branches(schema, "oneOf")):
+        found |= types(branch)
+    if not found:
+        listed = branches(schema, "enum") or ([schema["const"]] if "const" in schema else [])
+        found = {type_of(value) for value in listed}
     return found
 
 
@@ -127,9 +124,9 @@ def sample(part: Any, root: Definition, levels: int = DEPTH) -> Any:
     """Return a value that fits, from the schema's own examples where it has some."""
     if not isinstance(part, Mapping):
         return "text"
-    examples = part.get("examples")
-    for values in (examples, [part["default"]] if "default" in part else None, part.get("enum")):
-        if isinstance(values, list) and values and values[0] is not None:
+    default = [part["default"]] if "default" in part else []
+    for values in (branches(part, "examples"), default, branches(part, "enum")):
+        if values and values[0] is not None:
             return values[0]
     if "const" in part:
         return part["const"]

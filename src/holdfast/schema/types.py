@@ -112,34 +112,20 @@ def values(flat: Flat) -> list[Any] | None:
     return [value for value in listed if type_of(value) in kinds]
 
 
-_LIMITS: Final = ("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum")
-_ONLY_FOR: Final[dict[str, str]] = {
-    **dict.fromkeys(("format", "maxLength", "minLength", "pattern"), "string"),
-    **dict.fromkeys((*_LIMITS, "multipleOf"), "number"),
-    **dict.fromkeys(
-        ("additionalItems", "contains", "items", "maxItems", "minItems", "prefixItems"), "array"
-    ),
-    **dict.fromkeys(
-        ("additionalProperties", "properties", "required", "patternProperties", "propertyNames"),
-        "object",
-    ),
+BOUNDS: Final[dict[str, str]] = {
+    "minimum": "at least {}",
+    "exclusiveMinimum": "more than {}",
+    "maximum": "at most {}",
+    "exclusiveMaximum": "less than {}",
+    "multipleOf": "a multiple of {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "minProperties": "at least {} properties",
+    "maxProperties": "at most {} properties",
 }
-
-
-def by_type(flat: Flat) -> list[Flat]:
-    """Split a schema of several types into one for each."""
-    names = named_types(types(flat)) if "type" in flat else []
-    if len(names) < 2 or values(flat) is not None:
-        return [flat]
-    split = []
-    for name in names:
-        keywords = (None, name, "number" if name == "integer" else name)
-        own = {key: value for key, value in flat.items() if _ONLY_FOR.get(key) in keywords}
-        split.append({**own, "type": name})
-    return split
-
-
-PROSE: Final = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
+"""The keywords that hold a number, in words."""
 SHAPE: Final = frozenset(
     {"$ref", "allOf", "anyOf", "const", "enum", "oneOf", "type", "items", "prefixItems"}
     | {"additionalProperties", "patternProperties", "properties"}
@@ -154,8 +140,6 @@ _DEPENDENT: Final = (
 )
 """Keywords that refer to each other (JSON Schema 2020-12 Core, section 10.3)."""
 _UNEVALUATED: Final = frozenset({"unevaluatedItems", "unevaluatedProperties"})
-_LOWER: Final = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
-_UPPER: Final = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
 
 
 class Merged(NamedTuple):
@@ -184,7 +168,12 @@ def merge(schemas: list[dict[str, Any]]) -> Merged:
     found: dict[str, Any] = {}
     conflicts: list[str] = []
     for schema in schemas:
-        conflicts += _entangled(found, schema)
+        # Keywords that mean something else in one schema than in two.
+        if found and schema:
+            conflicts += (found.keys() | schema.keys()) & _UNEVALUATED
+        for group in _DEPENDENT:
+            mine, theirs = group & found.keys(), group & schema.keys()
+            conflicts += (mine | theirs) - {"properties"} if mine and theirs else ()
         for word, value in schema.items():
             if word not in found:
                 found[word] = value
@@ -198,24 +187,11 @@ def merge(schemas: list[dict[str, Any]]) -> Merged:
 _DROPPED: Final = object()
 
 
-def _entangled(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """Return the keywords that mean something else in one schema than in two."""
-    unevaluated = (one.keys() | other.keys()) & _UNEVALUATED
-    if one and other and unevaluated:
-        return [*unevaluated]
-    found: list[str] = []
-    for group in _DEPENDENT:
-        mine, theirs = group & one.keys(), group & other.keys()
-        if mine and theirs:
-            found += (mine | theirs) - {"properties"}
-    return found
-
-
 def _joined(word: str, old: Any, new: Any) -> tuple[Any, bool]:
     """Return both values of a keyword as one, and whether nothing is lost by that."""
     if old is _DROPPED:
         return _DROPPED, False
-    if word in PROSE or same(old, new):
+    if wordy(word) or same(old, new):
         return old, True
     if isinstance(old, dict) and isinstance(new, dict) and word == "properties":
         both = {
@@ -233,8 +209,8 @@ def _joined(word: str, old: Any, new: Any) -> tuple[Any, bool]:
         return (common, True) if common else (_DROPPED, False)
     if word == "type":
         return _type(old, new)
-    if is_number(old) and is_number(new) and word in (*_LOWER, *_UPPER):
-        return (max if word in _LOWER else min)(old, new), True
+    if is_number(old) and is_number(new) and word in BOUNDS and word != "multipleOf":
+        return (max if "min" in word.lower() else min)(old, new), True
     return (_DROPPED if word in SHAPE else old), False
 
 
@@ -249,9 +225,6 @@ def _type(old: Any, new: Any) -> tuple[Any, bool]:
     if not both:
         return _DROPPED, False
     return (both[0] if len(both) == 1 else both), True
-
-
-# The form of keywords
 
 
 def well_formed(keyword: str, value: Any) -> bool:
@@ -274,11 +247,8 @@ _FORMS: Final[dict[str, Callable[[Any], bool]]] = {
     ),
     **dict.fromkeys(NAMED, lambda value: isinstance(value, dict)),
     **dict.fromkeys(LISTED, lambda value: isinstance(value, list) and bool(value)),
-    **dict.fromkeys(_LIMITS, _is_finite),
-    **dict.fromkeys(
-        ("maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"),
-        lambda value: _is_finite(value) and value >= 0,
-    ),
+    **dict.fromkeys(BOUNDS, lambda value: _is_finite(value) and value >= 0),
+    **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum"), _is_finite),
     **dict.fromkeys(("enum", "examples"), lambda value: isinstance(value, list)),
     "multipleOf": lambda value: _is_finite(value) and value > 0,
     "required": _is_names,

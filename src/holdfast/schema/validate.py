@@ -19,14 +19,13 @@ from msgspec import Raw
 
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import UNENCODABLE
-from holdfast.schema import cost
-from holdfast.schema.annotations import without_defaulted
-from holdfast.schema.cost import Outline, pattern_units
 from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, describe
-from holdfast.schema.walk import NAMED, Budget, Elsewhere, SchemaTooComplex
+from holdfast.schema.walk import IGNORED, NAMED, STEPS, Budget, Elsewhere, SchemaTooComplex
 
 if TYPE_CHECKING:
-    from jsonschema_rs import ValidationError, Validator
+    from jsonschema_rs import Validator
+
+    from holdfast.schema.cost import Outline
 
 MAX_BYTES: Final = 1024 * 1024
 """Bytes of a schema."""
@@ -45,7 +44,42 @@ CACHED_BYTES: Final = 16 * 1024 * 1024
 ENTRY_BYTES: Final = 8 * 1024
 """Bytes that each of them takes besides its text."""
 
-_LONG_NUMBER: Final = re.compile(rb"\d{%d}|\d[eE][-+]?\d\d" % cost.DIGITS)
+_LONG_NUMBER: Final = re.compile(rb"\d{19}|\d[eE][-+]?\d\d")
+"""A number that takes long to compare, in JSON."""
+
+_CHEAP: Final = frozenset(
+    {"type", "title", "description", "minimum", "maximum", "minLength", "maxLength"}
+)
+"""Keywords of a scalar, each checked in one step."""
+_CHEAP_OBJECT: Final = frozenset(
+    {"$schema", "type", "title", "description", "properties", "required", "additionalProperties"}
+)
+_CHEAP_PARTS: Final = 50
+
+
+def is_cheap(schema: Any) -> bool:
+    """Return whether a schema is an object of a few scalars, as those of most tools are.
+
+    It can be compiled and checked without counting the work first.
+    """
+    if not (isinstance(schema, dict) and schema.keys() <= _CHEAP_OBJECT):
+        return False
+    own, needed = schema.get("properties", {}), schema.get("required", [])
+    return (
+        isinstance(own, dict)
+        and isinstance(needed, list)
+        and len(own) + len(needed) <= _CHEAP_PARTS
+        and isinstance(schema.get("additionalProperties", True), bool)
+        and all(
+            isinstance(one, dict)
+            and one.keys() <= _CHEAP
+            and all(
+                isinstance(word, str) or (isinstance(word, int) and word.bit_length() < 64)
+                for word in one.values()
+            )
+            for one in own.values()
+        )
+    )
 
 
 class Checker:
@@ -68,11 +102,14 @@ class Checker:
         self._compiled: dict[tuple[int, bool], Validator] = {}
         self._budget = Budget()
         """For compiling. What is left is that of each check."""
-        self._light = cost.is_cheap(schema)
+        self._light = is_cheap(schema)
         try:
             if not self._light:
                 outline = self._outline
-                self._relaxed = without_defaulted(schema) if fills else schema
+                if fills:
+                    from holdfast.schema.annotations import without_defaulted
+
+                    self._relaxed = without_defaulted(schema)
                 self.skipped = tuple(sorted(_unusable_patterns(outline.patterns, self._budget)))
                 outline.skipped = frozenset(self.skipped)
                 self._light = outline.once <= min(LIGHT, self._room)
@@ -84,14 +121,14 @@ class Checker:
 
     @cached_property
     def _outline(self) -> Outline:
-        return Outline(self._schema, self._budget)
+        return _outline(self._schema, self._budget)
 
     @cached_property
     def _room(self) -> int:
         """The steps that a check may take, on each of the two ways that a schema may be read."""
         if self._relaxed is self._schema:
-            return cost.STEPS * self._budget.left
-        return cost.STEPS * (self._budget.left - self._outline.units // 2) // 2
+            return STEPS * self._budget.left
+        return STEPS * (self._budget.left - self._outline.units // 2) // 2
 
     def faults(self, value: Any, text: bytes | Raw | None = None) -> tuple[SchemaFault, ...]:
         """Return what does not fit; nothing if all does.
@@ -132,11 +169,11 @@ class Checker:
         """Return the faults of a value whose work is counted; if need be, without patterns."""
         budget = Budget(self._budget.left)
         work = self._outline.work(value, budget)
-        counting = cost.STEPS * (self._budget.left - budget.left)
+        counting = STEPS * (self._budget.left - budget.left)
         room = self._room - counting
         patterns = work.steps + work.patterns <= room
         if not patterns:
-            room -= cost.STEPS * self._outline.units // 2  # it is compiled once more
+            room -= STEPS * self._outline.units // 2  # it is compiled once more
         if work.steps > room:
             raise SchemaTooComplex("it would take too long to check")
         if self._validator(self._schema, patterns=patterns).is_valid(value):
@@ -149,7 +186,7 @@ class Checker:
         if key not in self._compiled:
             unused = {*self.skipped} if patterns else self._outline.patterns
             less = _without(schema, unused)
-            if not patterns and Outline(less, Budget()).patterns:
+            if not patterns and _outline(less, Budget()).patterns:
                 raise SchemaTooComplex("its patterns are where values are")
             self._compiled[key] = _compile(less)
         return self._compiled[key]
@@ -168,7 +205,7 @@ class Checker:
         most = EXPLAINED // (1 + size // 200)
         try:
             # No pair of schema and value takes less than a step.
-            left = (self._room - steps) // cost.STEPS
+            left = (self._room - steps) // STEPS
             work = self._outline.work(value, Budget(min(left, 100 + most)))
             affordable = work.steps + work.patterns <= most
         except SchemaTooComplex:
@@ -177,7 +214,19 @@ class Checker:
             return describe(validator.iter_errors(value), self._relaxed)
         if self._outline.branches or size > SHOWN:
             return (SchemaFault("", "does not fit the schema (it is too large to say where)"),)
-        return describe([_first_error(validator, value)], self._relaxed)
+        from jsonschema_rs import ValidationError
+
+        try:
+            validator.validate(value)
+        except ValidationError as error:
+            return describe([error], self._relaxed)
+        raise AssertionError("what is not valid has a fault")
+
+
+def _outline(schema: Any, budget: Budget) -> Outline:
+    from holdfast.schema.cost import Outline  # the schemas of most tools do without
+
+    return Outline(schema, budget)
 
 
 def _encoded(value: Any) -> bytes:
@@ -185,16 +234,6 @@ def _encoded(value: Any) -> bytes:
         return jsonrpc.encode(value)
     except UNENCODABLE:
         raise ValueError("it is not JSON") from None
-
-
-def _first_error(validator: Validator, value: Any) -> ValidationError:
-    from jsonschema_rs import ValidationError
-
-    try:
-        validator.validate(value)
-    except ValidationError as error:
-        return error
-    raise AssertionError("what is not valid has a fault")
 
 
 class Checkers:
@@ -248,33 +287,27 @@ def _compile(schema: Any) -> Validator:
     import jsonschema_rs
 
     options = jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES)
-    ignored: dict[str, type[Any]] = dict.fromkeys(cost.IGNORED, _Ignored)
+    ignored: dict[str, type[Any]] = dict.fromkeys(IGNORED, _Ignored)
     try:
         return jsonschema_rs.validator_for(
             schema, pattern_options=options, keywords=ignored, validate_formats=False, offline=True
         )
     except (ValueError, RecursionError) as error:
-        raise Unusable(_why(schema, error)) from None
-
-
-def _why(schema: Any, error: Exception) -> str:
-    text = getattr(error, "message", str(error))
-    if "meta-schema" in text:
-        dialect = schema.get("$schema") if isinstance(schema, dict) else None
-        return (
-            f"its dialect {str(dialect)[:200]!r} is not supported (2020-12, 2019-09, draft-07, "
-            "draft-06 and draft-04 are)"
-        )
-    if "Retrieval is disabled" in text or "retriev" in text:
-        return f"it refers to another document, and none is ever fetched: {text[:300]}"
-    return f"it is not a valid schema: {text[:300]}"
-
-
-# Patterns
+        text = getattr(error, "message", str(error))[:300]
+        why = f"it is not a valid schema: {text}"
+        if "meta-schema" in text:
+            dialect = str(schema.get("$schema") if isinstance(schema, dict) else None)[:200]
+            known = "2020-12, 2019-09, draft-07, draft-06 and draft-04 are"
+            why = f"its dialect {dialect!r} is not supported ({known})"
+        elif "Retrieval is disabled" in text or "retriev" in text:
+            why = f"it refers to another document, and none is ever fetched: {text}"
+        raise Unusable(why) from None
 
 
 def _unusable_patterns(patterns: set[str], budget: Budget) -> set[str]:
     """Return the patterns that are not linear, too large, or too many to compile in time."""
+    from holdfast.schema.cost import pattern_units
+
     share = Budget(budget.left // 4)
     unused = {*patterns}
     with suppress(SchemaTooComplex):

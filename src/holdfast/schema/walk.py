@@ -11,19 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-
-class SchemaLimits(NamedTuple):
-    """The bounds of one reading."""
-
-    depth: int = 100
-    """Levels of nested schemas that are followed."""
-    nodes: int = 4_000
-    """JSON values in one schema."""
-    work: int = 5_000
-    """Units of one reading, or of compiling a schema and one check against it: 25 ms."""
-
-
-LIMITS: Final = SchemaLimits()
+MAX_DEPTH: Final = 100
+"""Levels of nested schemas that are followed."""
+MAX_NODES: Final = 4_000
+"""JSON values in one schema."""
+MAX_WORK: Final = 5_000
+"""Units of one reading, or of compiling a schema and one check against it: 25 ms."""
+STEPS: Final = 250
+"""Steps of the validator in one unit of work."""
+IGNORED: Final = ("contentMediaType", "contentEncoding")
+"""Annotations since 2019-09; before that a validator may decode what they describe."""
 
 
 class SchemaTooComplex(Exception):  # noqa: N818  (a finding, not a failure)
@@ -37,7 +34,7 @@ class Elsewhere(SchemaTooComplex):
 class Budget:
     """The work that may still be done, in units of about five microseconds."""
 
-    def __init__(self, work: int = LIMITS.work) -> None:
+    def __init__(self, work: int = MAX_WORK) -> None:
         self.left: int = work
 
     def spend(self, units: int = 1, text: str = "it is too large or too deep") -> None:
@@ -223,8 +220,8 @@ class Resolver:
             if HOLDS.isdisjoint(schema) and _NAMES.isdisjoint(schema):
                 continue
             seen += 1
-            if seen > LIMITS.nodes:
-                raise SchemaTooComplex(f"it has more than {LIMITS.nodes} parts")
+            if seen > MAX_NODES:
+                raise SchemaTooComplex(f"it has more than {MAX_NODES} parts")
             base = self._name(schema, base)
             self._bases[id(schema)] = base
             waiting += [(part.schema, base) for part in parts(schema)]
