@@ -157,7 +157,7 @@ def test_a_server_is_explained(cli: Cli, configure: Configure) -> None:
     entry = stdio(["x", "--token", "s3cret"], env={"A": "${UNSET_ONE}", "B": "${B:-1}"})
     path = configure(git=entry)
     text = cli("config", "explain", "git").out
-    assert text.startswith(f"name: git\nkind: stdio\nfile: {path}\n")
+    assert text.startswith(f"name: git\nkind: stdio\ntarget: x --token [redacted]\nfile: {path}\n")
     assert (
         "- name: UNSET_ONE\n    kind: environment\n    fields:\n      - env.A\n    is_set: false\n"
         in text

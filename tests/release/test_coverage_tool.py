@@ -37,7 +37,7 @@ def test_a_report_is_read_module_by_module() -> None:
         "__init__",
         "engine.state",
         "eras",
-        "server.session",
+        "server.server",
         "wire.framing",
     ]
 

@@ -10,7 +10,6 @@ import holdfast
 from holdfast import sync
 from holdfast.handles import Handle, SyncHandle
 from holdfast.testing import ClientFactory, HandleFactory, SyncClientFactory, SyncHandleFactory
-from holdfast.testing.fixtures import ClientScope
 from tests.codegen.golden import sessions
 
 
@@ -30,13 +29,6 @@ def check_handles(mcp_handle: HandleFactory, mcp_handle_sync: SyncHandleFactory)
     assert_type(mcp_handle(sessions.Tools, "trip", drift="off"), sessions.Tools)
     assert_type(mcp_handle_sync(sessions, "trip"), sessions.SyncTools)
     assert_type(mcp_handle_sync(SyncHandle, target="x"), SyncHandle)
-
-
-def as_fixtures(
-    scope: ClientScope,
-) -> tuple[ClientFactory, SyncClientFactory, HandleFactory, SyncHandleFactory]:
-    """What the scope has is what the fixtures promise."""
-    return scope.client, scope.client_sync, scope.handle, scope.handle_sync
 
 
 @pytest.mark.req("F4")

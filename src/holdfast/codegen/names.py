@@ -255,8 +255,9 @@ def docstring(lines: list[str], indent: str) -> list[str]:
         body = [f"{indent}{line}".rstrip() for line in shown[1:]]
         return [f"{indent}{QUOTES}{shown[0]}", *body, f"{indent}{QUOTES}"]
     text = shown[0]
-    if text.endswith('"') and not text.endswith('\\"'):
-        text = text[:-1] + '\\"'
+    before = text[:-1]
+    if text.endswith('"') and (len(before) - len(before.rstrip("\\"))) % 2 == 0:
+        text = before + '\\"'
     return [f"{indent}{QUOTES}{text}{QUOTES}"]
 
 

@@ -97,7 +97,7 @@ class Http:
             found = _parsed(url)
         else:
             found = _endpoint(_parsed(base_url), "url", url)
-        self.url = _endpoint(found, "sse_endpoint", sse_endpoint)
+        self.url: URL = _endpoint(found, "sse_endpoint", sse_endpoint)
         self._messages: URL | None = None
         if message_endpoint is not None:
             self._messages = _endpoint(self.url, "message_endpoint", message_endpoint)
@@ -111,15 +111,17 @@ class Http:
             raise options.refuse("Http", "connections", connections, "a number, 1 or more")
         if options.text("Http", "proxy", proxy) is not None and "://" not in (proxy or ""):
             raise options.refuse("Http", "proxy", proxy, "a URL, such as 'http://proxy:3128'")
-        self.headers = headers if headers is None or callable(headers) else _pairs(headers)
+        self.headers: dict[str, str] | Callable[..., Any] | None = None
+        if headers is not None:
+            self.headers = headers if callable(headers) else _pairs(headers)
         self.ca: str | None = options.path("Http", "ca", ca)
         self.cert: tuple[str, ...] | None = _files(cert)
         self.ssl = ssl
         self.proxy = proxy
         self.trust_env: bool = options.flag("Http", "trust_env", trust_env)
         self.connections = connections
-        self.connect_timeout = options.seconds("Http", "connect_timeout", connect_timeout)
-        self.message_timeout = options.seconds("Http", "message_timeout", message_timeout)
+        self.connect_timeout: float = options.seconds("Http", "connect_timeout", connect_timeout)
+        self.message_timeout: float = options.seconds("Http", "message_timeout", message_timeout)
         self.authorizer: Authorizer | None = None
         """Gets tokens for this server; None: it is given credentials in some other way."""
         if auth is not None and not _has_own(self.headers, auth):
