@@ -76,7 +76,7 @@ async def test_after_a_restart_the_first_request_has_the_stored_token() -> None:
 async def test_a_stored_token_that_is_due_is_renewed_before_the_first_request() -> None:
     store = MemoryLogins()
     async with world() as here:
-        here.life = 0.01
+        here.life = 1e-9
         async with here.connect(auth=OAuth(store=store)) as client:
             await client.login()
         here.life = 3600

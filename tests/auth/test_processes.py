@@ -92,7 +92,7 @@ async def test_a_process_killed_before_or_after_the_answer_leaves_a_whole_entry(
     tmp_path: Path, save: int, grace: bool, lost: bool
 ) -> None:
     async with world() as here:
-        here.life, here.grace = 0.01, grace
+        here.life, here.grace = 1e-9, grace
         store = FileLogins(tmp_path)
         async with here.connect(auth=OAuth(store=store)) as client:
             await client.login()

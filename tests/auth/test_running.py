@@ -152,7 +152,7 @@ async def test_a_refresh_after_a_restart_goes_to_the_stored_endpoint() -> None:
     async with world() as here:
         method = "client_secret_basic"
         here.registration = {"client_secret": "S", "token_endpoint_auth_method": method}
-        here.life = 0.01
+        here.life = 1e-9
         async with here.connect(auth=OAuth(store=store)) as client:
             await client.login()
         here.metadata["token_endpoint"] = f"{here.url}/elsewhere"
@@ -254,7 +254,7 @@ async def test_a_registration_that_was_forgotten_is_made_anew_before_a_person_se
 @pytest.mark.parametrize(("given", "sent"), [(False, None), ("api://other", "api://other")])
 async def test_another_resource_goes_into_every_request(given: Any, sent: str | None) -> None:
     async with world() as here:
-        here.life = 0.01
+        here.life = 1e-9
         await log_in(here, OAuth(store=MemoryLogins(), resource=given))
         said = [*here.asked("/authorize"), *here.asked("/token")]
     assert {one["grant_type"] for one in said[1:]} == {"authorization_code", "refresh_token"}
