@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.codegen import Generated, SessionTools, generate
-from holdfast.codegen.emit import Writer
+from holdfast.codegen.emit import ModuleWriter
 from holdfast.codegen.model import Model
 from holdfast.handles import Handle, Namespace, SyncHandle
 from tests.codegen.material import COMMANDS, GOLDEN, golden, recorded, tool
@@ -237,5 +237,5 @@ def test_both_fronts_come_of_one_run_and_differ_in_nothing_else() -> None:
 
 def test_a_model_is_rendered_as_often_as_one_likes() -> None:
     model = Model(recorded("playwright"), session=SessionTools())
-    first = Writer(model, True, ()).module("x")
-    assert Writer(model, True, ()).module("x") == first
+    first = ModuleWriter(model, True, ()).module("x")
+    assert ModuleWriter(model, True, ()).module("x") == first

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.schema.annotations import without_defaulted
 from holdfast.schema.cost import CAP, CHARACTER, Outline
-from holdfast.schema.validate import is_cheap
 from holdfast.schema.walk import Budget, SchemaTooComplex
 
 
@@ -158,39 +156,3 @@ def test_work_is_never_less_than_a_plain_count(depth: int, ways: int) -> None:
     }
     levels[f"d{depth}"] = {"type": "string"}
     assert work({"$defs": levels, "$ref": "#/$defs/d0"}, "x") >= min(ways**depth, 1_000_000)
-
-
-_WORDS = st.one_of(
-    st.sampled_from(["string", "number", "x" * 1000]),
-    st.integers(-(1 << 70), 1 << 70),
-    st.booleans(),
-    st.lists(st.text(max_size=3), max_size=2),
-)
-_KEYWORDS = ("type", "description", "minimum", "maxLength", "default", "pattern", "enum", "$ref")
-_SCALARS = st.dictionaries(st.sampled_from(_KEYWORDS), _WORDS, max_size=4)
-_OBJECTS = st.fixed_dictionaries(
-    {},
-    optional={
-        "type": st.just("object"),
-        "properties": st.dictionaries(st.text(max_size=3), _SCALARS | st.none(), max_size=5),
-        "required": st.lists(st.text(max_size=3), max_size=3) | st.integers(),
-        "additionalProperties": st.booleans() | _SCALARS,
-        "allOf": st.lists(_SCALARS, max_size=2),
-    },
-)
-
-
-@pytest.mark.req("T5")
-@given(_OBJECTS | _WORDS)
-def test_a_cheap_schema_needs_no_counting(schema: Any) -> None:
-    if is_cheap(schema):
-        assert outline(schema).once < 100
-        assert without_defaulted(schema) is schema
-
-
-@pytest.mark.req("T5")
-def test_the_schema_of_most_tools_is_cheap() -> None:
-    number = {"type": "number", "description": "A number.", "minimum": 0}
-    assert is_cheap({"type": "object", "properties": {"a": number}, "required": ["a"]})
-    assert not is_cheap({"type": "object", "properties": {"a": {"pattern": "x"}}})
-    assert not is_cheap({"properties": {str(at): number for at in range(100)}})

@@ -16,7 +16,7 @@ def test_a_call_reaches_the_driver_by_one_function() -> None:
     found = walk.steadiest("stdio")
     names = [name for name, _, _ in found.steps]
     before = names[: names.index("Driver.request")]
-    assert before == ["Client.call_tool", "Pipeline.call_tool", "PlainCheck.faults"]
+    assert before == ["Client.call_tool", "Pipeline.call_tool", "SimpleCheck.faults"]
 
 
 @pytest.mark.parametrize("name", ["http", "reconnect", "command", "codegen"])

@@ -36,7 +36,7 @@ class StatusLine:
 
     def __init__(self) -> None:
         self.is_muted = False
-        """Whether stderr is for a program, too."""
+        """True if stderr is for a program, too."""
         self._lock = RLock()
         self._words: str | None = None
         self._more = ""

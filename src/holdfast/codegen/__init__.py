@@ -56,7 +56,7 @@ def generate(
     from holdfast.codegen import emit, model
 
     made = model.Model(tools, hide=hide, session=session)
-    writer = emit.Writer(made, sync, tuple(sorted(capabilities)))
+    writer = emit.ModuleWriter(made, sync, tuple(sorted(capabilities)))
     source = writer.module(command, target, stamp)
     return Generated(source, tuple(made.reports), len(made.schemas), made.hash)
 

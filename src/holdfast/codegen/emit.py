@@ -79,7 +79,7 @@ CONNECT: Final = '''def connect{suffix}(
     )'''
 
 
-class Writer:
+class ModuleWriter:
     """Writes a model as a module; the options are those of `holdfast.codegen.generate`."""
 
     def __init__(self, model: Model, sync: bool, capabilities: tuple[str, ...]) -> None:

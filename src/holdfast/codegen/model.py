@@ -73,7 +73,7 @@ class Space(Struct, frozen=True):
 
 
 class Model:
-    """The model of a generated module; `emit.Writer` writes it.
+    """The model of a generated module; `emit.ModuleWriter` writes it.
 
     The tools may be in any order; the options are those of `holdfast.codegen.generate`.
     """

@@ -19,13 +19,13 @@ from msgspec import Raw
 
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import UNENCODABLE
+from holdfast.schema.annotations import without_defaulted
+from holdfast.schema.cost import Outline, pattern_units
 from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, describe
 from holdfast.schema.walk import IGNORED, NAMED, STEPS, Budget, Elsewhere, SchemaTooComplex
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
-
-    from holdfast.schema.cost import Outline
 
 MAX_BYTES: Final = 1024 * 1024
 """Bytes of a schema."""
@@ -46,40 +46,6 @@ ENTRY_BYTES: Final = 8 * 1024
 
 _LONG_NUMBER: Final = re.compile(rb"\d{19}|\d[eE][-+]?\d\d")
 """A number that takes long to compare, in JSON."""
-
-_CHEAP: Final = frozenset(
-    {"type", "title", "description", "minimum", "maximum", "minLength", "maxLength"}
-)
-"""Keywords of a scalar, each checked in one step."""
-_CHEAP_OBJECT: Final = frozenset(
-    {"$schema", "type", "title", "description", "properties", "required", "additionalProperties"}
-)
-_CHEAP_PARTS: Final = 50
-
-
-def is_cheap(schema: Any) -> bool:
-    """Return whether a schema is an object of a few scalars, as those of most tools are.
-
-    It can be compiled and checked without counting the work first.
-    """
-    if not (isinstance(schema, dict) and schema.keys() <= _CHEAP_OBJECT):
-        return False
-    own, needed = schema.get("properties", {}), schema.get("required", [])
-    return (
-        isinstance(own, dict)
-        and isinstance(needed, list)
-        and len(own) + len(needed) <= _CHEAP_PARTS
-        and isinstance(schema.get("additionalProperties", True), bool)
-        and all(
-            isinstance(one, dict)
-            and one.keys() <= _CHEAP
-            and all(
-                isinstance(word, str) or (isinstance(word, int) and word.bit_length() < 64)
-                for word in one.values()
-            )
-            for one in own.values()
-        )
-    )
 
 
 class Checker:
@@ -102,26 +68,18 @@ class Checker:
         self._compiled: dict[tuple[int, bool], Validator] = {}
         self._budget = Budget()
         """For compiling. What is left is that of each check."""
-        self._light = is_cheap(schema)
         try:
-            if not self._light:
-                outline = self._outline
-                if fills:
-                    from holdfast.schema.annotations import without_defaulted
-
-                    self._relaxed = without_defaulted(schema)
-                self.skipped = tuple(sorted(_unusable_patterns(outline.patterns, self._budget)))
-                outline.skipped = frozenset(self.skipped)
-                self._light = outline.once <= min(LIGHT, self._room)
+            self._outline = outline = Outline(schema, self._budget)
+            if fills:
+                self._relaxed = without_defaulted(schema)
+            self.skipped = tuple(sorted(_unusable_patterns(outline.patterns, self._budget)))
+            outline.skipped = frozenset(self.skipped)
+            self._light = outline.once <= min(LIGHT, self._room)
         except Elsewhere as error:
             raise Unusable(str(error)) from None
         except SchemaTooComplex as error:
             raise Unbounded(str(error)) from None
         self._fits: Callable[[Any], bool] = self._validator(schema).is_valid
-
-    @cached_property
-    def _outline(self) -> Outline:
-        return _outline(self._schema, self._budget)
 
     @cached_property
     def _room(self) -> int:
@@ -186,7 +144,7 @@ class Checker:
         if key not in self._compiled:
             unused = {*self.skipped} if patterns else self._outline.patterns
             less = _without(schema, unused)
-            if not patterns and _outline(less, Budget()).patterns:
+            if not patterns and Outline(less, Budget()).patterns:
                 raise SchemaTooComplex("its patterns are where values are")
             self._compiled[key] = _compile(less)
         return self._compiled[key]
@@ -221,12 +179,6 @@ class Checker:
         except ValidationError as error:
             return describe([error], self._relaxed)
         raise AssertionError("what is not valid has a fault")
-
-
-def _outline(schema: Any, budget: Budget) -> Outline:
-    from holdfast.schema.cost import Outline  # the schemas of most tools do without
-
-    return Outline(schema, budget)
 
 
 def _encoded(value: Any) -> bytes:
@@ -306,8 +258,6 @@ def _compile(schema: Any) -> Validator:
 
 def _unusable_patterns(patterns: set[str], budget: Budget) -> set[str]:
     """Return the patterns that are not linear, too large, or too many to compile in time."""
-    from holdfast.schema.cost import pattern_units
-
     share = Budget(budget.left // 4)
     unused = {*patterns}
     with suppress(SchemaTooComplex):

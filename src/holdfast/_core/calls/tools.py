@@ -20,7 +20,7 @@ from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.errors import ProtocolError, RpcError, ValidationError
 from holdfast.policies import CacheMode
 from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, lines
-from holdfast.schema.plain import Check, PlainCheck, plain_type
+from holdfast.schema.simple import Check, SimpleCheck, simple_type
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
@@ -382,9 +382,9 @@ def _checkers() -> Checkers:
 
 
 def _check(schema: Raw, *, fills: bool = False) -> Check:
-    plain = plain_type(schema)
+    plain = simple_type(schema)
     validator = partial(_compiled, schema, fills)
-    return validator() if plain is None else PlainCheck(plain, validator)
+    return validator() if plain is None else SimpleCheck(plain, validator)
 
 
 def _compiled(schema: Raw, fills: bool) -> Check:

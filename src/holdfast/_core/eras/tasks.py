@@ -61,7 +61,7 @@ class TaskForm(Struct, frozen=True, kw_only=True):
 
     @property
     def extensions(self) -> tuple[str, ...]:
-        """What each request about tasks declares."""
+        """Return the extensions that each request about tasks declares."""
         return () if self.core else (TASKS,)
 
     def augment(self, params: dict[str, Any]) -> dict[str, Any]:

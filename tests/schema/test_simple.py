@@ -1,4 +1,4 @@
-"""Schemas of plain types: what fits the type fits the schema; the rest is the validator's."""
+"""Schemas of simple types: what fits the type fits the schema; the rest is the validator's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import Raw, json
 
 from holdfast.schema.explain import SchemaFault
-from holdfast.schema.plain import MOST_VALUE_BYTES, Check, PlainCheck, plain_type
+from holdfast.schema.simple import MOST_VALUE_BYTES, Check, SimpleCheck, simple_type
 from holdfast.schema.validate import Checkers
 
 NAMES = st.sampled_from(["a", "b", "a-b", "class", ""])
@@ -37,6 +37,11 @@ SCHEMAS = st.recursive(
         optional={"description": st.text(max_size=2) | st.just(7), "default": SCALARS},
     )
     | st.fixed_dictionaries({"type": st.just("string"), "enum": st.lists(st.text(max_size=1))})
+    | st.fixed_dictionaries({"type": st.just("string"), "maxLength": st.integers(-1, 3)})
+    | st.fixed_dictionaries(
+        {"type": st.sampled_from(["integer", "number"])},
+        optional={"minimum": st.integers() | st.floats(), "maximum": st.integers() | st.booleans()},
+    )
     | st.just({}),
     lambda inner: (
         _object(inner)
@@ -56,8 +61,8 @@ class Refusing:
 
 def fits_the_type(schema: Any, value: Any, text: bytes | None = None) -> bool:
     """Whether the value was found to fit without the validator."""
-    plain = plain_type(Raw(json.encode(schema)))
-    return plain is not None and not PlainCheck(plain, Refusing).faults(value, text)
+    plain = simple_type(Raw(json.encode(schema)))
+    return plain is not None and not SimpleCheck(plain, Refusing).faults(value, text)
 
 
 @pytest.mark.req("T5")
@@ -75,11 +80,14 @@ def test_what_fits_the_type_fits_the_schema(schema: Any, value: Any) -> None:
         ({"properties": {"a": {"type": ["string", "null"]}}}, {"a": None}),
         ({"properties": {"a": {"anyOf": [{"type": "number"}, {"type": "null"}]}}}, {"a": 1}),
         ({"properties": {"a": {"type": "string", "enum": ["x", "y"]}}}, {"a": "y"}),
+        ({"properties": {"a": {"type": "integer", "minimum": 1, "maximum": 9}}}, {"a": 9}),
+        ({"properties": {"a": {"type": "number", "minimum": 1}}}, {"a": 1.5}),
+        ({"properties": {"a": {"type": "string", "minLength": 1}}}, {"a": "é"}),
         ({"properties": {"a-b": {"type": "object"}}, "additionalProperties": False}, {"a-b": {}}),
         ({"$schema": "http://json-schema.org/draft-07/schema#"}, {"any": "thing"}),
     ],
 )
-def test_the_schemas_of_most_tools_are_plain(schema: dict[str, Any], value: Any) -> None:
+def test_the_schemas_of_most_tools_are_simple(schema: dict[str, Any], value: Any) -> None:
     assert fits_the_type({"type": "object", **schema}, value)
 
 
@@ -105,6 +113,21 @@ def test_what_does_not_fit_is_left_to_the_validator(kind: str, value: Any) -> No
 
 
 @pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ({"type": "integer", "minimum": 1}, 0),
+        ({"type": "number", "maximum": 1}, 1.5),
+        ({"type": "number", "maximum": 1}, 2),
+        ({"type": "number", "minimum": 1}, float("inf")),
+        ({"type": "string", "minLength": 2}, "é"),
+        ({"type": "string", "maxLength": 1}, "ab"),
+    ],
+)
+def test_what_is_out_of_bounds_is_left_to_the_validator(part: Any, value: Any) -> None:
+    assert not fits_the_type({"type": "object", "properties": {"a": part}}, {"a": value})
+
+
+@pytest.mark.parametrize(
     "schema",
     [
         {"type": "object", "$schema": "https://example.com/other"},
@@ -124,7 +147,7 @@ def test_what_does_not_fit_is_left_to_the_validator(kind: str, value: Any) -> No
     ],
 )
 def test_other_schemas_are_left_to_the_validator(schema: Any) -> None:
-    assert plain_type(Raw(json.encode(schema))) is None
+    assert simple_type(Raw(json.encode(schema))) is None
 
 
 def test_a_deep_or_long_schema_is_left_to_the_validator() -> None:
@@ -132,8 +155,8 @@ def test_a_deep_or_long_schema_is_left_to_the_validator() -> None:
     for _ in range(20):
         deep = {"type": "array", "items": deep}
     wide = {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(1000)}}
-    assert plain_type(Raw(json.encode(deep))) is None
-    assert plain_type(Raw(json.encode(wide))) is None
+    assert simple_type(Raw(json.encode(deep))) is None
+    assert simple_type(Raw(json.encode(wide))) is None
 
 
 def test_the_time_of_a_check_is_bounded() -> None:
@@ -145,8 +168,8 @@ def test_the_time_of_a_check_is_bounded() -> None:
 
 def test_a_fault_is_explained_by_the_validator() -> None:
     schema = Raw(b'{"type":"object","properties":{"a":{"type":"integer"}}}')
-    plain = plain_type(schema)
+    plain = simple_type(schema)
     assert plain is not None
-    check: Check = PlainCheck(plain, lambda: Checkers().get(schema))
+    check: Check = SimpleCheck(plain, lambda: Checkers().get(schema))
     assert [fault.path for fault in check.faults({"a": "x"})] == ["/a"]
     assert check.faults({"a": 1.0}) == (), "an integer, though no int"

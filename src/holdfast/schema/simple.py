@@ -1,4 +1,4 @@
-"""Schemas of plain types, as most tools have: read as Python types, checked by msgspec.
+"""Schemas of simple types, as most tools have: read as Python types, checked by msgspec.
 
 A value that fits the type fits the schema. One that does not fit the type may still fit the
 schema (1.0 is an integer), and its faults have to be explained: that is left to the validator,
@@ -32,14 +32,23 @@ _ANNOTATIONS: Final = frozenset((*_TEXTS, "default"))
 _KEYWORDS: Final[dict[str, frozenset[str]]] = {
     "object": _ANNOTATIONS | {"type", "properties", "required", "additionalProperties"},
     "array": _ANNOTATIONS | {"type", "items"},
-    "string": _ANNOTATIONS | {"type", "enum"},
+    "string": _ANNOTATIONS | {"type", "enum", "minLength", "maxLength"},
+    "integer": _ANNOTATIONS | {"type", "minimum", "maximum"},
+    "number": _ANNOTATIONS | {"type", "minimum", "maximum"},
     "anyOf": _ANNOTATIONS | {"anyOf"},
 }
+_BOUNDS: Final = {
+    "minimum": "ge",
+    "maximum": "le",
+    "minLength": "min_length",
+    "maxLength": "max_length",
+}
 _LARGEST: Final = 1.7976931348623157e308
+"""NaN and infinity are no JSON."""
 _SCALARS: Final[dict[Any, Any]] = {
     "string": str,
     "integer": int,
-    "number": int | Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)],  # NaN is no JSON
+    "number": int | Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)],
     "boolean": bool,
     "null": None,
 }
@@ -52,7 +61,7 @@ class Check(Protocol):
         """Return what does not fit; ``text`` is the JSON that the value was read from."""
 
 
-class PlainType(NamedTuple):
+class SimpleType(NamedTuple):
     """The type of a schema."""
 
     kind: Any
@@ -60,10 +69,10 @@ class PlainType(NamedTuple):
     """Checking takes the same time for every value."""
 
 
-class PlainCheck:
+class SimpleCheck:
     """Checks values by their type, and leaves those that do not fit to the validator."""
 
-    def __init__(self, plain: PlainType, validator: Callable[[], Check]) -> None:
+    def __init__(self, plain: SimpleType, validator: Callable[[], Check]) -> None:
         self._kind, self._fixed = plain
         self._validator = validator
 
@@ -77,25 +86,25 @@ class PlainCheck:
         return self._validator().faults(value, text)
 
 
-def plain_type(schema: Raw) -> PlainType | None:
-    """Return the type of a schema; None if it has more than plain types."""
-    return _plain_type(bytes(schema)) if len(schema) <= MOST_BYTES else None
+def simple_type(schema: Raw) -> SimpleType | None:
+    """Return the type of a schema; None if it has more than simple types."""
+    return _simple_type(bytes(schema)) if len(schema) <= MOST_BYTES else None
 
 
 @lru_cache(1000)
-def _plain_type(text: bytes) -> PlainType | None:
+def _simple_type(text: bytes) -> SimpleType | None:
     arrays: list[Any] = []
     try:
         schema = msgspec.json.decode(text)
         if schema.pop("$schema", None) in _DIALECTS:
-            return PlainType(_type(schema, arrays), fixed=not arrays)
-    except (_NotPlain, AttributeError, LookupError, TypeError, ValueError, RecursionError):
+            return SimpleType(_type(schema, arrays), fixed=not arrays)
+    except (_NotSimple, AttributeError, LookupError, TypeError, ValueError, RecursionError):
         pass  # Of the wrong shape, perhaps: the validator says so.
     return None
 
 
-class _NotPlain(Exception):  # noqa: N818  (a finding)
-    """A schema with more than plain types."""
+class _NotSimple(Exception):  # noqa: N818  (a finding)
+    """A schema with more than simple types."""
 
 
 def _type(schema: Any, arrays: list[Any], level: int = 0) -> Any:
@@ -104,7 +113,7 @@ def _type(schema: Any, arrays: list[Any], level: int = 0) -> Any:
     known = _KEYWORDS.get(str(kind), _ANNOTATIONS | {"type"})
     texts = all(isinstance(schema.get(key, ""), str) for key in _TEXTS)
     if not schema.keys() <= known or not texts or level > MOST_LEVELS:
-        raise _NotPlain
+        raise _NotSimple
     if kind == "object":
         return _struct(schema, arrays, level)
     if kind == "array":
@@ -115,18 +124,29 @@ def _type(schema: Any, arrays: list[Any], level: int = 0) -> Any:
     if "enum" in schema:
         words = tuple(_distinct(schema["enum"]))
         if not words or not all(type(word) is str for word in words):
-            raise _NotPlain
+            raise _NotSimple
         return Literal[words]
     if isinstance(kind, list):
         return Union[tuple(_SCALARS[one] for one in _distinct(kind))]  # noqa: UP007
+    if bounds := {name: schema[key] for key, name in _BOUNDS.items() if key in schema}:
+        return _bounded(kind, bounds)
     return Any if kind is None and "type" not in schema else _SCALARS[kind]
+
+
+def _bounded(kind: str, bounds: dict[str, Any]) -> Any:
+    if not all(type(one) is int and one.bit_length() < 50 for one in bounds.values()):
+        raise _NotSimple
+    if kind == "number":
+        finite = {"ge": -_LARGEST, "le": _LARGEST, **bounds}
+        return Annotated[int, Meta(**bounds)] | Annotated[float, Meta(**finite)]
+    return Annotated[_SCALARS[kind], Meta(**bounds)]
 
 
 def _struct(schema: dict[str, Any], arrays: list[Any], level: int) -> Any:
     own, required = schema.get("properties", {}), _distinct(schema.get("required", []))
     more = schema.get("additionalProperties", True)
     if type(more) is not bool or not {*required} <= own.keys():
-        raise _NotPlain
+        raise _NotSimple
     fields: list[tuple[str, Any, Any]] = []
     for index, (name, part) in enumerate(own.items()):
         kind = _type(part, arrays, level + 1)
@@ -135,11 +155,11 @@ def _struct(schema: dict[str, Any], arrays: list[Any], level: int) -> Any:
         else:
             kind = kind if kind is Any else Union[kind, UnsetType]  # noqa: UP007
             fields.append((f"field{index}", kind, msgspec.field(name=name, default=UNSET)))
-    return msgspec.defstruct("Plain", fields, kw_only=True, forbid_unknown_fields=not more)
+    return msgspec.defstruct("Simple", fields, kw_only=True, forbid_unknown_fields=not more)
 
 
 def _distinct(values: Any) -> list[Any]:
     """Return a list of distinct values, as JSON Schema has them in these places."""
     if type(values) is not list or len({*values}) != len(values):
-        raise _NotPlain
+        raise _NotSimple
     return values
