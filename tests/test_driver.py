@@ -457,7 +457,7 @@ async def answer_to_a_stuck_call(
     sent = await peer.expect("tools/call")
     assert isinstance(sent.id, int)
     text = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n' % sent.id
-    return task, Delivered(client._channel.driver.engine.generation, text)
+    return task, Delivered(client._channel.driver.engine.link.generation, text)
 
 
 async def test_the_only_answer_of_a_read_resumes_its_caller_at_once() -> None:

@@ -216,31 +216,31 @@ class Rig:
         return self._take(self.engine.report(report, self.now))
 
     def opened(self) -> list[Effect]:
-        return self.report(Opened(self.engine.generation))
+        return self.report(Opened(self.engine.link.generation))
 
     def deliver(self, *messages: object) -> list[Effect]:
         data = b"".join(map(line, messages))
-        return self.report(Delivered(self.engine.generation, data))
+        return self.report(Delivered(self.engine.link.generation, data))
 
     def answer(self, wire_id: int, reply: Json | None = None) -> list[Effect]:
         return self.deliver({"jsonrpc": "2.0", "id": wire_id, **(reply or {"result": {}})})
 
     def room(self) -> list[Effect]:
-        return self.report(Room(self.engine.generation))
+        return self.report(Room(self.engine.link.generation))
 
     def busy(self, wire_id: WireId) -> list[Effect]:
-        return self.report(Busy(self.engine.generation, Send(b"", wire_id)))
+        return self.report(Busy(self.engine.link.generation, Send(b"", wire_id)))
 
     def lose(
         self, error: HoldfastError = CRASH, unsent: frozenset[WireId] = frozenset()
     ) -> list[Effect]:
-        return self.report(Lost(self.engine.generation, error, unsent))
+        return self.report(Lost(self.engine.link.generation, error, unsent))
 
     def drained(self) -> list[Effect]:
-        return self.report(Drained(self.engine.generation))
+        return self.report(Drained(self.engine.link.generation))
 
     def sounded(self, unread: bool = False) -> list[Effect]:
-        return self.report(ReadChecked(self.engine.generation, unread))
+        return self.report(ReadChecked(self.engine.link.generation, unread))
 
     # Time
 
@@ -299,7 +299,7 @@ class Rig:
             return
         while process.waiting:
             message = process.waiting.pop(0)
-            generation = self.engine.generation
+            generation = self.engine.link.generation
             reply = process.reply(message)
             if isinstance(reply, Dies):
                 self._reports.append(Lost(generation, CRASH))
@@ -317,7 +317,7 @@ class Rig:
             self.processes[-1].waiting.append(json.loads(effect.frame))
         elif isinstance(effect, CheckRead):
             unread = bool(self.processes[-1].waiting)
-            self._reports.append(ReadChecked(self.engine.generation, unread))
+            self._reports.append(ReadChecked(self.engine.link.generation, unread))
 
     # What is looked at
 

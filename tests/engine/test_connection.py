@@ -123,7 +123,7 @@ def rig(request: pytest.FixtureRequest) -> Rig:
 
 def snapshot(rig: Rig) -> tuple[Any, ...]:
     engine = rig.engine
-    facts = (engine.state, engine.generation, engine.due, engine.reason, engine.facts)
+    facts = (engine.state, engine.link.generation, engine.due, engine.reason, engine.facts)
     return (*facts, repr(engine), engine.opening, engine.violations)
 
 
@@ -149,7 +149,7 @@ def test_the_happy_way_passes_through_the_states_in_order() -> None:
 
 @pytest.mark.req("L1", "V2")
 def test_a_report_that_does_not_fit_the_state_changes_nothing(rig: Rig) -> None:
-    generation = rig.engine.generation
+    generation = rig.engine.link.generation
     fitting: dict[type[Report], tuple[str, ...]] = {
         Opened: ("starting",),
         Drained: ("closing",),
@@ -240,10 +240,10 @@ def test_what_the_server_said_of_itself_is_known_when_ready() -> None:
     assert facts.instructions == "Mind the gap."
     assert facts.info is not None
     assert json.loads(bytes(facts.info)) == {"name": "modern", "version": "2"}
-    assert rig.engine.era is not None
+    assert rig.engine.link.era is not None
     rig.lose()
     assert rig.engine.facts is facts, "it is still known while the server is down"
-    assert rig.engine.era is not None
+    assert rig.engine.link.era is not None
 
 
 def test_the_state_shows() -> None:
@@ -316,7 +316,7 @@ def test_the_pauses_double_from_one_second_to_thirty() -> None:
     pauses = []
     for _ in range(8):
         effects = rig.lose()
-        assert only(effects, Close) == [Close(Generation(rig.engine.generation - 1))]
+        assert only(effects, Close) == [Close(Generation(rig.engine.link.generation - 1))]
         pauses.append(pause(rig))
         assert rig.state == "starting"
     assert pauses == [1, 2, 4, 8, 16, 30, 30, 30]
@@ -456,21 +456,21 @@ def test_an_answer_that_cannot_be_bettered_by_trying_again_gives_up() -> None:
 @pytest.mark.req("L9")
 def test_a_frame_of_the_old_link_can_never_answer_a_request_of_the_new_one() -> None:
     rig = ready()
-    old = rig.engine.generation
+    old = rig.engine.link.generation
     rig.lose()
     reconnect(rig)
     ticket, wire_id = rig.request()
     answer = b'{"id":%d,"result":{"from":"the old link"}}\n' % wire_id
     assert rig.report(Delivered(old, answer)) == []
     assert rig.open_tickets() == {ticket}
-    rig.report(Delivered(rig.engine.generation, answer.replace(b"old", b"new")))
+    rig.report(Delivered(rig.engine.link.generation, answer.replace(b"old", b"new")))
     assert rig.result(ticket) == {"from": "the new link"}
 
 
 @pytest.mark.req("L9")
 def test_no_report_of_another_link_is_heard(rig: Rig) -> None:
     before = snapshot(rig)
-    now = rig.engine.generation
+    now = rig.engine.link.generation
     for other in (Generation(now - 1), Generation(now + 1), Generation(0), Generation(99)):
         if other == now:
             continue
@@ -832,11 +832,11 @@ def test_arguments_are_repeated_in_headers_only_where_there_are_headers(streams:
     rig = Rig()
     assert not rig.engine.param_headers
     rig.open()
-    (sent,) = only(rig.report(Opened(rig.engine.generation, streams)), Send)
+    (sent,) = only(rig.report(Opened(rig.engine.link.generation, streams)), Send)
     assert sent.wire_id is not None
     reply = {"jsonrpc": "2.0", "id": sent.wire_id, **DISCOVERED}
     stream = sent.wire_id if streams else None
-    rig.report(Delivered(rig.engine.generation, line(reply), stream))
+    rig.report(Delivered(rig.engine.link.generation, line(reply), stream))
     assert rig.state == "ready"
     assert rig.engine.param_headers is streams
 
@@ -853,7 +853,7 @@ def test_the_log_level_is_remembered() -> None:
 
 
 def at_work(rig: Rig, elapsed: float) -> list[Effect]:
-    return rig.report(Starting(rig.engine.generation, elapsed, again=1.0))
+    return rig.report(Starting(rig.engine.link.generation, elapsed, again=1.0))
 
 
 @pytest.mark.req("N1", "L6")
@@ -928,7 +928,7 @@ def test_a_notification_that_a_full_link_does_not_take_is_offered_again() -> Non
     rig = ready()
     (command,) = rig.engine.notify("notifications/x")
     assert isinstance(command, Send)
-    assert rig.report(Busy(rig.engine.generation, command)) == []
+    assert rig.report(Busy(rig.engine.link.generation, command)) == []
     assert only(rig.at(rig.engine.due), Send) == [command]
 
 

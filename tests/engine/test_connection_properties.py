@@ -170,7 +170,7 @@ class Life(RuleBasedStateMachine):
         """A link that opens and a server that answers as it should."""
         self.take(self.rig.opened())
         while self.rig.state == "initializing":
-            negotiator = self.rig.engine._link.negotiator
+            negotiator = self.rig.engine.link.negotiator
             assert negotiator is not None
             wire_id, method = list(negotiator.asked.items())[-1]
             modern = DISCOVERED if era == "stateless" else refusal(-32601)
@@ -180,7 +180,7 @@ class Life(RuleBasedStateMachine):
         for effect in effects:
             if isinstance(effect, CheckRead):
                 # The driver answers a sounding later, when other things may have happened.
-                self.waiting.append(ReadChecked(self.rig.engine.generation, False))
+                self.waiting.append(ReadChecked(self.rig.engine.link.generation, False))
 
     # Callers
 
@@ -277,7 +277,7 @@ class Life(RuleBasedStateMachine):
         ),
     )
     def greet(self, data: st.DataObject, reply: dict[str, Any]) -> None:
-        negotiator = self.rig.engine._link.negotiator
+        negotiator = self.rig.engine.link.negotiator
         assert negotiator is not None
         assert negotiator.asked, "a handshake that waits for nothing"
         wire_id = data.draw(st.sampled_from(sorted(negotiator.asked)))
@@ -322,7 +322,7 @@ class Life(RuleBasedStateMachine):
     @rule(age=st.integers(1, 3))
     def report_of_another_link(self, age: int) -> None:
         engine = self.rig.engine
-        other = Generation(engine.generation - age)
+        other = Generation(engine.link.generation - age)
         wire_id = WireId(self.rig.wire_ids[-1] if self.rig.wire_ids else 1)
         before = repr(engine)
         reports: list[Report] = [

@@ -63,7 +63,7 @@ BROKE = TransportError("the connection to http://host broke")
 
 def deliver(rig: Rig, stream: int, *messages: object, session: str | None = None) -> list[Any]:
     data = b"".join(map(line, messages))
-    return rig.report(Delivered(rig.engine.generation, data, WireId(stream), session))
+    return rig.report(Delivered(rig.engine.link.generation, data, WireId(stream), session))
 
 
 def answer(
@@ -84,12 +84,12 @@ def refuse(
     retry_after: float | None = None,
 ) -> list[Any]:
     report = Refused(error, meaning, fault=fault, processed=processed, retry_after=retry_after)
-    return rig.report(report.of(rig.engine.generation, WireId(wire_id)))
+    return rig.report(report.of(rig.engine.link.generation, WireId(wire_id)))
 
 
 def opened(rig: Rig) -> Json:
     """The link stands: what the client asks first."""
-    (asked,) = frames(rig.report(Opened(rig.engine.generation, streams=True)))
+    (asked,) = frames(rig.report(Opened(rig.engine.link.generation, streams=True)))
     return asked
 
 
@@ -126,7 +126,7 @@ def options(effects: list[Any]) -> dict[str, str]:
 def test_the_probe_says_its_version_and_method_in_headers() -> None:
     rig = Rig()
     rig.open()
-    effects = rig.report(Opened(rig.engine.generation, streams=True))
+    effects = rig.report(Opened(rig.engine.link.generation, streams=True))
     assert options(effects) == {"MCP-Protocol-Version": MODERN, "Mcp-Method": "server/discover"}
 
 
@@ -134,7 +134,7 @@ def test_the_probe_says_its_version_and_method_in_headers() -> None:
 def test_initialize_wears_nothing() -> None:
     rig = Rig(opening="initialize")
     rig.open()
-    effects = rig.report(Opened(rig.engine.generation, streams=True))
+    effects = rig.report(Opened(rig.engine.link.generation, streams=True))
     assert options(effects) == {}
 
 
@@ -205,8 +205,8 @@ def test_a_session_is_taken_only_from_a_good_answer_to_initialize() -> None:
     )
     assert asked["method"] == "initialize"
     answer(rig, asked["id"], INITIALIZED)
-    assert rig.engine.era is not None
-    assert rig.engine.era.session is None
+    assert rig.engine.link.era is not None
+    assert rig.engine.link.era.session is None
 
 
 @pytest.mark.req("X2")
@@ -218,7 +218,7 @@ def test_a_stateless_conversation_has_no_stream_of_the_servers_own() -> None:
 def test_the_log_level_is_told_again_in_a_new_session() -> None:
     rig = ready()
     rig.engine.log_level = "debug"
-    effects = renewed(rig, rig.report(Expired(rig.engine.generation, "one")))
+    effects = renewed(rig, rig.report(Expired(rig.engine.link.generation, "one")))
     assert methods(effects) == ["notifications/initialized", "logging/setLevel"]
 
 
@@ -226,8 +226,8 @@ def test_the_log_level_is_told_again_in_a_new_session() -> None:
 def test_a_session_is_left_for_a_new_one_where_there_are_sessions() -> None:
     rig = ready()
     renewed(rig, rig.engine.renew_session("another account", rig.now))
-    assert rig.engine.era is not None
-    assert rig.engine.era.session == "two"
+    assert rig.engine.link.era is not None
+    assert rig.engine.link.era.session == "two"
     assert ready("stateless").engine.renew_session("another account", 0.0) == []
 
 
@@ -275,7 +275,7 @@ def test_swapped_answers_give_two_errors_and_no_data() -> None:
 def test_a_response_that_cannot_be_read_fails_its_request_and_says_why(body: bytes) -> None:
     rig = ready()
     ticket, wire_id = rig.request()
-    report = Delivered(rig.engine.generation, body, WireId(wire_id), whole=True)
+    report = Delivered(rig.engine.link.generation, body, WireId(wire_id), whole=True)
     effects = rig.report(report)
     error = rig.error(ticket)
     assert isinstance(error, ProtocolError)
@@ -469,7 +469,7 @@ def test_refused_credentials_end_the_request_and_not_the_connection() -> None:
 def test_a_checked_call_that_is_refused_for_now_goes_back_to_its_caller() -> None:
     rig = ready()
     for refusals in (0, 1):
-        _, wire_id = rig.request(epoch=rig.engine.epoch, refusals=refusals)
+        _, wire_id = rig.request(epoch=rig.engine.link.epoch, refusals=refusals)
         refuse(rig, wire_id, Meaning.BUSY, retry_after=1.0)
         error = one(rig.wait(1), Failed).error
         assert isinstance(error, LinkChanged)
@@ -549,7 +549,7 @@ def test_a_retry_that_is_due_while_the_session_is_renewed_waits_for_the_new_one(
     rig = ready()
     ticket, wire_id = rig.request()
     refuse(rig, wire_id, Meaning.BUSY, retry_after=1.0)
-    effects = rig.report(Expired(rig.engine.generation, "one"))
+    effects = rig.report(Expired(rig.engine.link.generation, "one"))
     assert only(rig.at(2.0), Send) == []
     assert methods(renewed(rig, effects)) == ["notifications/initialized", "tools/call"]
     assert rig.open_tickets() == {ticket}
@@ -572,8 +572,8 @@ def test_a_server_replaced_by_a_stateless_one_is_recognised_and_the_call_goes_on
     assert methods(after) == ["tools/call"]
     answer(rig, only(after, Send)[-1].wire_id or 0, {"result": {"n": 1}})
     assert rig.result(ticket) == {"n": 1}
-    assert rig.engine.era is not None
-    assert rig.engine.era.listens
+    assert rig.engine.link.era is not None
+    assert rig.engine.link.era.listens
 
 
 @pytest.mark.req("L3", "X2")
@@ -682,12 +682,12 @@ def test_requests_on_a_link_that_a_renewal_has_to_close_hear_of_it() -> None:
 @pytest.mark.req("X2", "R2")
 def test_a_call_bound_to_an_epoch_is_not_sent_in_another() -> None:
     rig = ready("handshake")
-    epoch = rig.engine.epoch
+    epoch = rig.engine.link.epoch
     ticket, wire_id = rig.request(epoch=epoch)
     renewed(rig, refuse(rig, wire_id, Meaning.NO_SUCH_SESSION))
     assert isinstance(rig.error(ticket), LinkChanged)
     assert not rig.error(ticket).outcome_unknown
-    assert rig.engine.epoch == epoch + 1
+    assert rig.engine.link.epoch == epoch + 1
 
 
 @pytest.mark.req("R2", "R10")
@@ -695,7 +695,7 @@ def test_an_answer_on_a_stream_that_cannot_be_read_fails_its_call_and_ends_the_s
     rig = ready("stateless")
     ticket, wire_id = rig.request()
     data = b'{"jsonrpc":"2.0","id":%d,"result":NaN}\n' % wire_id
-    effects = rig.report(Delivered(rig.engine.generation, data, WireId(wire_id)))
+    effects = rig.report(Delivered(rig.engine.link.generation, data, WireId(wire_id)))
     assert rig.error(ticket).kind == "protocol"
     assert one(effects, Finish) == Finish(WireId(wire_id))
 
@@ -705,10 +705,10 @@ def test_a_defect_in_a_report_or_a_tick_is_handed_on_and_the_next_one_is_taken()
     rig = ready("stateless")
     ticket, wire_id = rig.request(idle=1.0)
     other, _ = rig.request(idle=1.0)
-    strange = Refused(GONE, Meaning.CRASHED).of(rig.engine.generation, WireId(wire_id))
+    strange = Refused(GONE, Meaning.CRASHED).of(rig.engine.link.generation, WireId(wire_id))
     del strange.processed
     assert isinstance(one(rig.engine.report(strange, rig.now), Unhandled).error, AttributeError)
-    era = rig.engine.era
+    era = rig.engine.link.era
 
     class Broken(type(era)):  # type: ignore[misc]
         def cancel(self, wire_id: WireId, reason: str, *, streams: bool = False) -> bytes | None:
@@ -780,7 +780,7 @@ def test_news_of_a_session_that_was_replaced_meanwhile_does_not_replace_the_new_
     assert wire_id is not None
     answer(rig, wire_id)
     assert rig.result(late) == {}
-    assert rig.report(Expired(rig.engine.generation, "one")) == []
+    assert rig.report(Expired(rig.engine.link.generation, "one")) == []
 
 
 @pytest.mark.req("X2", "R2")
@@ -799,7 +799,7 @@ def test_a_server_that_knows_no_session_at_all_gives_an_error_and_no_loop() -> N
 def test_sessions_are_renewed_only_so_often() -> None:
     rig = ready()
     for _ in range(5):
-        wire_id = rig.request(epoch=rig.engine.epoch)[1]
+        wire_id = rig.request(epoch=rig.engine.link.epoch)[1]
         renewed(rig, refuse(rig, wire_id, Meaning.NO_SUCH_SESSION))
     ticket, wire_id = rig.request()
     assert only(refuse(rig, wire_id, Meaning.NO_SUCH_SESSION), Send) == []
@@ -842,7 +842,7 @@ def test_what_is_under_way_in_the_old_session_may_still_end_there() -> None:
 @pytest.mark.req("X2")
 def test_a_session_that_ends_between_calls_is_renewed_for_its_stream() -> None:
     rig = ready()
-    after = renewed(rig, rig.report(Expired(rig.engine.generation, "one")))
+    after = renewed(rig, rig.report(Expired(rig.engine.link.generation, "one")))
     assert one(after, OpenStream).options.headers["Mcp-Session-Id"] == "two"
 
 
@@ -863,13 +863,13 @@ def test_closing_while_a_session_is_renewed_leaves_nothing_behind() -> None:
     refuse(rig, wire_id, Meaning.NO_SUCH_SESSION)
     rig.close()
     assert rig.error(ticket).kind == "shutdown"
-    assert rig.report(Expired(rig.engine.generation, "one")) == []
+    assert rig.report(Expired(rig.engine.link.generation, "one")) == []
 
 
 @pytest.mark.req("L9")
 def test_the_end_of_an_older_links_session_is_not_heard() -> None:
     rig = ready()
-    before = rig.engine.generation
+    before = rig.engine.link.generation
     rig.lose()
     assert rig.report(Expired(before, "one")) == []
 
@@ -938,7 +938,7 @@ def test_an_address_that_takes_no_post_is_tried_the_older_way() -> None:
     (asked,) = frames(refuse(rig, opened(rig)["id"], Meaning.NOT_UNDERSTOOD))
     again = one(refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD), Open)
     assert again.variant == "sse"
-    (asked,) = frames(rig.report(Opened(rig.engine.generation)))
+    (asked,) = frames(rig.report(Opened(rig.engine.link.generation)))
     assert asked["method"] == "initialize"
     rig.answer(asked["id"], INITIALIZED)
     assert rig.state == "ready"
@@ -947,7 +947,7 @@ def test_an_address_that_takes_no_post_is_tried_the_older_way() -> None:
     assert fresh.variant is None, "its endpoint is gone: the server was replaced"
     (asked,) = frames(refuse(rig, opened(rig)["id"], Meaning.NOT_UNDERSTOOD))
     refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD)
-    (asked,) = frames(rig.report(Opened(rig.engine.generation)))
+    (asked,) = frames(rig.report(Opened(rig.engine.link.generation)))
     assert "tools/call" in methods(rig.answer(asked["id"], INITIALIZED))
     rig.lose()
     reopened = one(rig.wait(5), Open)
@@ -1020,10 +1020,10 @@ def test_a_pending_call_hears_both_stories_too() -> None:
 def test_a_request_that_waits_for_credentials_is_not_idle() -> None:
     rig = ready()
     ticket, wire_id = rig.request(idle=5, total=60)
-    rig.report(Held(rig.engine.generation, wire_id))
+    rig.report(Held(rig.engine.link.generation, wire_id))
     rig.wait(30)
     assert ticket in rig.open_tickets()
-    rig.report(Released(rig.engine.generation, wire_id))
+    rig.report(Released(rig.engine.link.generation, wire_id))
     rig.wait(4)
     assert ticket in rig.open_tickets()
     rig.wait(2)
@@ -1034,7 +1034,7 @@ def test_a_request_that_waits_for_credentials_is_not_idle() -> None:
 def test_a_request_whose_time_ends_before_it_has_a_token_was_not_sent() -> None:
     rig = ready()
     ticket, wire_id = rig.request(idle=5, total=60)
-    rig.report(Held(rig.engine.generation, wire_id))
+    rig.report(Held(rig.engine.link.generation, wire_id))
     failed = one(rig.wait(61), Failed)
     assert failed.ticket == ticket
     assert failed.unsent is not None
@@ -1047,10 +1047,10 @@ def test_the_handshake_is_not_timed_while_it_waits_for_credentials() -> None:
     rig = Rig()
     rig.open()
     asked = opened(rig)
-    rig.report(Held(rig.engine.generation, WireId(asked["id"])))
+    rig.report(Held(rig.engine.link.generation, WireId(asked["id"])))
     rig.wait(60)
     assert rig.state == "initializing"
-    rig.report(Released(rig.engine.generation, WireId(asked["id"])))
+    rig.report(Released(rig.engine.link.generation, WireId(asked["id"])))
     rig.wait(9)
     assert rig.state == "initializing"
     rig.wait(2)
@@ -1077,8 +1077,8 @@ def test_credentials_for_a_request_that_has_ended_change_nothing() -> None:
     rig = ready()
     _, wire_id = rig.request(idle=5, total=60)
     rig.wait(6)
-    assert rig.report(Held(rig.engine.generation, wire_id)) == []
-    assert rig.report(Released(rig.engine.generation, wire_id)) == []
+    assert rig.report(Held(rig.engine.link.generation, wire_id)) == []
+    assert rig.report(Released(rig.engine.link.generation, wire_id)) == []
     assert rig.state == "ready"
 
 
@@ -1086,8 +1086,8 @@ def test_credentials_for_a_request_that_has_ended_change_nothing() -> None:
 def test_a_subscription_that_waited_for_credentials_is_still_never_idle() -> None:
     rig = ready()
     ticket, wire_id = rig.request("subscriptions/listen", lasting=True)
-    rig.report(Held(rig.engine.generation, wire_id))
-    rig.report(Released(rig.engine.generation, wire_id))
+    rig.report(Held(rig.engine.link.generation, wire_id))
+    rig.report(Released(rig.engine.link.generation, wire_id))
     rig.wait(3600)
     assert ticket in rig.open_tickets()
 
@@ -1101,7 +1101,7 @@ def renewing(policy: Policy | None = None) -> tuple[Rig, Json, Ticket, Ticket]:
     sent, _ = rig.request()
     waiting, wire_id = rig.request()
     rig.unsent = {wire_id}
-    (asked,) = frames(rig.report(Expired(rig.engine.generation, "one")))
+    (asked,) = frames(rig.report(Expired(rig.engine.link.generation, "one")))
     return rig, asked, sent, waiting
 
 

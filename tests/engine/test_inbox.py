@@ -420,7 +420,7 @@ def test_a_server_may_take_back_its_own_request() -> None:
     rig = ready()
     params = {"requestId": "q1"}
     effects = rig.deliver({"method": "notifications/cancelled", "params": params})
-    assert effects == [Dismissed(rig.engine.generation, "q1")]
+    assert effects == [Dismissed(rig.engine.link.generation, "q1")]
     assert rig.deliver({"method": "notifications/cancelled", "params": {}}) == []
 
 
@@ -535,7 +535,7 @@ def test_what_follows_the_end_of_the_link_in_the_same_read_is_not_heard() -> Non
 
 
 def feed(rig: Rig, data: bytes) -> list[Any]:
-    return rig.report(Delivered(rig.engine.generation, data))
+    return rig.report(Delivered(rig.engine.link.generation, data))
 
 
 @pytest.mark.req("R2", "R10")
@@ -648,7 +648,7 @@ def test_an_answer_that_is_cut_off_by_the_end_of_the_stream_leaves_its_call_to_t
     rig = ready()
     ticket, wire_id = rig.request()
     half = b'{"jsonrpc":"2.0","id":%d,"resu\n' % wire_id
-    rig.report(Delivered(rig.engine.generation, half, ended=True))
+    rig.report(Delivered(rig.engine.link.generation, half, ended=True))
     assert rig.open_tickets() == {ticket}
     rig.lose()
     assert rig.error(ticket).kind == "transport"
@@ -661,10 +661,10 @@ def test_a_message_above_the_limit_is_a_violation_with_its_size(how: str) -> Non
     ticket, wire_id = rig.request()
     error = TransportError("more than 10 bytes")
     if how == "lost":
-        rig.report(Lost(rig.engine.generation, error, frame_size=11))
+        rig.report(Lost(rig.engine.link.generation, error, frame_size=11))
     else:
         refused = Refused(error, Meaning.UNREADABLE, frame_size=11)
-        rig.report(refused.of(rig.engine.generation, wire_id))
+        rig.report(refused.of(rig.engine.link.generation, wire_id))
     (violated,) = only(rig.effects, Violated)
     assert (violated.reason, violated.frame_size) == ("message too large", 11)
     assert rig.error(ticket).kind == "transport"
@@ -676,11 +676,11 @@ def test_a_defect_in_one_message_costs_no_other_its_answer() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
 
-    class Broken(type(rig.engine.era)):  # type: ignore[misc]
+    class Broken(type(rig.engine.link.era)):  # type: ignore[misc]
         def subscription(self, params: object) -> None:
             raise KeyError("unexpected")
 
-    rig.engine.era.__class__ = Broken
+    rig.engine.link.era.__class__ = Broken
     notice = {"method": "notifications/subscriptions/acknowledged", "params": {}}
     effects = rig.deliver(notice, {"id": wire_id, "result": {}})
     assert isinstance(effects[0], Unhandled)

@@ -177,7 +177,7 @@ def talk(data: bytes) -> None:
     for read in cut(data):
         whole = reader.feed(read)
         if whole:
-            rig.report(Delivered(rig.engine.generation, whole))
+            rig.report(Delivered(rig.engine.link.generation, whole))
     rig.at(10_000)
     assert not rig.open_tickets(), "a call without an outcome"
 

@@ -101,7 +101,7 @@ async def test_thirty_thousand_calls_leave_nothing_behind() -> None:
         assert len(driver.engine.inflight) == 0
         assert driver._waiters == {}
         assert driver.engine.inflight.tombstones <= 1000
-        while driver._links.keys() - {driver.engine.generation}:
+        while driver._links.keys() - {driver.engine.link.generation}:
             await driver.change()
         gc.collect()
         fds, tasks, memory = (descriptors(), len(asyncio.all_tasks()), resident())

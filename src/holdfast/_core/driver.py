@@ -232,14 +232,14 @@ class Driver:
         if type(effect) is b.Send and effect.wire_id is not None:
             cause = TransportError(f"the request could not be handed to the transport: {error!r}")
             refused = b.Refused(cause, b.Meaning.BROKEN)
-            report = refused.of(self.engine.generation, effect.wire_id)
+            report = refused.of(self.engine.link.generation, effect.wire_id)
         elif type(effect) is b.Open:
             cause = TransportError(f"the transport could not be opened: {error!r}")
             report = b.Lost(effect.generation, cause)
         elif type(effect) is b.Close:
             report = b.Drained(effect.generation)
         elif type(effect) is b.CheckRead:
-            report = b.ReadChecked(self.engine.generation, unread=False)
+            report = b.ReadChecked(self.engine.link.generation, unread=False)
         else:
             return
         self.loop.call_soon(self.report, report)
@@ -296,7 +296,7 @@ class Driver:
         return frozenset() if self._link is None else self._link.unsent()
 
     def _busy(self, command: b.Send) -> None:
-        busy = b.Busy(self.engine.generation, command)
+        busy = b.Busy(self.engine.link.generation, command)
         self._apply(self.engine.report(busy, self.loop.time()))
 
     def _unhandled(self, outcome: b.Unhandled) -> None:
@@ -322,7 +322,7 @@ class Driver:
 
     def _check_read(self, command: b.CheckRead) -> None:
         unread = self._link is not None and self._link.unread()
-        self.loop.call_soon(self.report, b.ReadChecked(self.engine.generation, unread))
+        self.loop.call_soon(self.report, b.ReadChecked(self.engine.link.generation, unread))
 
     def _close(self, command: b.Close) -> None:
         self._link = None

@@ -95,7 +95,7 @@ class Channel:
 
     def era(self) -> Era | None:
         """Return the revision agreed last; None before the first connection."""
-        return None if self.started is None else self.started.engine.era
+        return None if self.started is None else self.started.engine.link.era
 
     def post(self, handler: Callable[[Any], Any], value: Any, size: int = 0) -> None:
         """Have ``handler(value)`` run off the reading path, in order."""
@@ -135,8 +135,8 @@ class Channel:
             left = deadline.since + min(idle, deadline.total) - driver.loop.time()
             until = deadline.since + deadline.total
             await self._open(wait=wait, timeout=max(0.0, left), until=until)
-        assert driver.engine.era is not None
-        return driver.engine.era
+        assert driver.engine.link.era is not None
+        return driver.engine.link.era
 
     async def in_era(self, deadline: Deadline, work: Callable[[Era], Awaitable[None]]) -> None:
         """Do what has another form in each era; do it anew if the server is replaced by then."""
@@ -153,8 +153,8 @@ class Channel:
         if driver.engine.state is not State.READY:
             left = max(0.0, until - driver.loop.time())
             await self._open(wait=True, timeout=left, until=until)
-        assert driver.engine.era is not None
-        return driver.engine.era
+        assert driver.engine.link.era is not None
+        return driver.engine.link.era
 
     async def open(self, *, wait: bool = False, timeout: float | None = None) -> None:
         """Connect, also where attempts have ended because only a person could help."""
@@ -234,7 +234,7 @@ class Channel:
 
     async def send(self, outgoing: OutgoingRequest, deadline: Deadline, about: str = "") -> None:
         """Send a request of the era that is in force, in no other."""
-        epoch = self.driver.engine.epoch
+        epoch = self.driver.engine.link.epoch
         call = self.call(outgoing.method, outgoing.params, deadline, about=about, epoch=epoch)
         await self.request(call, deadline)
 
@@ -259,7 +259,7 @@ class Channel:
                     driver.retry_now()
                     call = self.again(call, deadline)
                     continue
-                reading = driver.engine.era.read(call.method, raw)  # type: ignore[union-attr]
+                reading = driver.engine.link.era.read(call.method, raw)  # type: ignore[union-attr]
                 if reading is COMPLETE:
                     break
                 rounds += 1

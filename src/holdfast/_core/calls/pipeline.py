@@ -175,7 +175,7 @@ class Pipeline:
                             break
                         if result.result_type in FINAL:
                             break
-                        reading = driver.engine.era.read(CALL, raw)  # type: ignore[union-attr]
+                        reading = driver.engine.link.era.read(CALL, raw)  # type: ignore[union-attr]
                         if reading is COMPLETE:
                             break
                         if isinstance(reading, NeedsInput) and inputs.for_caller(reading.requests):

@@ -106,9 +106,9 @@ class Subscriptions:
     async def _restore(self, era: Era) -> None:
         """Ask again; a server that does not offer one resource any more may offer the rest."""
         channel = self._channel
-        epoch = channel.driver.engine.epoch
+        epoch = channel.driver.engine.link.epoch
         for uri in [""] if era.listens else sorted(self._uris):
-            if channel.driver.engine.epoch != epoch:
+            if channel.driver.engine.link.epoch != epoch:
                 return
             try:
                 deadline = channel.deadline(SUBSCRIBE)
@@ -150,7 +150,7 @@ class Subscriptions:
 
     async def _replace_stream(self) -> frozenset[str]:
         driver = self._channel.driver
-        era = driver.engine.era
+        era = driver.engine.link.era
         assert era is not None
         if not era.listens:
             raise LinkChanged(f"{driver.engine.name}: the server was replaced by an older one")
@@ -188,7 +188,7 @@ class Subscriptions:
 
         It ends with the connection: the next one may be in another era.
         """
-        name, epoch, pause = driver.engine.name, driver.engine.epoch, 1.0
+        name, epoch, pause = driver.engine.name, driver.engine.link.epoch, 1.0
 
         def on_related(params: Raw) -> None:
             nonlocal pause
@@ -196,7 +196,7 @@ class Subscriptions:
             if not acknowledged.done():
                 acknowledged.set_result(_granted(params))
 
-        while driver.engine.state is State.READY and driver.engine.epoch == epoch:
+        while driver.engine.state is State.READY and driver.engine.link.epoch == epoch:
             try:
                 call = Call(request.method, request.params, lasting=True, epoch=epoch)
                 await driver.request(call, on_related=on_related)

@@ -43,9 +43,9 @@ class Tasks:
     def form(self) -> TaskForm | None:
         """Return the form of tasks on the connection there is; None: the server has none."""
         engine = self.channel.driver.engine
-        if engine.era is None or engine.facts is None:
+        if engine.link.era is None or engine.facts is None:
             return None
-        return engine.era.tasks(engine.facts.capabilities)
+        return engine.link.era.tasks(engine.facts.capabilities)
 
     async def request(
         self,

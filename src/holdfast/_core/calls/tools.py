@@ -118,11 +118,11 @@ class ToolTable:
                 # A guard is shown what this server says now, not what a cache holds.
                 mode = "bypass"
                 await self._channel.connected(deadline)
-            epoch, changes = engine.epoch, self._changes
+            epoch, changes = engine.link.epoch, self._changes
             found = await self._cached.listing(LIST, "tools", Tool, deadline, mode)
             # Pages of two servers, or the list of one that is gone, are not a checked list; nor
             # is one that changed while it was read, unless it reads the same again.
-            whole = epoch == engine.epoch
+            whole = epoch == engine.link.epoch
             still = changes == self._changes or found == before
             if not self._guards or (whole and still):
                 break
@@ -225,7 +225,7 @@ class ToolTable:
         driver = self._channel.driver
         if driver.loop.time() - self._listed_at < RECENT:
             return True
-        facts, era = driver.engine.facts, driver.engine.era
+        facts, era = driver.engine.facts, driver.engine.link.era
         if facts is None or era is None or era.listens:
             return False
         capabilities = facts.server_capabilities
@@ -261,7 +261,7 @@ class ToolTable:
         deadline = deadline.after_connecting(self._channel.driver.loop.time())
         facts = self._channel.driver.engine.facts
         unlisted = facts is not None and not facts.offers("tools")
-        unlisted = unlisted or self._without_list == self._channel.driver.engine.epoch
+        unlisted = unlisted or self._without_list == self._channel.driver.engine.link.epoch
         if unlisted and not self._guards:
             return
         try:
@@ -271,7 +271,7 @@ class ToolTable:
                 raise
             # It may have tools and no list of them: nothing can be checked.
             self.forget()
-            self._epoch = self._without_list = self._channel.driver.engine.epoch
+            self._epoch = self._without_list = self._channel.driver.engine.link.epoch
             for guard in tuple(self._guards):
                 guard((), self._instructions())
             log.debug("%s: its tools cannot be listed: %s", self._channel.name, error)
@@ -397,7 +397,8 @@ def _compiled(schema: Raw, fills: bool) -> Check:
 
 def _own(tool: Tool) -> dict[str, Any]:
     """Return the client's settings for a tool, as they are and will be."""
-    tool.timeout, tool.enabled = tool.timeout, tool.enabled
+    tool.__dict__.setdefault("_timeout", None)
+    tool.__dict__.setdefault("_enabled", True)
     return tool.__dict__
 
 

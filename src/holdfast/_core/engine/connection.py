@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from holdfast._core import boundary as b
-from holdfast._core.boundary import Call, Effect, Generation, Ticket, WireId
+from holdfast._core.boundary import Call, Effect, Ticket, WireId
 from holdfast._core.engine.connecting import Connector
 from holdfast._core.engine.inbox import Inbox
 from holdfast._core.engine.inflight import NEVER, Inflight
-from holdfast._core.engine.link_state import Timers
+from holdfast._core.engine.link_state import LinkState, Timers
 from holdfast._core.engine.state import State, Step
-from holdfast._core.eras.base import Era
 from holdfast._core.eras.conversation import Facts, Opening, Plan, StartAgain
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
@@ -39,15 +38,15 @@ class Connection:
         self.policy = policy
         self._connector = connector = Connector(name, policy, plan, jitter, unsent)
         self._recovery = connector.recovery
-        self._link = connector.link
+        self.link: LinkState = connector.link
         self._requests = connector.requests
         self._outbox = connector.outbox
         self.timers: Timers = connector.timers
         self.inflight: Inflight = self._requests.inflight
-        self._inbox = Inbox(name, self._link, self.inflight, connector.answer, connector.disowned)
+        self._inbox = Inbox(name, self.link, self.inflight, connector.answer, connector.disowned)
 
     def __repr__(self) -> str:
-        return f"<Connection {self.name} {self.state} #{self.generation} {self.inflight!r}>"
+        return f"<Connection {self.name} {self.state} #{self.link.generation} {self.inflight!r}>"
 
     @property
     def state(self) -> State:
@@ -57,19 +56,6 @@ class Connection:
     def facts(self) -> Facts | None:
         """Return the server's latest description of itself."""
         return self._connector.facts
-
-    @property
-    def era(self) -> Era | None:
-        return self._link.era
-
-    @property
-    def generation(self) -> Generation:
-        return self._link.generation
-
-    @property
-    def epoch(self) -> int:
-        """Count of the agreements so far: another one means another server, or session."""
-        return self._link.epoch
 
     @property
     def reason(self) -> HoldfastError | None:
@@ -84,7 +70,7 @@ class Connection:
     @property
     def param_headers(self) -> bool:
         """True if tools may ask for arguments to be repeated in headers."""
-        return self._link.streams and self.era is not None and self.era.param_headers
+        return self.link.streams and self.link.era is not None and self.link.era.param_headers
 
     @property
     def due(self) -> float:
@@ -124,7 +110,7 @@ class Connection:
     def renew_session(self, reason: str, now: float) -> list[Effect]:
         """Leave the server's session for a new one, if there is one."""
         out: list[Effect] = []
-        if self.state is State.READY and self.era and self.era.session is not None:
+        if self.state is State.READY and self.link.era and self.link.era.session is not None:
             self._connector.renew(reason, now, out)
         return out
 
@@ -152,18 +138,18 @@ class Connection:
 
     def notify(self, method: str, params: dict[str, Any] | None = None) -> list[Effect]:
         """Send a notification, if there is a connection."""
-        if self.state is not State.READY or self.era is None or not self.era.may_ask:
+        if self.state is not State.READY or self.link.era is None or not self.link.era.may_ask:
             return []
         return self._outbox.notify(method, params)
 
     def answer(self, asked: b.Asked, result: Any) -> list[Effect]:
         """Answer a request of the server, unless its link is gone."""
-        if asked.generation != self.generation or self.state not in _LIVE:
+        if asked.generation != self.link.generation or self.state not in _LIVE:
             return []
         return self._outbox.answer(asked, result)
 
     def refuse(self, asked: b.Asked, code: int, message: str) -> list[Effect]:
-        if asked.generation != self.generation or self.state not in _LIVE:
+        if asked.generation != self.link.generation or self.state not in _LIVE:
             return []
         return self._outbox.refuse(asked, code, message)
 
@@ -180,8 +166,8 @@ class Connection:
         self._connector.move(Step.CLOSE, out)
         self._requests.shut(now, out)
         if live:
-            farewell = self.era.farewell() if self._link.streams and self.era else None
-            out.append(b.Close(self.generation, farewell))
+            farewell = self.link.era.farewell() if self.link.streams and self.link.era else None
+            out.append(b.Close(self.link.generation, farewell))
         self._connector.rest()
         return out
 
@@ -190,7 +176,7 @@ class Connection:
     def report(self, report: b.Report, now: float) -> list[Effect]:
         """Take a report; drop one of an older link (the generation gate)."""
         out: list[Effect] = []
-        if report.generation == self._link.generation:
+        if report.generation == self.link.generation:
             try:
                 _REPORTS[type(report)](self, report, now, out)
             except Exception as error:
@@ -201,7 +187,7 @@ class Connection:
     def _opened(self, report: b.Opened, now: float, out: list[Effect]) -> None:
         if self.state is not State.STARTING:
             return
-        self._link.streams = report.streams
+        self.link.streams = report.streams
         self._connector.move(Step.OPENED, out)
         self._connector.negotiate(now, out)
 
@@ -211,7 +197,7 @@ class Connection:
             self._inbox.take(report, now, out)
 
     def _refused(self, report: b.Refused, now: float, out: list[Effect]) -> None:
-        negotiator = self._link.negotiator
+        negotiator = self.link.negotiator
         self._inbox.oversized(report, out)
         if negotiator is not None and report.wire_id in negotiator.asked:
             if negotiator.can_go_on(report):
@@ -220,12 +206,12 @@ class Connection:
                 )
             else:
                 self._connector.lose(report.error, now, out)
-        elif not self._link.outdated_by(report) or not self._connector.outdated(report, now, out):
+        elif not self.link.outdated_by(report) or not self._connector.outdated(report, now, out):
             self.timers.alarm(self._requests.refused(report, now, out))
 
     def _expired(self, report: b.Expired, now: float, out: list[Effect]) -> None:
         """Start a new session, unless the news is old: it may have been renewed already."""
-        if self.state is State.READY and self.era and report.session == self.era.session:
+        if self.state is State.READY and self.link.era and report.session == self.link.era.session:
             self._connector.renew("the server ended the session", now, out)
 
     def _starting(self, report: b.Starting, now: float, out: list[Effect]) -> None:
@@ -240,7 +226,7 @@ class Connection:
         pending = self.inflight.sent(report.wire_id)
         if pending is not None:
             self.inflight.hold(pending)
-        elif self._link.negotiator is not None:
+        elif self.link.negotiator is not None:
             self.timers.handshake = NEVER
 
     def _released(self, report: b.Released, now: float, out: list[Effect]) -> None:
@@ -248,7 +234,7 @@ class Connection:
         if pending is not None:
             self.inflight.release(pending, now)
             self.timers.alarm(pending.deadline)
-        elif self._link.negotiator is not None:
+        elif self.link.negotiator is not None:
             self.timers.expect_agreement(now + self.policy.timeouts.handshake)
             self._requests.keep_waiting(now)
 
@@ -266,7 +252,7 @@ class Connection:
         self._connector.alarm()
 
     def _read_checked(self, report: b.ReadChecked, now: float, out: list[Effect]) -> None:
-        negotiator = self._link.negotiator
+        negotiator = self.link.negotiator
         if negotiator is not None:
             unread = report.unread
             self._connector.converse(
@@ -277,7 +263,7 @@ class Connection:
         self._inbox.oversized(report, out)
         if self.state is State.CLOSING or self.state is State.CLOSED:
             self._connector.move(Step.LOST, out)
-        elif self._recovery.died_of_probe(self._link.negotiator):
+        elif self._recovery.died_of_probe(self.link.negotiator):
             self._connector.restart(StartAgain("initialize", None, report.error), now, out)
         elif self.state is State.STARTING and self._recovery.is_presuming:
             self._connector.restart(StartAgain(None), now, out)
@@ -303,7 +289,7 @@ class Connection:
                 step(now, out)
             except Exception as error:
                 out.append(b.Unhandled(error))
-        negotiator, requests = self._link.negotiator, self._requests
+        negotiator, requests = self.link.negotiator, self._requests
         check = NEVER if negotiator is None else negotiator.check_at
         self.timers.arm(self.inflight, now, check, requests.pump_at, self._outbox.retry_at)
         return out

@@ -84,6 +84,7 @@ class Stdio:
         self.grace: float = options.seconds("Stdio", "grace", grace, zero=True)
         self.startup: float = options.seconds("Stdio", "startup", startup, zero=True)
         self.shutdown_request: bool = options.flag("Stdio", "shutdown_request", shutdown_request)
+        self.traits: Traits = _WITH_SHUTDOWN if self.shutdown_request else _TRAITS
         self.ended_by: str | None = None
         """The step that ended the last run: the end of its input, or a signal."""
 
@@ -103,15 +104,6 @@ class Stdio:
     def key(self) -> Hashable:
         """Equal for all transports that start the same server in the same way."""
         return ("stdio", self.command, self.cwd, tuple(sorted(self.env.items())))
-
-    @property
-    def launcher(self) -> bool:
-        """True if the command may download or build the server before it starts it."""
-        return is_launcher(self.command)
-
-    @property
-    def traits(self) -> Traits:
-        return _WITH_SHUTDOWN if self.shutdown_request else _TRAITS
 
     def open(
         self,
@@ -136,7 +128,7 @@ class Stdio:
             stderr=stderr,
             grace=self.grace,
             startup=self.startup,
-            launcher=self.launcher,
+            launcher=is_launcher(self.command),
             ended=self._ended,
         )
 
