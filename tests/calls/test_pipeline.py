@@ -18,7 +18,6 @@ import holdfast
 from holdfast import Backoff, Cache, Handlers, Limits, Observability, Timeouts, ToolPolicy
 from holdfast._core.boundary import Traits
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
-from holdfast._core.observers.observer import Observer
 from holdfast._core.transports.memory import Memory
 from holdfast._core.wire import jsonrpc
 from holdfast.client import Client
@@ -1206,7 +1205,7 @@ async def test_a_schema_that_cannot_be_read_costs_its_own_tool_alone(
 
 @pytest.mark.req("M1")
 async def test_an_observer_that_fails_changes_no_outcome(caplog: pytest.LogCaptureFixture) -> None:
-    class Broken(Observer):
+    class Broken:
         def begin(self, call: Any) -> Any:
             if call.about == "double":
                 return self.end

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from time import perf_counter, time
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from msgspec import Raw, Struct
 
@@ -122,17 +122,23 @@ def _bits() -> Callable[[int], int]:
     return source.getrandbits
 
 
-class Observer:
-    """Watches the calls of one client. What it raises is logged and goes no further."""
+class Observer(Protocol):
+    """Watches the calls of one client. What it raises is logged and goes no further.
+
+    Whoever inherits from it need not care for all of this.
+    """
 
     def begin(self, call: ObservedCall) -> End | None:
         """See a call begin; return what to run when it has ended, if anything."""
+        return None
 
     def moved(self, moved: Moved) -> None:
         """See the connection change its state."""
+        return None
 
     def close(self) -> None:
         """Release what the observer holds: the client is closed."""
+        return None
 
 
 def wanted_observers(
