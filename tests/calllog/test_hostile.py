@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
 
 from holdfast import ValidationError, connect
+from holdfast.calllog import sinks
 from holdfast.calllog.entries import read_log
 from holdfast.calllog.log import CallLog
 from holdfast.calllog.results import NotRecorded
-from holdfast.calllog.sinks import MOMENT
 from holdfast.testing import Peer
 
 SECRET = "the secret of another file"
@@ -151,14 +149,16 @@ def test_a_log_is_never_written_through_a_link(project: Path, outside: Path, kin
 
 
 @pytest.mark.req("G5")
-async def test_a_log_that_becomes_a_link_is_not_followed(project: Path, outside: Path) -> None:
+async def test_a_log_that_becomes_a_link_is_not_followed(
+    project: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sinks, "MOMENT", 0.0)  # every line looks for another file in its place
     path = project / "calls.jsonl"
     log = CallLog(path)
     async with connect(talking(), log=log) as client:
         await client.call_tool("say", {})
         path.unlink()
         path.symlink_to(outside / "1-say.txt")
-        await asyncio.to_thread(time.sleep, 2 * MOMENT)
         await client.call_tool("say", {})
     assert log.lost == 2
     assert (outside / "1-say.txt").read_text() == SECRET
