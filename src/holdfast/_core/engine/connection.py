@@ -117,16 +117,19 @@ class Connection:
     def call(self, call: Call, now: float) -> tuple[Ticket, list[Effect]]:
         """Take a request; raise if this state does not allow it."""
         out: list[Effect] = []
-        state, timers = self._connector.state, self.timers
-        if state is not State.READY:
+        state, timers, inflight = self._connector.state, self.timers, self.inflight
+        if state is not State.READY and state is not State.NEW:
             self._connector.check_open(call, now)
-        pending = self.inflight.admit(call, now)
+        pending = inflight.admit(call, now)
         if pending.deadline < timers.due:
             timers.due = pending.deadline
-        if state is State.READY:
-            self._requests.submit(pending, out)
-        elif state is State.NEW:
+        if state is State.NEW:
             self._connector.start(Step.OPEN, now, out)
+        elif state is State.READY:
+            if inflight.waiting:
+                inflight.queue(pending)
+            else:
+                self._requests.dispatch(pending, out)
         return pending.ticket, out
 
     def cancel(self, ticket: Ticket, reason: str, now: float) -> list[Effect]:

@@ -315,7 +315,8 @@ def _stateless_agreement(plan: Plan, version: str, raw: Raw) -> Agreement:
     meta = said.meta if isinstance(said.meta, dict) else {}
     info = Raw(encode(meta[SERVER_INFO])) if SERVER_INFO in meta else None
     era = Stateless(version, plan.identity.info(), _declared(plan, changes=False))
-    facts = Facts(version, info, said.capabilities, _text(said.instructions))
+    instructions = said.instructions if isinstance(said.instructions, str) else None
+    facts = Facts(version, info, said.capabilities, instructions)
     return Agreement(era, facts, "discover")
 
 
@@ -332,12 +333,9 @@ def _handshake_agreement(plan: Plan, asked: str, raw: Raw) -> Agreement:
         message = f"asked for {asked}, the server answered {version!r}, which is not supported"
         raise NoAgreement(ProtocolError(message + _cure(plan)), final=True)
     info = None if said.serverInfo is UNSET else said.serverInfo
-    facts = Facts(version, info, said.capabilities, _text(said.instructions))
+    instructions = said.instructions if isinstance(said.instructions, str) else None
+    facts = Facts(version, info, said.capabilities, instructions)
     return Agreement(Handshake(version), facts, "initialize")
-
-
-def _text(said: Any) -> str | None:
-    return said if isinstance(said, str) else None
 
 
 # Errors.
