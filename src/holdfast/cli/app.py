@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from itertools import pairwise
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
@@ -16,6 +16,9 @@ from holdfast._core.text import did_you_mean
 from holdfast.cli.main import VERBS, WITHOUT_SERVER, columns_of_terminal, help_text
 from holdfast.cli.output import Exit, Output, abandon
 from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from holdfast import Client
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,22 +66,16 @@ def option(spec: str, text: str, name: str | None = None, **settings: Any) -> Ca
     return click.option(*keys, *filter(None, [name]), help=text, **{**found, **settings})
 
 
-def _output(ctx: click.Context, param: click.Parameter, value: str) -> Output:
-    return Output("json" if ctx.params.pop("json", False) else value)
-
-
 def output_option(function: F) -> F:
-    """Add ``--output FORM``, and ``--json`` for its most used form; the verb gets an `Output`."""
+    """Add ``--output FORM`` and ``--json``; the verb gets the `Output` that `run` made by them."""
     form = option(
         "--output FORM",
         "text, or json: everything there is, as JSON.",
         type=click.Choice(["text", "json"]),
         default="text",
-        callback=_output,
+        callback=lambda ctx, param, value: ctx.obj.output,
     )
-    # Eager, so that it is known when the other one is.
-    short = option("--json", "The same as --output json.", is_eager=True)
-    return form(short(function))
+    return form(option("--json", "The same as --output json.", expose_value=False)(function))
 
 
 CONFIG = option("--config FILE", "A configuration, not the usual ones.")
@@ -91,18 +88,20 @@ TRANSPORT = option(
 )
 CWD = option("--cwd DIR", "Where the command runs.")
 SAVE = option("--save DIR", "Where pictures and other files go.")
-
-
-def session_tools(function: F) -> F:
-    """Add ``--open`` and ``--close``."""
-    for word, text in (
-        ("close", "The tool that closes it."),
-        ("open", "The tool that opens a session."),
-    ):
-        usual = f"session.{word}"
-        add = option(f"--{word} TOOL", text, f"{word}_tool", default=usual, show_default=True)
-        function = add(function)
-    return function
+OPEN = option(
+    "--open TOOL",
+    "The tool that opens a session.",
+    "open_tool",
+    default="session.open",
+    show_default=True,
+)
+CLOSE = option(
+    "--close TOOL",
+    "The tool that closes it.",
+    "close_tool",
+    default="session.close",
+    show_default=True,
+)
 
 
 @click.command()
@@ -131,7 +130,7 @@ def _any_verb() -> None:
 
 OPTIONS: Final = _any_verb.params
 COMMON: Final = frozenset(str(one.name) for one in OPTIONS) - {"output", "json"}
-"""Those of them that help shows apart."""
+"""The options of `ServerTarget`, which help shows apart."""
 
 
 def pairs(option: str, texts: tuple[str, ...], mark: str = "=") -> dict[str, str]:
@@ -195,19 +194,29 @@ HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 root: Verbs = Verbs("holdfast", context_settings=HELP)
 
 
-def run(words: list[str], connected: Any = None) -> int:
-    """Run one command line; return its exit code.
+class CommandLine(NamedTuple):
+    """What verbs get from `run`, as the context's ``obj``."""
 
-    Unlike ``root.main``, which would take care of signals, pipes and exit codes itself. The lines
-    of a shell are about the server that it is ``connected`` to.
+    output: Output
+    command: list[str] | None
+    """The words after ``--``."""
+    kept: Client | None
+    """The connection of the shell, if this is a line of one."""
+
+
+def run(words: list[str], kept: Client | None = None) -> int:
+    """Run one command line, or a line of a shell with its connection; return the exit code.
+
+    Unlike ``root.main``, which would take care of signals, pipes and exit codes itself.
     """
-    words, command = split(words) if connected is None else (words, connected)
+    words, command = split(words) if kept is None else (words, None)
     # The form of errors is needed before the words are parsed.
     is_json = {"--json", "--output=json"} & set(words) or ("--output", "json") in pairwise(words)
     output = Output("json" if is_json else "text")
+    line = CommandLine(output, command, kept)
     width = min(columns_of_terminal(), 80)
     try:
-        with root.make_context("holdfast", words, obj=command, terminal_width=width) as context:
+        with root.make_context("holdfast", words, obj=line, terminal_width=width) as context:
             found = root.invoke(context)
         sys.stdout.flush()
         return found if isinstance(found, int) else Exit.OK
@@ -226,7 +235,7 @@ def run(words: list[str], connected: Any = None) -> int:
     except (KeyboardInterrupt, EOFError, click.Abort):
         if sys.stderr.isatty():
             print(file=sys.stderr)  # the terminal has written ^C there
-        more = "; the server was told to stop" if connected is not None else ""
+        more = "; the server was told to stop" if kept is not None else ""
         return output.complain(f"interrupted{more}", Exit.INTERRUPTED, "interrupted")
     except BrokenPipeError:
         return abandon()

@@ -9,6 +9,7 @@ import json
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -155,12 +156,15 @@ def _put(found: dict[str, Any], path: list[str], value: Any, schema: Any) -> Non
 def coerce(text: str, schema: Any, name: str) -> Any:
     """Convert a text to the first type of the schema that it fits; else to a string."""
     wanted = types(schema)
+    readable = {*wanted, "integer"} if "number" in wanted else wanted  # 2 is sent as 2, not as 2.0
     for kind, (_, read) in _READERS.items():
-        if kind in wanted:
+        if kind in readable:
             try:
-                return read(text)
+                value = read(text)
             except (LookupError, ValueError):
                 continue
+            if not isinstance(value, float) or isfinite(value):
+                return value
     if not wanted or "string" in wanted:
         return text
     if "array" in wanted:
@@ -177,13 +181,6 @@ _BOOLEANS = {
 }
 
 
-def _number(text: str) -> float:
-    value = float(text)
-    if value - value != 0:
-        raise ValueError  # not finite
-    return int(value) if value == int(value) and "." not in text else value
-
-
 def _container(text: str, start: str) -> Any:
     if not text.lstrip().startswith(start):
         raise ValueError
@@ -194,7 +191,7 @@ _READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "null": ("null", {"null": None}.__getitem__),
     "boolean": ("true or false", lambda text: _BOOLEANS[text.lower()]),
     "integer": ("a whole number", int),
-    "number": ("a number", _number),
+    "number": ("a number", float),
     "array": ("a JSON list", lambda text: _container(text, "[")),
     "object": ("a JSON object", lambda text: _container(text, "{")),
 }

@@ -100,12 +100,10 @@ def ask_input(wanted: ConfigInput) -> str | None:
 
 
 def handlers() -> Handlers:
-    """Elicitation, if there is a person to ask."""
-    from holdfast._core.calls.handlers import Handlers
-
-    if not is_interactive():
-        return Handlers()
+    """Return handlers that ask the person at the terminal."""
     import asyncio
+
+    from holdfast._core.calls.handlers import Handlers
 
     turn = asyncio.Lock()  # one question at a time, whoever asks
 

@@ -59,6 +59,11 @@ WITHOUT_SERVER = frozenset(
     ("servers", "diff", "serve-log", "auth", "remove", "import", "config", "completion", "demo")
 )
 """Verbs that are about no server, which may be a command after ``--``."""
+SHELL_VERBS = (
+    *("call", "describe", "tools", "resources", "read", "prompts", "prompt", "complete"),
+    *("skills", "skill", "ping"),
+)
+"""Verbs that a line of the shell may begin with."""
 
 USAGE = "Usage: holdfast VERB [WORDS] [OPTIONS] [-- COMMAND ...]"
 MOTTO = "The MCP client that holds on."

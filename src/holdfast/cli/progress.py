@@ -103,10 +103,9 @@ class StatusLine:
 
     def follow(self, client: Client) -> None:
         """Show how a client connects: a launcher may be downloading the server."""
-        name = client.name
-        if not self.begin(f"connecting to {name}"):
-            return
         from holdfast.events import ServerStarting, Transition
+
+        name = client.name
 
         def heard(event: ServerStarting | Transition) -> None:
             if isinstance(event, ServerStarting):

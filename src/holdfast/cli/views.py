@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -211,17 +212,17 @@ ENDINGS: Final = {
 """Kinds that Python's own table lacks, or knows by other names."""
 
 
+@dataclass
 class Contents:
     """Shows contents one after the other; what is no text is saved as ``stem-N.ext``.
 
     Without a folder, in a temporary one. What is there, or a link of that name, is left alone.
     """
 
-    def __init__(self, output: Output, folder: str | None, stem: str) -> None:
-        self._output = output
-        self._folder = folder
-        self._stem = re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip("._")[:80] or "content"
-        self._count = 0
+    output: Output
+    folder: str | None
+    stem: str
+    _count: int = 0
 
     def show(self, contents: Iterable[Any]) -> None:
         """Show contents in order."""
@@ -234,14 +235,14 @@ class Contents:
                 content = inner
             text, data = content.get("text"), content.get("data", content.get("blob"))
             if isinstance(text, str):
-                if not (self._output.is_terminal and self._show_json(text)):
-                    self._output.content(text)
+                if not (self.output.is_terminal and self._show_json(text)):
+                    self.output.content(text)
             elif isinstance(data, str):
                 self._save(data, str(content.get("mimeType") or "application/octet-stream"))
             elif content.get("type") == "resource_link":
-                self._output.content(str(content.get("uri")))
+                self.output.content(str(content.get("uri")))
             else:
-                self._output.value(content)
+                self.output.value(content)
 
     def _show_json(self, text: str) -> bool:
         """Show JSON highlighted, and indented if it is long; return False if it is none."""
@@ -251,7 +252,7 @@ class Contents:
             return False
         try:
             msgspec.json.decode(text)
-            self._output.json_text(text.encode(), indent=len(text) > MOST_FLAT)
+            self.output.json_text(text.encode(), indent=len(text) > MOST_FLAT)
         except (ValueError, RecursionError):  # it only looks like JSON
             return False
         return True
@@ -261,33 +262,33 @@ class Contents:
             found = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             raise ProtocolError(f"the server sent {kind} that is not base64") from None
-        if self._output.is_terminal and kind.startswith("image/") and len(found) <= MOST_INLINE:
+        if self.output.is_terminal and kind.startswith("image/") and len(found) <= MOST_INLINE:
             _draw(found, kind)
         import mimetypes  # slow to load, and most results are text
 
         plain = kind.partition(";")[0].strip().lower()
         ending = ENDINGS.get(plain) or mimetypes.guess_extension(plain) or ".bin"
         path = self.add(found, ending)
-        more = f" ({kind}, {_human_size(len(found))})" if self._output.is_terminal else ""
-        self._output.text(f"{path}{more}")
+        more = f" ({kind}, {_human_size(len(found))})" if self.output.is_terminal else ""
+        self.output.text(f"{path}{more}")
 
     def add(self, data: bytes, ending: str) -> Path:
         """Write a new file and return its path."""
-        if self._folder is None:
+        if self.folder is None:
             import tempfile  # slow to load, and most results are text
 
-            self._folder = tempfile.mkdtemp(prefix="holdfast-")
-        folder = Path(self._folder)
+            self.folder = tempfile.mkdtemp(prefix="holdfast-")
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "_", self.stem).strip("._")[:80] or "content"
         try:
-            os.makedirs(resolve_output(folder), exist_ok=True)
+            os.makedirs(resolve_output(self.folder), exist_ok=True)
             while True:
                 self._count += 1
-                path = folder / f"{self._stem}-{self._count}{ending}"
+                path = Path(self.folder, f"{stem}-{self._count}{ending}")
                 with suppress(FileExistsError), path.open("xb") as file:
                     file.write(data)
                     return path
         except OSError as error:
-            raise ValidationError(f"{folder}: cannot be written: {reason(error)}") from None
+            raise ValidationError(f"{self.folder}: cannot be written: {reason(error)}") from None
 
 
 def _human_size(count: int) -> str:

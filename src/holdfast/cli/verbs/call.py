@@ -13,7 +13,7 @@ from holdfast._core.calls.handlers import Approver
 from holdfast.cli.app import SAVE, option
 from holdfast.cli.arguments import parse, whole
 from holdfast.cli.completers import parameters, tools
-from holdfast.cli.elicitation import handlers
+from holdfast.cli.elicitation import handlers, is_interactive
 from holdfast.cli.output import Exit
 from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, ServerVerb
@@ -23,7 +23,7 @@ from holdfast.policies import ToolPolicy
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
-    from holdfast import CallOptions
+    from holdfast import CallOptions, RunningCall
     from holdfast.types import Task
 
 LONG: Final = 86_400.0
@@ -71,38 +71,56 @@ async def call(
     holdfast call add a=2 b=3 -- python server.py
     """
     name, words = target.named(tool, words)
-    target.options["handlers"] = asking = handlers()
+    asking = handlers() if is_interactive() else None
+    if asking is not None:
+        target.options["handlers"] = asking
     async with target.client() as client:
         found = await target.list_tools(client)
         schema = {} if found is None else target.pick(found, name).get("inputSchema")
         arguments = whole(text, "--args") if text is not None else {}
         arguments.update(parse(words, schema))
-        policy = client._policy.tools
+        policy, listed = client._policy.tools, client.tools.get(name)
         if approve and policy.approve_of(name) in (None, "never"):
-            asker = Approver(client.name, ToolPolicy(approve="annotations"), asking.approval)
-            await asker.ask(name, arguments, client.tools.get(name))
-        options: CallOptions = {"on_task": _told, "on_progress": status.update}
+            asked = ToolPolicy(approve="annotations")
+            approver = Approver(client.name, asked, None if asking is None else asking.approval)
+            await approver.ask(name, arguments, listed)
+        options: CallOptions = {"on_progress": status.update} if status.begin(name) else {}
         if as_task or detach:
             options |= {"task": True, "total_timeout": LONG}
-        status.begin(name)
-        running = client.start_tool(name, arguments, **options)
-        try:
-            is_task = detach and await running.wait_task() is not None
-            result = None if is_task else await running
-        except asyncio.CancelledError:
-            if running.task is None:
-                running.cancel()
-            else:
-                target.output.note(f"{GOES_ON} {_wait(target, running.detach())}")
-            raise
-        except HoldfastError as error:
-            raise _advised(error, target) from None
-        task_id = running.detach() if result is None else ""
-    if result is not None:
-        return show(target, result, name, save, budget or policy.budget_of(name))
+        execution = None if listed is None else listed.execution
+        is_required = execution is not None and execution.task_support == "required"
+        if as_task or detach or is_required:
+            running = client.start_tool(name, arguments, on_task=_show_task, **options)
+            result = await _wait_for_task(target, running, detach)
+        else:
+            result = await client.call_tool(name, arguments, **options)
+    if result is None:
+        return Exit.OK
+    return show(target, result, name, save, budget or policy.budget_of(name))
+
+
+async def _wait_for_task(
+    target: ServerTarget, running: RunningCall[ToolResult], detach: bool
+) -> ToolResult | None:
+    """Return the result of a call that may be a task; None if it was detached.
+
+    Ctrl-C leaves the task running, or cancels the call if it is none.
+    """
+    try:
+        if not detach or await running.wait_task() is None:
+            return await running
+    except asyncio.CancelledError:
+        if running.task is None:
+            running.cancel()
+        else:
+            target.output.note(f"{GOES_ON} {_wait(target, running.detach())}")
+        raise
+    except HoldfastError as error:
+        raise _advised(error, target) from None
+    task_id = running.detach()
     target.output.result({"taskId": task_id}, task_id)
     target.output.note(f"{GOES_ON} {_wait(target, task_id)}")
-    return Exit.OK
+    return None
 
 
 def show(
@@ -166,7 +184,7 @@ async def wait(
     """Wait for the result of a task, whoever began it. Ctrl-C leaves the task running."""
     async with target.client() as client:
         status.begin(task_id)
-        following = client.resume_task(task_id, total_timeout=total, on_task=_told)
+        following = client.resume_task(task_id, total_timeout=total, on_task=_show_task)
         waiting = asyncio.ensure_future(following)
         try:
             # Shielded: the end of this wait is not the end of the task.
@@ -189,7 +207,7 @@ async def cancel(target: ServerTarget, task_id: str) -> None:
     target.output.note(f"The server was asked to cancel {task_id}.")
 
 
-def _told(task: Task) -> None:
+def _show_task(task: Task) -> None:
     """Show the state of a task in the status line."""
     status.say(f"{task.status}{': ' + task.status_message if task.status_message else ''}")
 

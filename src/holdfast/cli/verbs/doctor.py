@@ -21,7 +21,7 @@ from holdfast._core.text import counted, visible_lines
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli.main import columns_of_terminal
 from holdfast.cli.output import Exit, as_said, exit_for, hang, paint, write
-from holdfast.cli.target import ServerTarget, ServerVerb, known
+from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.cli.verbs.status import identity, show_all
 from holdfast.errors import HoldfastError, RpcError
 from holdfast.events import Event, ProtocolViolation
@@ -195,16 +195,15 @@ class Examination:
 
     async def _tools(self, client: Client) -> None:
         try:
-            tools = await known(client.list_tools())
+            tools = await self._target.list_tools(client)
         except RpcError as error:
             self.find("tools", "bad", f"cannot be listed: {error}")
             return
         if tools is None:
             self.find("tools", "note", "it has no tools")
             return
-        self._target.keep([tool.raw for tool in tools])
         self.find("tools", "ok", f"{len(tools)} listed")
-        for tool in tools:
+        for tool in client.tools.values():
             self._schemas(tool)
 
     def _schemas(self, tool: Tool) -> None:

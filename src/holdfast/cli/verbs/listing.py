@@ -45,7 +45,7 @@ def tools(target: ServerTarget, names: tuple[str, ...], offline: bool) -> Any:
     """
     if target.is_open and len(names) != 1:
         for word in names:
-            if target.entry(word) is None:
+            if target.at(word).entry is None:
                 raise click.UsageError(f"{word} is not configured: name it alone.")
         if several := list(names or target.configuration.servers):
             output = target.output
@@ -61,7 +61,14 @@ def _with_tools(
 ) -> Any:
     """Show the tools of a server and its name, as last seen (without a loop), or as it says now."""
     if offline:
-        return show(target.seen(), target.key())
+        key = target.key()
+        if (found := tool_cache.load(key)) is None:
+            raise ValidationError(
+                f"{key}: not seen yet, so nothing is known of it offline; "
+                "list its tools once without --offline"
+            )
+        target.output.note(str(found))
+        return show(found.tools, key)
 
     async def asked() -> None:
         async with target.client() as client:
@@ -126,7 +133,7 @@ def describe(target: ServerTarget, words: tuple[str, ...], offline: bool) -> Any
     wanted, rest = target.named(words[0], words[1:])
     if rest:
         raise click.UsageError(f"Not understood: {' '.join(rest)}.")
-    is_configured = target.entry(target.server) is not None
+    is_configured = target.entry is not None
     called = [f"{target.server}.{wanted}"] if is_configured else list(words)
 
     def show(found: Definitions, _: str) -> None:
@@ -153,16 +160,13 @@ async def _overview(target: ServerTarget) -> None:
             "instructions": client.instructions,
         }
         lists: dict[str, Any] = {
-            "tools": await known(client.list_tools()),
             "resources": await known(client.list_resources()),
             "templates": await known(client.list_resource_templates()),
             "prompts": await known(client.list_prompts()),
         }
-    raw = {
-        key: None if found is None else [one.raw for one in found] for key, found in lists.items()
-    }
-    if raw["tools"] is not None:
-        target.keep(raw["tools"])
+        raw: dict[str, Any] = {"tools": await target.list_tools(client)}
+    for key, found in lists.items():
+        raw[key] = None if found is None else [one.raw for one in found]
     if output.json:
         output.value({**facts, **raw})
         return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast._core.text import show_json, visible
-from holdfast.cli.app import YES, option, output_option, pairs, session_tools
+from holdfast.cli.app import CLOSE, OPEN, YES, option, output_option, pairs
 from holdfast.cli.elicitation import confirm, is_interactive
 from holdfast.cli.output import Exit, Output, exit_for, tell
 from holdfast.cli.target import ServerTarget, ServerVerb
@@ -51,7 +51,8 @@ async def replay(target: ServerTarget, log: str, **given: Any) -> int:
     default="sessionName",
     show_default=True,
 )
-@session_tools
+@OPEN
+@CLOSE
 async def run(
     target: ServerTarget,
     file: str,

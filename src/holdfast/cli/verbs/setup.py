@@ -48,7 +48,7 @@ def add(name: str, words: tuple[str, ...], output: Output, **given: Any) -> None
     """
     from holdfast.config import add as write
 
-    command: list[str] = click.get_current_context().obj or []
+    command: list[str] = click.get_current_context().obj.command or []
     if bool(command) == bool(words):
         raise click.UsageError("Give a URL, or a command after --, and nothing else.")
     if words and not (len(words) == 1 and is_url(words[0])):

@@ -6,19 +6,19 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from holdfast._core.files import make_private_folder, open_for_append, xdg_folder
 from holdfast._core.text import counted, visible, visible_lines
-from holdfast.cli import main
 from holdfast.cli.app import run
-from holdfast.cli.elicitation import handlers
+from holdfast.cli.elicitation import handlers, is_interactive
+from holdfast.cli.main import SHELL_VERBS, VERBS
 from holdfast.cli.output import Exit, Output
 from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, ServerVerb
@@ -28,35 +28,6 @@ from holdfast.sync.portal import portal
 
 if TYPE_CHECKING:
     from holdfast import Client
-
-VERBS: Final = (
-    *("call", "describe", "tools", "resources", "read", "prompts", "prompt", "complete"),
-    *("skills", "skill", "ping"),
-)
-
-
-class Connected(ServerTarget):
-    """The server of a shell, for the verb of one line."""
-
-    verbs = VERBS
-
-    def __init__(self, kept: Client, output: Output, **given: Any) -> None:
-        if any(given.values()):
-            raise click.UsageError("Server options are given to the shell, not to a line of it.")
-        super().__init__(output)
-        self._kept, self.portal = kept, portal()
-        self.given, self.is_open = True, False
-
-    def client(self, *, ask: bool = True) -> Any:
-        """Return the connection of the shell, which stays open after the line."""
-        return nullcontext(self._kept)
-
-    def reach(self) -> str:
-        """Return nothing: a line is about the same server."""
-        return ""
-
-    def keep(self, tools: list[dict[str, Any]]) -> None:
-        """Leave what was stored when the shell began."""
 
 
 @click.command(cls=ServerVerb, takes="")
@@ -68,7 +39,8 @@ def shell(target: ServerTarget) -> int:
     """
     from holdfast.sync.client import Client
 
-    target.options["handlers"] = handlers()
+    if is_interactive():
+        target.options["handlers"] = handlers()
     target.options.setdefault("when_down", "wait")
     client = portal().do(target.client)
     with Client(client, portal()) as kept:
@@ -105,16 +77,16 @@ def _obey(client: Client, output: Output) -> int:
         elif words == ["state"]:
             output.result(str(client.state), str(client.state))
         elif words:
-            verb, rest = (words[0], words[1:]) if words[0] in VERBS else ("call", words)
+            verb, rest = (words[0], words[1:]) if words[0] in SHELL_VERBS else ("call", words)
             form = ["--json"] if output.json else []
-            failed = run([verb, *form, *rest], partial(Connected, client)) or failed
+            failed = run([verb, *form, *rest], client) or failed
     return Exit.OK if sys.stdin.isatty() else failed
 
 
 _HELP: Final = "\n".join(
     [
         "TOOL name=value …  call a tool",
-        *(f"{verb:<17}  {main.VERBS[verb][1]}" for verb in VERBS),
+        *(f"{verb:<17}  {VERBS[verb][1]}" for verb in SHELL_VERBS),
         "state              how the connection is",
         "help, exit         this, and the end (Ctrl-D too)",
     ]
@@ -127,7 +99,7 @@ def suggestions(client: Client, line: str) -> list[str]:
     words = [word for word in words if word]
     tools = client.tools
     if not words:
-        found = [*VERBS, "exit", "help", "state", *tools]
+        found = [*SHELL_VERBS, "exit", "help", "state", *tools]
     elif words in (["call"], ["describe"]):
         found = list(tools)
     else:
