@@ -19,7 +19,7 @@ from holdfast.cli.output import Output
 from holdfast.cli.progress import status as status_line
 from holdfast.cli.target import ServerTarget, ServerVerb, is_url
 from holdfast.cli.views import outline, table
-from holdfast.errors import AuthError, HoldfastError, TrustError
+from holdfast.errors import AuthError, TrustError
 
 if TYPE_CHECKING:
     from holdfast.config import ConfigEdit
@@ -288,44 +288,6 @@ def _client(target: ServerTarget, given: dict[str, Any]) -> Any:
         raise AuthError(f"{client.name}: there is no login for this kind of server")
     authorizer.allow_login(**{name: value for name, value in given.items() if value})
     return client
-
-
-async def discovery(client: Any) -> list[tuple[str, str]]:
-    """Return each step from a refusal to the authorization server: its verdict and its text."""
-    authorizer = client.transport.authorizer
-    found: list[tuple[str, str]] = []
-
-    def watch(ask: Any, answer: Any) -> None:
-        document = answer.document() if getattr(answer, "status", 0) == 200 else None
-        if document is not None:
-            said = {name: document[name] for name in _SAID if name in document}
-            text = json.dumps(said, ensure_ascii=False)[1:-1] or "a document"
-            found.append(("ok", f"{ask.url}\n{text[:300]}"))
-        else:
-            status = getattr(answer, "status", None)
-            text = f"HTTP status {status}" if status else answer.reason
-            found.append(("note" if status == 404 else "warn", f"{ask.url}\n{text}"))
-
-    try:
-        need = await authorizer.discover(watch)
-    except HoldfastError as error:
-        return [*found, ("bad", error.message)]
-    server = need.login.at
-    ways = ["metadata documents"] if server.takes_documents else []
-    ways += ["dynamic"] if server.registration_endpoint is not None else []
-    facts = {
-        "authorization server": server.issuer + (" (assumed)" if server.assumed else ""),
-        "resource": need.login.resource or "not sent",
-        "scopes": " ".join(need.login.asked) or "none named",
-        "registration": ", ".join(ways) or "by hand: give --client-id",
-        "PKCE": ", ".join(server.pkce_methods or ()) or "not advertised",
-        "device login": "yes" if server.device_authorization_endpoint else "no",
-        "DPoP": "yes" if need.dpop else "no",
-    }
-    return [*found, ("note", "\n".join(f"{name}: {value}" for name, value in facts.items()))]
-
-
-_SAID = ("resource", "authorization_servers", "scopes_supported", "issuer")
 
 
 @click.group()
