@@ -63,6 +63,7 @@ def option(spec: str, text: str, name: str | None = None, **settings: Any) -> Ca
         form = value.removesuffix("...")
         complete = {"FILE": files, "LOCK": files, "DIR": folders}.get(form)
         found = {"metavar": form, "multiple": value != form, "shell_complete": complete}
+    found["show_default"] = "default" in settings
     return click.option(*keys, *filter(None, [name]), help=text, **{**found, **settings})
 
 
@@ -73,6 +74,7 @@ def output_option(function: F) -> F:
         "text, or json: everything there is, as JSON.",
         type=click.Choice(["text", "json"]),
         default="text",
+        show_default=False,
         callback=lambda ctx, param, value: ctx.obj.output,
     )
     return form(option("--json", "The same as --output json.", expose_value=False)(function))
@@ -88,20 +90,8 @@ TRANSPORT = option(
 )
 CWD = option("--cwd DIR", "Where the command runs.")
 SAVE = option("--save DIR", "Where pictures and other files go.")
-OPEN = option(
-    "--open TOOL",
-    "The tool that opens a session.",
-    "open_tool",
-    default="session.open",
-    show_default=True,
-)
-CLOSE = option(
-    "--close TOOL",
-    "The tool that closes it.",
-    "close_tool",
-    default="session.close",
-    show_default=True,
-)
+OPEN = option("--open TOOL", "The tool that opens a session.", "open_tool", default="session.open")
+CLOSE = option("--close TOOL", "The tool that closes it.", "close_tool", default="session.close")
 
 
 @click.command()

@@ -16,7 +16,7 @@ from typing import Any
 from holdfast._core.text import did_you_mean, visible
 from holdfast.errors import ValidationError
 from holdfast.schema.signature import resolve, type_of, types
-from holdfast.schema.walk import properties
+from holdfast.schema.walk import branches, properties
 
 _OWN_OPTIONS = ("args", "json", "output", "save", "timeout", "verbose", "header", "protocol")
 
@@ -204,7 +204,11 @@ def describe(schema: Any) -> str:
         if isinstance(schema.get("enum"), list):
             return "|".join(json.dumps(one).strip('"') for one in schema["enum"])
         if "const" in schema:
-            return json.dumps(schema["const"])
+            title = f" ({schema['title']})" if "title" in schema else ""
+            return json.dumps(schema["const"]).strip('"') + title
+        choices = [*branches(schema, "oneOf"), *branches(schema, "anyOf")]
+        if choices and all(isinstance(one, Mapping) and "const" in one for one in choices):
+            return "|".join(map(describe, choices))
     kinds = sorted(types(schema))
     if kinds == ["array"]:
         inner = describe(schema.get("items", {}))

@@ -167,10 +167,9 @@ async def answer(request: AnyElicitation, ask: Ask) -> dict[str, Any]:
 async def _field(name: str, schema: dict[str, Any], required: bool, ask: Ask) -> Any:
     """One field, asked until it fits or is left out."""
     default = schema.get("default")
-    hint = "|".join(_choices(schema)) or describe(schema)
     shown = f" [{default}]" if default is not None else "" if required else " (may be empty)"
     words = f"  {schema['description']}\n" if schema.get("description") else ""
-    question = f"{words}  {schema.get('title') or name} ({hint}){shown}: "
+    question = f"{words}  {schema.get('title') or name} ({describe(schema)}){shown}: "
     while True:
         text = (await ask(visible_lines(question))).strip()
         if not text and (default is not None or not required):
@@ -200,19 +199,6 @@ def _fitting(text: str, schema: dict[str, Any], name: str) -> Any:
     if faults:
         raise ValidationError("; ".join(str(fault) for fault in faults))
     return value
-
-
-def _choices(schema: dict[str, Any]) -> list[str]:
-    """The values that a field, or each of its items, may have, as they are shown."""
-    items = schema.get("items")
-    inner = items if isinstance(items, dict) else schema
-    options, listed = inner.get("oneOf", inner.get("anyOf")), inner.get("enum")
-    found = [
-        f"{one['const']} ({one['title']})" if "title" in one else str(one["const"])
-        for one in (options if isinstance(options, list) else ())
-        if isinstance(one, dict) and "const" in one
-    ]
-    return found or [str(one) for one in (listed if isinstance(listed, list) else ())]
 
 
 async def _agreed(question: str, ask: Ask, default: bool) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from holdfast._core.text import did_you_mean, visible_lines
+from holdfast._core.text import did_you_mean
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli import tool_cache
 from holdfast.cli.app import COMMON, EVERYTHING, OPTIONS, CommandLine, ServerCommand, pairs
@@ -388,16 +388,12 @@ class ServerVerb(ServerCommand):
 
 
 def _show_logs() -> None:
-    """Show the library's log; it may quote a server, and is shown as its stderr is."""
+    """Show the library's log. It may quote a server, so it is shown as the server's stderr is."""
     import logging
 
-    from holdfast._core.redact import redact_text
+    class Shown(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            show_stderr(self.format(record))
 
-    class Safe(logging.Formatter):
-        def format(self, record: logging.LogRecord) -> str:
-            return visible_lines(redact_text(super().format(record)))
-
-    shown = logging.StreamHandler()
-    shown.setFormatter(Safe("%(name)s: %(message)s"))
-    logging.basicConfig(handlers=[shown])
+    logging.basicConfig(handlers=[Shown()], format="%(name)s: %(message)s")
     logging.getLogger("holdfast").setLevel(logging.DEBUG)

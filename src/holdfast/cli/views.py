@@ -64,21 +64,17 @@ def first_line(text: str | None) -> str:
     return " ".join(lines[0].split()) if lines else ""
 
 
-def flat(text: str) -> str:
-    """Return a server's text without tabs, which mean something to `prose`."""
-    return text.expandtabs(4)
-
-
 def description(definition: Definition, called: str, server: str = "") -> str:
     """Return a tool as text for `prose`: its words, parameters, and a line to call it with.
 
-    The line is ``called``, an example of its arguments, and ``server``.
+    The line is ``called``, an example of its arguments, and ``server``. Tabs of the server's own
+    are expanded: they mean something to `prose`.
     """
-    parts = [flat(str(definition["name"]))]
+    parts = [str(definition["name"]).expandtabs(4)]
     if definition.get("title"):
         parts[0] += f": {definition['title']}"
     if definition.get("description"):
-        parts.append(flat(str(definition["description"]).strip()))
+        parts.append(str(definition["description"]).strip().expandtabs(4))
     schema = definition.get("inputSchema")
     schema = schema if isinstance(schema, Mapping) else {}
     parts.append(_parameters(schema))
@@ -91,7 +87,7 @@ def description(definition: Definition, called: str, server: str = "") -> str:
     meta = definition.get("_meta")
     ui = meta.get("ui") if isinstance(meta, Mapping) else None
     if isinstance(ui, Mapping) and isinstance(ui.get("resourceUri"), str):  # MCP Apps (SEP-1865)
-        parts.append(f"Its app is the resource {flat(ui['resourceUri'])}.")
+        parts.append(f"Its app is the resource {ui['resourceUri'].expandtabs(4)}.")
     parts.append(f"{called}{example(schema)}{server}")
     return "\n\n".join(parts)
 
@@ -108,7 +104,8 @@ def _parameters(schema: Definition) -> str:
             facts.append(f"default {json.dumps(part['default'], ensure_ascii=False)}")
         words = " ".join(str(part.get("description") or "").split())
         told = f"{', '.join(facts)}{'  ' + words if words else ''}"
-        lines.append(f"  {flat(path)}{' ' * (width - cells(path))}\t{flat(told)}")
+        padding = " " * (width - cells(path))
+        lines.append(f"  {path.expandtabs(4)}{padding}\t{told.expandtabs(4)}")
     return "\n".join(lines)
 
 
@@ -269,7 +266,7 @@ class Contents:
         plain = kind.partition(";")[0].strip().lower()
         ending = ENDINGS.get(plain) or mimetypes.guess_extension(plain) or ".bin"
         path = self.add(found, ending)
-        more = f" ({kind}, {_human_size(len(found))})" if self.output.is_terminal else ""
+        more = f" ({kind}, {len(found):,} bytes)" if self.output.is_terminal else ""
         self.output.text(f"{path}{more}")
 
     def add(self, data: bytes, ending: str) -> Path:
@@ -289,13 +286,6 @@ class Contents:
                     return path
         except OSError as error:
             raise ValidationError(f"{self.folder}: cannot be written: {reason(error)}") from None
-
-
-def _human_size(count: int) -> str:
-    for bits, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if count >> bits:
-            return f"{count / (1 << bits):.1f} {unit}"
-    return f"{count} bytes"
 
 
 def _draw(data: bytes, kind: str) -> None:

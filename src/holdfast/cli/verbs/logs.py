@@ -45,12 +45,7 @@ async def replay(target: ServerTarget, log: str, **given: Any) -> int:
 @FILL
 @YES
 @option("--session NAME", "Run it in a session of this name.")
-@option(
-    "--session-key PARAMETER",
-    "The parameter that names the session.",
-    default="sessionName",
-    show_default=True,
-)
+@option("--session-key PARAMETER", "The parameter that names the session.", default="sessionName")
 @OPEN
 @CLOSE
 async def run(

@@ -342,7 +342,7 @@ def _row(login: Any) -> dict[str, Any]:
 
 @auth.command("client-metadata")
 @click.argument("url")
-@option("--name NAME", "The client's name.", default="Holdfast", show_default=True)
+@option("--name NAME", "The client's name.", default="Holdfast")
 @output_option
 def client_metadata(url: str, name: str, output: Output) -> None:
     """The client metadata document to host at URL (give it as client_metadata_url)."""

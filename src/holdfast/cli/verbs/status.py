@@ -170,41 +170,40 @@ async def visit(
     waiting = dict.fromkeys(names)
 
     async def one(name: str) -> ServerHealth:
+        entry = target.configuration.servers.get(name)
+        if entry is not None and entry.disabled:
+            return ServerHealth(name, "disabled", reason=f"in {entry.source.file}")
+        began = time.perf_counter()
+        there = target.at(name)
+        try:
+            async with there.client(ask=False) as client:
+                await client.open()
+                tools = await there.list_tools(client)
+                ms = round((time.perf_counter() - began) * 1000, 1)
+                facts = (tools, identity(client), client.protocol_version)
+            return ServerHealth(name, "ready", ms, "", Exit.OK, *facts)
+        except HoldfastError as error:
+            ms = round((time.perf_counter() - began) * 1000, 1)
+            state: State = "offline"
+            if entry is not None and entry.errors:
+                state = "broken"
+            elif isinstance(error, TrustError):
+                state = "not approved"
+            elif isinstance(error, AuthError):
+                state = "needs login"
+            reason = as_said(str(error)).removeprefix(f"{name}: ")
+            return ServerHealth(name, state, ms, reason, exit=exit_for(error))
+
+    async def in_turn(name: str) -> ServerHealth:
         async with room:
-            found = await _visit(target, name)
+            found = await one(name)
         waiting.pop(name, None)
         if done is not None:
             done(found)
         status_line.say(f"waiting for {', '.join(waiting)}")
         return found
 
-    return list(await asyncio.gather(*map(one, names)))
-
-
-async def _visit(target: ServerTarget, name: str) -> ServerHealth:
-    entry = target.configuration.servers.get(name)
-    if entry is not None and entry.disabled:
-        return ServerHealth(name, "disabled", reason=f"in {entry.source.file}")
-    began = time.perf_counter()
-    there = target.at(name)
-    try:
-        async with there.client(ask=False) as client:
-            await client.open()
-            tools = await there.list_tools(client)
-            elapsed = round((time.perf_counter() - began) * 1000, 1)
-            facts = (tools, identity(client), client.protocol_version)
-        return ServerHealth(name, "ready", elapsed, "", Exit.OK, *facts)
-    except HoldfastError as error:
-        elapsed = round((time.perf_counter() - began) * 1000, 1)
-        state: State = "offline"
-        if entry is not None and entry.errors:
-            state = "broken"
-        elif isinstance(error, TrustError):
-            state = "not approved"
-        elif isinstance(error, AuthError):
-            state = "needs login"
-        reason = as_said(str(error)).removeprefix(f"{name}: ")
-        return ServerHealth(name, state, elapsed, reason, exit=exit_for(error))
+    return list(await asyncio.gather(*map(in_turn, names)))
 
 
 _MARKS: Final = {
