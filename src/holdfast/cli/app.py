@@ -80,16 +80,16 @@ def output_option(function: F) -> F:
     return form(option("--json", "The same as --output json.", expose_value=False)(function))
 
 
-CONFIG = option("--config FILE", "A configuration, not the usual ones.")
-YES = option("-y --yes", "Do it without being asked.")
+CONFIG = option("--config FILE", "Read this configuration file, not the usual ones.")
+YES = option("-y --yes", "Do not ask for confirmation.")
 HEADER = option("--header K:V...", "A header for the URL.")
 TRANSPORT = option(
     "--transport HOW",
-    "Speak to the URL so: auto, streamable or sse.",
+    "The transport for the URL: auto, streamable or sse.",
     type=click.Choice(["auto", "streamable", "sse"]),
 )
-CWD = option("--cwd DIR", "Where the command runs.")
-SAVE = option("--save DIR", "Where pictures and other files go.")
+CWD = option("--cwd DIR", "The working directory of the command.")
+SAVE = option("--save DIR", "The folder for pictures and other files.")
 OPEN = option("--open TOOL", "The tool that opens a session.", "open_tool", default="session.open")
 CLOSE = option("--close TOOL", "The tool that closes it.", "close_tool", default="session.close")
 
@@ -102,18 +102,18 @@ CLOSE = option("--close TOOL", "The tool that closes it.", "close_tool", default
 @option("--env K[=V]...", "A variable for the command; without a value, the one set here.")
 @option(
     "--inherit-env [NAMES]",
-    "Pass on these variables (A,B), or all of them.",
+    "Pass these variables (A,B), or all, to the command.",
     is_flag=False,
     flag_value=EVERYTHING,
 )
 @CWD
 @CONFIG
-@option("--timeout SECONDS", "How long one request may take.", type=float)
-@option("--protocol REVISION", "Speak this revision and no other.")
-@option("--log FILE", "Add the calls to a log, as JSON lines.")
-@option("--lock FILE", "Refuse tools that are not as the lock file says.")
-@option("--trace", "Show each message, without secrets, on stderr.")
-@option("-v --verbose", "Show the server's stderr, and logs.")
+@option("--timeout SECONDS", "The timeout of one request.", type=float)
+@option("--protocol REVISION", "Use this protocol revision and no other.")
+@option("--log FILE", "Append the calls to a log, as JSON lines.")
+@option("--lock FILE", "Refuse tools that differ from the lock file.")
+@option("--trace", "Show each message on stderr, redacted.")
+@option("-v --verbose", "Show the server's stderr, and the client's log.")
 def _any_verb() -> None:
     """Stand for every verb about a server."""
 
@@ -137,10 +137,10 @@ def pairs(option: str, texts: tuple[str, ...], mark: str = "=") -> dict[str, str
 # Verbs
 
 DEBUG = "HOLDFAST_DEBUG"
-"""Set to anything, it shows where an unexpected error came from."""
+"""The variable that makes an internal error print its traceback."""
 
 LISTS = ("list", "ls")
-"""Other words for ``tools`` with a server, and for ``servers`` without one."""
+"""Synonyms of ``tools`` with a server, and of ``servers`` without one."""
 
 SYNONYMS = {
     **dict.fromkeys(("exec", "invoke", "use"), "call"),
@@ -150,7 +150,7 @@ SYNONYMS = {
     **dict.fromkeys(("health", "list-servers"), "status"),
     **dict.fromkeys(("install", "new"), "add"),
 }
-"""What people type for a verb; it is suggested."""
+"""Words of other tools, and the verb to suggest."""
 
 
 class Verbs(click.Group):
@@ -237,7 +237,7 @@ def run(words: list[str], kept: Client | None = None) -> int:
 
             traceback.print_exception(error)
         told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        hint = f"This is a fault of holdfast; with {DEBUG}=1 it shows where."
+        hint = f"This is an internal error of holdfast; {DEBUG}=1 shows where."
         return output.complain(f"{told}\n{hint}", Exit.FAULT, "fault")
 
 

@@ -1,4 +1,4 @@
-"""Words that people type, by what the server has: tools by name, ``k=v`` by a tool's schema.
+"""Arguments on the command line: ``name=value`` and other forms, converted by a tool's schema.
 
 Pure but for `read_file`.
 """
@@ -150,7 +150,7 @@ def _put(found: dict[str, Any], path: list[str], value: Any, schema: Any) -> Non
     found[last] = value
 
 
-# A text as the schema would have it
+# Conversion by the schema
 
 
 def coerce(text: str, schema: Any, name: str) -> Any:
@@ -199,7 +199,7 @@ _READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 
 def describe(schema: Any) -> str:
-    """Return what a parameter may be, in a word or two."""
+    """Return the values that a schema allows, or their type, in a few words."""
     if isinstance(schema, Mapping):
         if isinstance(schema.get("enum"), list):
             return "|".join(json.dumps(one).strip('"') for one in schema["enum"])

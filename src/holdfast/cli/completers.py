@@ -1,6 +1,6 @@
-"""What Tab offers: servers from the configuration, tools and parameters as they were last seen.
+"""Shell completion: servers from the configuration, tools and parameters from the cache.
 
-Nothing is started, and whatever is wrong with a file offers nothing.
+No server is started. A broken file completes to nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _PLAIN = re.compile(r"[\w@%+:,./](?:[\w@%+=:,./ -]*[\w@%+=:,./-])?")
 
 Offers = Iterable[tuple[str, str]]
-"""Words, and what is said about each."""
+"""Words, each with its description."""
 Complete = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 
 
@@ -138,7 +138,7 @@ def _servers(ctx: click.Context) -> list[str]:
 
     try:
         return list(filter(is_safe_name, load(ctx.params.get("config")).servers))
-    except Exception:  # whatever it is: a person is typing, this is no time for it
+    except Exception:  # an error message would land in the line that a person is typing
         return []
 
 

@@ -1,6 +1,6 @@
-"""Questions to a person at the terminal: approvals, logins, and what a server asks.
+"""Questions to a person at the terminal: approvals, logins, and elicitation by a server.
 
-Where nobody sits there, none are taken.
+Without a terminal, nothing is asked.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def confirm(question: str, default: bool = False) -> bool:
 
 
 def _present(approval: Approval) -> None:
-    """Show what is about to be approved, to the letter."""
+    """Show what is about to be approved, unchanged but for escapes."""
     text = visible_json(json.dumps(approval.definition, indent=2, ensure_ascii=False))
     text = highlight(text) if has_colour(sys.stderr) else text
     tell(f"{visible_lines(f'{approval.name}, from {approval.file}:')}\n{text}")
@@ -105,7 +105,7 @@ def handlers() -> Handlers:
 
     from holdfast._core.calls.handlers import Handlers
 
-    turn = asyncio.Lock()  # one question at a time, whoever asks
+    turn = asyncio.Lock()  # calls may ask at the same time: one question after the other
 
     async def elicitation(request: AnyElicitation) -> dict[str, Any]:
         async with turn:
@@ -123,7 +123,7 @@ def handlers() -> Handlers:
 
 
 async def _ask(text: str) -> str:
-    """One line from a terminal. On the loop, not in a thread: that could not be cancelled."""
+    """Read a line from the terminal, on the loop: a thread could not be cancelled."""
     import asyncio
 
     print(text, end="", file=sys.stderr, flush=True)
@@ -142,7 +142,7 @@ async def _ask(text: str) -> str:
 
 
 async def answer(request: AnyElicitation, ask: Ask) -> dict[str, Any]:
-    """The person's answer. No to the first question declines, Ctrl-D puts it away."""
+    """Return the person's answer. No to the first question declines, Ctrl-D cancels."""
     from holdfast.types.inputs import UrlElicitation
 
     says = f"{paint('The server asks:', '1')} {visible_lines(request.message)}"
@@ -165,7 +165,7 @@ async def answer(request: AnyElicitation, ask: Ask) -> dict[str, Any]:
 
 
 async def _field(name: str, schema: dict[str, Any], required: bool, ask: Ask) -> Any:
-    """One field, asked until it fits or is left out."""
+    """Ask for one field until the answer fits or is left out."""
     default = schema.get("default")
     shown = f" [{default}]" if default is not None else "" if required else " (may be empty)"
     words = f"  {schema['description']}\n" if schema.get("description") else ""
@@ -184,7 +184,7 @@ async def _field(name: str, schema: dict[str, Any], required: bool, ask: Ask) ->
 
 
 def _fitting(text: str, schema: dict[str, Any], name: str) -> Any:
-    """Convert what was typed by the schema, and check it, unless the schema is nonsense."""
+    """Convert the answer by the schema and check it, unless the schema cannot be used."""
     from holdfast.schema.explain import Unusable
     from holdfast.schema.validate import Checker
 
@@ -202,7 +202,7 @@ def _fitting(text: str, schema: dict[str, Any], name: str) -> Any:
 
 
 async def _agreed(question: str, ask: Ask, default: bool) -> bool:
-    """Yes or no. Anything else is asked again: it may be the answer itself, come too early."""
+    """Ask yes or no, until it is one: other words may be the answer to the next question."""
     said = (await ask(question)).strip().lower()
     while said not in ("", "y", "yes", "n", "no"):
         said = (await ask("  y or n: ")).strip().lower()

@@ -1,6 +1,6 @@
-"""The server that a command line names: from the configuration, by URL, or by command.
+"""The server of a command line: a name from the configuration, a URL, a script or a command.
 
-Every verb takes it the same way, with the same options: it is a `ServerVerb`.
+Every verb about a server is a `ServerVerb`, and takes it in the same ways with the same options.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class ServerTarget:
         if stderr is not None and not is_web:
             options["stderr"] = stderr
         if is_web and is_asked and not os.environ.get("HOLDFAST_NO_BROWSER"):
-            # Elsewhere a missing login is an error.
+            # Without a person, a missing login is an error.
             from msgspec import structs
 
             login = holdfast.browser_login if self.is_login else offer_login

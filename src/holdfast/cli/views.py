@@ -1,7 +1,6 @@
-"""What servers have, and give back, as a person or a pipe is shown it; as JSON, as it came.
+"""Lists and contents of servers, for a terminal, a pipe, or as JSON.
 
-A person sees columns, a program reads tab-separated lines. Text is shown as text, pictures and
-other data become files.
+A terminal shows columns, a pipe gets tab-separated lines. Pictures and other data become files.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def signature_of(one: Definition) -> str:
 
 
 def words_of(one: Definition) -> str:
-    """Return the words that a server has for one of its things."""
+    """Return the description of a tool, resource or prompt, or else its title."""
     return str(one.get("description") or one.get("title") or "")
 
 
@@ -115,7 +114,7 @@ def _parameters(schema: Definition) -> str:
 def table(
     output: Output, value: Any, columns: Sequence[str], rows: Sequence[Sequence[str]], owner: str
 ) -> None:
-    """Show one row a thing, or its value as JSON; say if the ``owner`` has none.
+    """Show rows, or the value as JSON; note if the ``owner`` has none.
 
     At a terminal in columns, or one below the other if the window is too narrow for that.
     """
@@ -141,7 +140,7 @@ def table(
 
 
 def prose(output: Output, text: str) -> None:
-    """Show text that is ours: at a terminal its lines wrap whole words, with hanging indents.
+    """Show our own text: at a terminal lines wrap at words, with hanging indents.
 
     A tab is two spaces, and the place below which a line goes on.
     """
@@ -289,7 +288,7 @@ class Contents:
 
 
 def _draw(data: bytes, kind: str) -> None:
-    """Draw a picture in the terminal, by the protocol that this one knows, if any."""
+    """Draw a picture in the terminal by the protocol that it supports, if any."""
     encoded = base64.standard_b64encode(data)
     program = _terminal(os.environ)
     if program in ("kitty", "ghostty") and kind == "image/png":

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.types import Task
 
 LONG: Final = 86_400.0
-"""Seconds for a whole task: at a terminal, Ctrl-C ends the wait before."""
+"""Seconds for a whole task: at a terminal, Ctrl-C ends the wait earlier."""
 GOES_ON: Final = "The task goes on. Its result:"
 
 BUDGET = option("--budget N", "Show N characters; the rest is saved.", type=click.IntRange(1))
@@ -38,7 +38,7 @@ BUDGET = option("--budget N", "Show N characters; the rest is saved.", type=clic
 @click.argument("words", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=parameters)
 @option("--args JSON", "The arguments as one JSON object.", name="text")
 @SAVE
-@option("--as-task", "Let the server make a task of it.")
+@option("--as-task", "Ask the server to run it as a task.")
 @option("--detach", "Leave the task running, and print its id.")
 @BUDGET
 @option("--approve", "Ask before a tool that may be destructive.")
@@ -128,7 +128,7 @@ def show(
 ) -> int:
     """Write the result to stdout, or a tool's failure to stderr.
 
-    Of one that is longer than the budget, the head and the tail; the whole goes to a file.
+    A result longer than the budget is truncated, and written to a file as a whole.
     """
     output = target.output
     contents = Contents(output, save, name)
@@ -157,7 +157,7 @@ def show(
 
 @click.group(no_args_is_help=True)
 def tasks() -> None:
-    """Calls that became tasks: how they are doing, their results, their end.
+    """Calls that became tasks: their state, result and cancellation.
 
     \b
     holdfast call builds.build target=all --detach
@@ -167,7 +167,7 @@ def tasks() -> None:
 
 @tasks.command("get", cls=ServerVerb, takes="TASK_ID")
 async def get(target: ServerTarget, task_id: str) -> None:
-    """Ask once how a task is doing."""
+    """Show the state of a task."""
     async with target.client() as client:
         found = await client.get_task(task_id)
     row = (found.task_id, found.status, found.status_message or "")
@@ -175,22 +175,22 @@ async def get(target: ServerTarget, task_id: str) -> None:
 
 
 @tasks.command("wait", cls=ServerVerb, takes="TASK_ID")
-@option("--total SECONDS", "Then the task is cancelled.", type=float, default=LONG)
+@option("--total SECONDS", "Cancel the task after this time.", type=float, default=LONG)
 @SAVE
 @BUDGET
 async def wait(
     target: ServerTarget, task_id: str, total: float, save: str | None, budget: int | None
 ) -> int:
-    """Wait for the result of a task, whoever began it. Ctrl-C leaves the task running."""
+    """Wait for the result of a task. Ctrl-C leaves the task running."""
     async with target.client() as client:
         status.begin(task_id)
         following = client.resume_task(task_id, total_timeout=total, on_task=_show_task)
         waiting = asyncio.ensure_future(following)
         try:
-            # Shielded: the end of this wait is not the end of the task.
+            # Shielded: cancelling this wait must not cancel the task.
             result = await asyncio.shield(waiting)
         except asyncio.CancelledError:
-            # Nobody is warned of the error of a wait that was given up.
+            # Retrieve its error, which asyncio would report as never retrieved.
             waiting.add_done_callback(lambda done: done.cancelled() or done.exception())
             target.output.note(f"{GOES_ON} {_wait(target, task_id)}")
             raise

@@ -1,4 +1,4 @@
-"""What servers have, listed (tools, search, resources, …) and read (read, prompt, skill, …)."""
+"""Verbs that list (tools, search, resources, …) and read (read, prompt, skill, …)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from holdfast.errors import HoldfastError, RpcError, ValidationError
 
 @click.command(cls=ServerVerb)
 @click.argument("names", nargs=-1, metavar="[SERVER]...", shell_complete=completers.servers)
-@option("--offline", "What was last seen, without starting the server.")
+@option("--offline", "Show the cached tools, without starting the server.")
 def tools(target: ServerTarget, names: tuple[str, ...], offline: bool) -> Any:
     """The tools of a server, of several, or of all that are configured.
 
@@ -157,7 +157,7 @@ async def _overview(target: ServerTarget) -> None:
 
 @click.command(cls=ServerVerb)
 @click.argument("words", nargs=-1, required=True)
-@option("--most N", "How many to show.", type=click.IntRange(1), default=10)
+@option("--most N", "Show at most N tools.", type=click.IntRange(1), default=10)
 async def search(target: ServerTarget, words: tuple[str, ...], most: int) -> int:
     """Find tools by words: names, descriptions and parameters of all configured servers.
 
@@ -335,7 +335,7 @@ async def prompt(
 @click.command(cls=ServerVerb)
 @click.argument("about", metavar="PROMPT_OR_URI", shell_complete=completers.prefixes)
 @click.argument("words", nargs=-1, metavar="NAME[=TEXT]")
-@option("--with K=V...", "An argument set already.", name="context")
+@option("--with K=V...", "The value of another argument.", name="context")
 async def complete(
     target: ServerTarget, about: str, words: tuple[str, ...], context: tuple[str, ...]
 ) -> None:
@@ -363,7 +363,7 @@ async def complete(
 
 
 @click.command(cls=ServerVerb, takes="SKILL")
-@option("--file PATH", "Another file than SKILL.md.", default="SKILL.md")
+@option("--file PATH", "The file of the skill.", default="SKILL.md")
 @option("--dynamic", "Read a skill without digests, too.")
 async def skill(target: ServerTarget, wanted: str, file: str, dynamic: bool) -> None:
     """Read a skill, by its name or URI; size, digest and frontmatter are verified.

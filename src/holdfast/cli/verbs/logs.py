@@ -19,8 +19,8 @@ from holdfast.errors import ValidationError
 if TYPE_CHECKING:
     from holdfast.calllog.entries import Entry
 
-GO_ON = option("--go-on", "Go on after a call that fails.")
-FILL = option("--fill K=V...", "A value for what the log has blacked out.")
+GO_ON = option("--go-on", "Continue after a failed call.")
+FILL = option("--fill K=V...", "A value for an argument that the log has redacted.")
 
 
 @click.command(cls=ServerVerb, takes="LOG")
@@ -119,7 +119,7 @@ def _agreed(calls: list[Entry]) -> bool:
 
 
 def _ask(entry: Entry, name: str) -> Any:
-    """Ask for a blacked-out value at the terminal."""
+    """Ask for a redacted value at the terminal."""
     question = visible(f"{name} of {entry.name}")
     return _value(click.prompt(question, hide_input=True, err=True))
 

@@ -241,10 +241,10 @@ ACCOUNT = option("--account NAME", "Which login, of several.")
 
 @click.command(cls=ServerVerb, takes="")
 @ACCOUNT
-@option("--scope SCOPE...", "Ask for this scope and no others.", name="scopes")
+@option("--scope SCOPE...", "Request this scope and no others.", name="scopes")
 @option("--no-browser", "Print the address instead of opening it.")
-@option("--device", "Log in by a code, on any device.")
-@option("--port PORT", "Where the browser comes back to.", type=int)
+@option("--device", "Log in with a code, on any device.")
+@option("--port PORT", "The port of the redirect URI on this machine.", type=int)
 @option("--client-id ID", "A client that you registered yourself.")
 @option("--fresh", "Register anew, and log in again.")
 async def login(
@@ -257,7 +257,7 @@ async def login(
         options["client_secret"] = os.environ.get("MCP_CLIENT_SECRET")
     if port is not None:
         options["redirect_uri"] = f"http://127.0.0.1:{port}/callback"
-    elif told := os.environ.get("MCP_OAUTH_CALLBACK_PORT"):  # as other clients are told
+    elif told := os.environ.get("MCP_OAUTH_CALLBACK_PORT"):  # other clients read it too
         options["redirect_uri"] = f"http://localhost:{told}/callback"
     async with _client(target, options) as client:
         await client.login(fresh=fresh)
@@ -277,12 +277,12 @@ async def logout(target: ServerTarget, account: str | None) -> None:
 
 
 def _client(target: ServerTarget, given: dict[str, Any]) -> Any:
-    """A client with these settings over those that its configuration has."""
+    """Return a client whose login settings override those of its configuration."""
     from holdfast import OAuth
 
     target.is_login = True
     client = target.client()
-    status_line.end()  # a login has words of its own
+    status_line.end()  # a login prints its own lines
     authorizer = getattr(client.transport, "authorizer", None)
     if authorizer is None or not isinstance(authorizer.options, OAuth):
         raise AuthError(f"{client.name}: there is no login for this kind of server")

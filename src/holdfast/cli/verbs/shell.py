@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=ServerVerb, takes="")
 def shell(target: ServerTarget) -> int:
-    """A prompt over one kept connection: tools are called by their names.
+    """A prompt over one connection: tools are called by their names.
 
     Tab completes tools and parameters; Ctrl-C ends a call, Ctrl-D the shell. Lines may come
     through a pipe, too: the exit code is then that of the last line that failed.
@@ -54,7 +54,7 @@ def shell(target: ServerTarget) -> int:
 
 
 def _obey(client: Client, output: Output) -> int:
-    """Run lines until the end of the input. A person has seen what failed; a script is told."""
+    """Run lines until the end of the input; return the exit code, for scripts."""
     failed = 0
     while failed != Exit.BROKEN_PIPE:
         try:
@@ -120,7 +120,7 @@ Suggest = Callable[[str], list[str]]
 
 
 def ask(prompt: str) -> str:
-    """One line. The prompt is for a person, so it never gets into a pipe."""
+    """Read a line. The prompt is not written to a pipe."""
     if not sys.stdin.isatty():
         prompt = ""
     elif not sys.stdout.isatty():
@@ -131,7 +131,7 @@ def ask(prompt: str) -> str:
 
 @contextmanager
 def editing(suggest: Suggest) -> Iterator[None]:
-    """Tab asks ``suggest`` what the line may become; what is typed is kept for the next time."""
+    """Complete with ``suggest`` at Tab, and keep a history file."""
     if not sys.stdin.isatty() or find_spec("readline") is None:
         yield
         return
@@ -159,7 +159,7 @@ def editing(suggest: Suggest) -> Iterator[None]:
 
 
 def completer(suggest: Suggest) -> Callable[[str, int], str | None]:
-    """As readline wants it: the ``state``-th word, or None after the last."""
+    """Return a readline completer: the ``state``-th word, or None after the last."""
     import readline
 
     found: list[str] = []
