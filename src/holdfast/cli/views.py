@@ -13,7 +13,6 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -208,17 +207,15 @@ ENDINGS: Final = {
 """Kinds that Python's own table lacks, or knows by other names."""
 
 
-@dataclass
 class Contents:
     """Shows contents one after the other; what is no text is saved as ``stem-N.ext``.
 
     Without a folder, in a temporary one. What is there, or a link of that name, is left alone.
     """
 
-    output: Output
-    folder: str | None
-    stem: str
-    _count: int = 0
+    def __init__(self, output: Output, folder: str | None, stem: str) -> None:
+        self.output, self.folder, self.stem = output, folder, stem
+        self._count = 0
 
     def show(self, contents: Iterable[Any]) -> None:
         """Show contents in order."""
