@@ -113,13 +113,13 @@ async def _wait_for_task(
         if running.task is None:
             running.cancel()
         else:
-            target.output.note(f"{GOES_ON} {_wait(target, running.detach())}")
+            target.output.note(f"{GOES_ON} {_wait_command(target, running.detach())}")
         raise
     except HoldfastError as error:
         raise _advised(error, target) from None
     task_id = running.detach()
     target.output.result({"taskId": task_id}, task_id)
-    target.output.note(f"{GOES_ON} {_wait(target, task_id)}")
+    target.output.note(f"{GOES_ON} {_wait_command(target, task_id)}")
     return None
 
 
@@ -192,7 +192,7 @@ async def wait(
         except asyncio.CancelledError:
             # Retrieve its error, which asyncio would report as never retrieved.
             waiting.add_done_callback(lambda done: done.cancelled() or done.exception())
-            target.output.note(f"{GOES_ON} {_wait(target, task_id)}")
+            target.output.note(f"{GOES_ON} {_wait_command(target, task_id)}")
             raise
         except HoldfastError as error:
             raise _advised(error, target) from None
@@ -215,11 +215,11 @@ def _show_task(task: Task) -> None:
 def _advised(error: HoldfastError, target: ServerTarget) -> HoldfastError:
     """Return the error of a task with the command that asks for it again."""
     if error.task_id is not None and error.hint:
-        error.hint = f"{_wait(target, error.task_id)} asks for it again"
+        error.hint = f"{_wait_command(target, error.task_id)} asks for it again"
     return error
 
 
-def _wait(target: ServerTarget, task_id: str) -> str:
+def _wait_command(target: ServerTarget, task_id: str) -> str:
     """Return the command that waits for a task; it can be pasted, whatever the id is."""
     words = [target.server, task_id] if target.server is not None else [task_id]
     return f"holdfast tasks wait {shlex.join(words)} {target.reach()}".rstrip()
