@@ -17,13 +17,13 @@ MAIN = "---\nname: refunds\ndescription: Process refunds\n---\n# Refunds\n"
 class Shop:
     """The tool ``build`` ends when `release` is set; ``runs`` counts its calls."""
 
-    def __init__(self, versions: tuple[str, ...] = VERSIONS) -> None:
+    def __init__(self, versions: tuple[str, ...] = VERSIONS, support: str = "optional") -> None:
         self.runs = 0
         self.release = threading.Event()
         self.peer = Peer("shop", versions=versions)
         self.peer.skill("skill://refunds", {"SKILL.md": MAIN, "guide.md": "Be kind.\n"})
 
-        @self.peer.tool(task=True)
+        @self.peer.tool(task=True, execution={"taskSupport": support})
         async def build(target: str) -> str:
             self.runs += 1
             await asyncio.to_thread(self.release.wait)

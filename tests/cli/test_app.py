@@ -100,7 +100,7 @@ def test_a_bug_is_told_without_a_traceback(cli: Cli) -> None:
     assert (done.code, done.out) == (70, "")
     assert done.err.splitlines() == [
         "holdfast: RuntimeError: never thought of",
-        "This is a fault of holdfast; with HOLDFAST_DEBUG=1 it shows where.",
+        "This is an internal error of holdfast; HOLDFAST_DEBUG=1 shows where.",
     ]
     assert cli("servers", "--output", "json").error["kind"] == "fault"
 

@@ -59,7 +59,7 @@ def read(*words: str) -> dict[str, Any]:
         ("count=-5", -5),
         ("ratio=5", 5),
         ("ratio=0.5", 0.5),
-        ("ratio=1e3", 1000),
+        ("ratio=1e3", 1000.0),
         ("deep=true", True),
         ("deep=No", False),
         ('tags=["a", "b"]', ["a", "b"]),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.elicitation import answer, handlers
+from holdfast.cli.elicitation import answer
 from holdfast.types.inputs import FormElicitation, UrlElicitation
 from tests.cli.conftest import DEMO, Cli, Open
 
@@ -78,7 +78,6 @@ def test_a_question_can_be_interrupted(terminal: Open) -> None:
 
 
 def test_where_nobody_sits_no_question_is_taken(cli: Cli) -> None:
-    assert handlers().elicitation is None
     done = cli("call", "ask_name", "--protocol", "2025-11-25", "--", *DEMO)
     assert done.code == 1
     assert "does not offer elicitation" in done.err

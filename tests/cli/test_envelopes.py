@@ -20,7 +20,7 @@ SECONDS = {"watch", "login", "tasks"}
 GOOD = [
     ["servers"],
     ["status", "demo"],
-    ["search", "add", "demo", "--offline"],
+    ["search", "add", "demo"],
     ["add", "new", "--", "x"],
     ["remove", "demo"],
     ["import", "mcp.json", "--yes"],
@@ -72,7 +72,7 @@ BAD = [
     (["prompts", "dead"], 3, "transport"),
     (["status", "dead"], 3, "status"),
     (["search"], 2, "usage"),
-    (["search", "xyzzy", "--offline"], 1, "search"),
+    (["search", "xyzzy"], 1, "search"),
     (["add", "demo", "--", "x"], 2, "validation"),
     (["remove", "nowhere"], 2, "validation"),
     (["import", "nowhere"], 2, "validation"),

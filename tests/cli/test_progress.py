@@ -98,6 +98,7 @@ def test_a_slow_start_is_shown_and_wiped_away(
 ) -> None:
     client = holdfast.connect(["npx", "thing"])
     with attached(monkeypatch) as screen:
+        assert line.begin(f"connecting to {client.name}")
         line.follow(client)
         shown(screen, "connecting to npx … 0 s")
         client.events.emit(ServerStarting(client="npx", elapsed=7.2))

@@ -126,7 +126,7 @@ def test_a_server_that_is_gone_does_not_hide_the_others(cli: Cli, servers: None)
 def test_tools_are_found_by_words(cli: Cli, configure: Configure) -> None:
     configure(demo=stdio(DEMO))
     assert cli("search", "count", "words").out.startswith("demo.word_count(text: str)\t")
-    first = cli("search", "--offline", "two numbers", "--json").value["tools"][0]
+    first = cli("search", "two numbers", "--json").value["tools"][0]
     assert first["tool"] == "demo.add"
     assert cli("search", "xyzzy").code == 1
 

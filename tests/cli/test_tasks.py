@@ -106,8 +106,16 @@ async def test_a_killed_caller_loses_nothing(versions: tuple[str, ...]) -> None:
         assert shop.runs == 1
 
 
-def test_ctrl_c_leaves_the_task_and_says_how_to_go_on(shop: Shop, cli: Cli) -> None:
-    words = ["call", "build", "target=all", "--as-task", "--url", shop.url]
+@pytest.mark.parametrize(("support", "option"), [("optional", ["--as-task"]), ("required", [])])
+def test_ctrl_c_leaves_the_task_and_says_how_to_go_on(
+    cli: Cli, support: str, option: list[str]
+) -> None:
+    with Shop(support=support) as shop:
+        interrupt(shop, cli, option)
+
+
+def interrupt(shop: Shop, cli: Cli, option: list[str]) -> None:
+    words = ["call", "build", "target=all", *option, "--url", shop.url]
     caller = subprocess.Popen(
         [sys.executable, "-m", "holdfast", *words],
         stdout=subprocess.PIPE,

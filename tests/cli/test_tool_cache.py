@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from holdfast.cli import tool_cache
 from holdfast.cli.output import Output
 from holdfast.cli.target import ServerTarget
 from holdfast.errors import ValidationError
-from tests.cli.conftest import Configure, stdio
+from tests.cli.conftest import DEMO, Cli, Configure, stdio
 
 SERVER = ServerTarget(Output(), command=["x"])
 
@@ -28,12 +29,11 @@ def test_what_a_server_is_remembered_under(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_where_a_server_was_configured_is_remembered_with_it(
-    home: Path, configure: Configure
+    cli: Cli, configure: Configure
 ) -> None:
-    path = configure(git=stdio(["x"]))
-    ServerTarget(Output()).at("git").keep([])
-    ServerTarget(Output()).at("http://x").keep([])
-    seen = [tool_cache.load(key) for key in ("git", "http://x")]
+    path = configure(git=stdio(DEMO))
+    assert (cli("tools", "git").code, cli("tools", "--", *DEMO).code) == (0, 0)
+    seen = [tool_cache.load(key) for key in ("git", shlex.join(DEMO))]
     assert [one and one.source for one in seen] == [str(path), ""]
 
 
@@ -74,9 +74,9 @@ def test_what_is_kept_is_recalled(home: Path) -> None:
     assert tool_cache.load("other") is None
 
 
-def test_what_was_never_seen_is_told(home: Path) -> None:
-    with pytest.raises(ValidationError, match="git: not seen yet"):
-        ServerTarget(Output()).at("git").seen()
+def test_what_was_never_seen_is_told(cli: Cli) -> None:
+    done = cli("tools", "git", "--offline")
+    assert (done.code, "git: not seen yet" in done.err) == (2, True)
 
 
 @pytest.mark.parametrize(

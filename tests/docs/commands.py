@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import click
 
-from holdfast.cli.app import root, split
+from holdfast.cli.app import CommandLine, root, split
+from holdfast.cli.output import Output
 
 PUNCTUATION = "|&;<>()"
 
@@ -54,4 +55,4 @@ def _parse(words: list[str]) -> None:
         if found is None:
             raise click.UsageError(f"there is no verb {name!r}")
         command = found
-    command.make_context(command.name, words)
+    command.make_context(command.name, words, obj=CommandLine(Output(), None, None))

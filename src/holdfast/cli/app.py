@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from itertools import pairwise
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
@@ -16,6 +16,9 @@ from holdfast._core.text import did_you_mean
 from holdfast.cli.main import VERBS, WITHOUT_SERVER, columns_of_terminal, help_text
 from holdfast.cli.output import Exit, Output, abandon
 from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from holdfast import Client
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,49 +63,35 @@ def option(spec: str, text: str, name: str | None = None, **settings: Any) -> Ca
         form = value.removesuffix("...")
         complete = {"FILE": files, "LOCK": files, "DIR": folders}.get(form)
         found = {"metavar": form, "multiple": value != form, "shell_complete": complete}
+    found["show_default"] = "default" in settings
     return click.option(*keys, *filter(None, [name]), help=text, **{**found, **settings})
 
 
-def _output(ctx: click.Context, param: click.Parameter, value: str) -> Output:
-    return Output("json" if ctx.params.pop("json", False) else value)
-
-
 def output_option(function: F) -> F:
-    """Add ``--output FORM``, and ``--json`` for its most used form; the verb gets an `Output`."""
+    """Add ``--output FORM`` and ``--json``; the verb gets the `Output` that `run` made by them."""
     form = option(
         "--output FORM",
         "text, or json: everything there is, as JSON.",
         type=click.Choice(["text", "json"]),
         default="text",
-        callback=_output,
+        show_default=False,
+        callback=lambda ctx, param, value: ctx.obj.output,
     )
-    # Eager, so that it is known when the other one is.
-    short = option("--json", "The same as --output json.", is_eager=True)
-    return form(short(function))
+    return form(option("--json", "The same as --output json.", expose_value=False)(function))
 
 
-CONFIG = option("--config FILE", "A configuration, not the usual ones.")
-YES = option("-y --yes", "Do it without being asked.")
+CONFIG = option("--config FILE", "Read this configuration file, not the usual ones.")
+YES = option("-y --yes", "Do not ask for confirmation.")
 HEADER = option("--header K:V...", "A header for the URL.")
 TRANSPORT = option(
     "--transport HOW",
-    "Speak to the URL so: auto, streamable or sse.",
+    "The transport for the URL: auto, streamable or sse.",
     type=click.Choice(["auto", "streamable", "sse"]),
 )
-CWD = option("--cwd DIR", "Where the command runs.")
-SAVE = option("--save DIR", "Where pictures and other files go.")
-
-
-def session_tools(function: F) -> F:
-    """Add ``--open`` and ``--close``."""
-    for word, text in (
-        ("close", "The tool that closes it."),
-        ("open", "The tool that opens a session."),
-    ):
-        usual = f"session.{word}"
-        add = option(f"--{word} TOOL", text, f"{word}_tool", default=usual, show_default=True)
-        function = add(function)
-    return function
+CWD = option("--cwd DIR", "The working directory of the command.")
+SAVE = option("--save DIR", "The folder for pictures and other files.")
+OPEN = option("--open TOOL", "The tool that opens a session.", "open_tool", default="session.open")
+CLOSE = option("--close TOOL", "The tool that closes it.", "close_tool", default="session.close")
 
 
 @click.command()
@@ -113,25 +102,25 @@ def session_tools(function: F) -> F:
 @option("--env K[=V]...", "A variable for the command; without a value, the one set here.")
 @option(
     "--inherit-env [NAMES]",
-    "Pass on these variables (A,B), or all of them.",
+    "Pass these variables (A,B), or all, to the command.",
     is_flag=False,
     flag_value=EVERYTHING,
 )
 @CWD
 @CONFIG
-@option("--timeout SECONDS", "How long one request may take.", type=float)
-@option("--protocol REVISION", "Speak this revision and no other.")
-@option("--log FILE", "Add the calls to a log, as JSON lines.")
-@option("--lock FILE", "Refuse tools that are not as the lock file says.")
-@option("--trace", "Show each message, without secrets, on stderr.")
-@option("-v --verbose", "Show the server's stderr, and logs.")
+@option("--timeout SECONDS", "The timeout of one request.", type=float)
+@option("--protocol REVISION", "Use this protocol revision and no other.")
+@option("--log FILE", "Append the calls to a log, as JSON lines.")
+@option("--lock FILE", "Refuse tools that differ from the lock file.")
+@option("--trace", "Show each message on stderr, redacted.")
+@option("-v --verbose", "Show the server's stderr, and the client's log.")
 def _any_verb() -> None:
     """Stand for every verb about a server."""
 
 
 OPTIONS: Final = _any_verb.params
 COMMON: Final = frozenset(str(one.name) for one in OPTIONS) - {"output", "json"}
-"""Those of them that help shows apart."""
+"""The options of `ServerTarget`, which help shows apart."""
 
 
 def pairs(option: str, texts: tuple[str, ...], mark: str = "=") -> dict[str, str]:
@@ -148,10 +137,10 @@ def pairs(option: str, texts: tuple[str, ...], mark: str = "=") -> dict[str, str
 # Verbs
 
 DEBUG = "HOLDFAST_DEBUG"
-"""Set to anything, it shows where an unexpected error came from."""
+"""The variable that makes an internal error print its traceback."""
 
 LISTS = ("list", "ls")
-"""Other words for ``tools`` with a server, and for ``servers`` without one."""
+"""Synonyms of ``tools`` with a server, and of ``servers`` without one."""
 
 SYNONYMS = {
     **dict.fromkeys(("exec", "invoke", "use"), "call"),
@@ -161,7 +150,7 @@ SYNONYMS = {
     **dict.fromkeys(("health", "list-servers"), "status"),
     **dict.fromkeys(("install", "new"), "add"),
 }
-"""What people type for a verb; it is suggested."""
+"""Words of other tools, and the verb to suggest."""
 
 
 class Verbs(click.Group):
@@ -195,19 +184,29 @@ HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 root: Verbs = Verbs("holdfast", context_settings=HELP)
 
 
-def run(words: list[str], connected: Any = None) -> int:
-    """Run one command line; return its exit code.
+class CommandLine(NamedTuple):
+    """What verbs get from `run`, as the context's ``obj``."""
 
-    Unlike ``root.main``, which would take care of signals, pipes and exit codes itself. The lines
-    of a shell are about the server that it is ``connected`` to.
+    output: Output
+    command: list[str] | None
+    """The words after ``--``."""
+    kept: Client | None
+    """The connection of the shell, if this is a line of one."""
+
+
+def run(words: list[str], kept: Client | None = None) -> int:
+    """Run one command line, or a line of a shell with its connection; return the exit code.
+
+    Unlike ``root.main``, which would take care of signals, pipes and exit codes itself.
     """
-    words, command = split(words) if connected is None else (words, connected)
+    words, command = split(words) if kept is None else (words, None)
     # The form of errors is needed before the words are parsed.
     is_json = {"--json", "--output=json"} & set(words) or ("--output", "json") in pairwise(words)
     output = Output("json" if is_json else "text")
+    line = CommandLine(output, command, kept)
     width = min(columns_of_terminal(), 80)
     try:
-        with root.make_context("holdfast", words, obj=command, terminal_width=width) as context:
+        with root.make_context("holdfast", words, obj=line, terminal_width=width) as context:
             found = root.invoke(context)
         sys.stdout.flush()
         return found if isinstance(found, int) else Exit.OK
@@ -226,7 +225,7 @@ def run(words: list[str], connected: Any = None) -> int:
     except (KeyboardInterrupt, EOFError, click.Abort):
         if sys.stderr.isatty():
             print(file=sys.stderr)  # the terminal has written ^C there
-        more = "; the server was told to stop" if connected is not None else ""
+        more = "; the server was told to stop" if kept is not None else ""
         return output.complain(f"interrupted{more}", Exit.INTERRUPTED, "interrupted")
     except BrokenPipeError:
         return abandon()
@@ -238,7 +237,7 @@ def run(words: list[str], connected: Any = None) -> int:
 
             traceback.print_exception(error)
         told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        hint = f"This is a fault of holdfast; with {DEBUG}=1 it shows where."
+        hint = f"This is an internal error of holdfast; {DEBUG}=1 shows where."
         return output.complain(f"{told}\n{hint}", Exit.FAULT, "fault")
 
 

@@ -1,4 +1,4 @@
-"""Words that people type, by what the server has: tools by name, ``k=v`` by a tool's schema.
+"""Arguments on the command line: ``name=value`` and other forms, converted by a tool's schema.
 
 Pure but for `read_file`.
 """
@@ -9,13 +9,14 @@ import json
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from holdfast._core.text import did_you_mean, visible
 from holdfast.errors import ValidationError
 from holdfast.schema.signature import resolve, type_of, types
-from holdfast.schema.walk import properties
+from holdfast.schema.walk import branches, properties
 
 _OWN_OPTIONS = ("args", "json", "output", "save", "timeout", "verbose", "header", "protocol")
 
@@ -149,18 +150,21 @@ def _put(found: dict[str, Any], path: list[str], value: Any, schema: Any) -> Non
     found[last] = value
 
 
-# A text as the schema would have it
+# Conversion by the schema
 
 
 def coerce(text: str, schema: Any, name: str) -> Any:
     """Convert a text to the first type of the schema that it fits; else to a string."""
     wanted = types(schema)
+    readable = {*wanted, "integer"} if "number" in wanted else wanted  # 2 is sent as 2, not as 2.0
     for kind, (_, read) in _READERS.items():
-        if kind in wanted:
+        if kind in readable:
             try:
-                return read(text)
+                value = read(text)
             except (LookupError, ValueError):
                 continue
+            if not isinstance(value, float) or isfinite(value):
+                return value
     if not wanted or "string" in wanted:
         return text
     if "array" in wanted:
@@ -177,13 +181,6 @@ _BOOLEANS = {
 }
 
 
-def _number(text: str) -> float:
-    value = float(text)
-    if value - value != 0:
-        raise ValueError  # not finite
-    return int(value) if value == int(value) and "." not in text else value
-
-
 def _container(text: str, start: str) -> Any:
     if not text.lstrip().startswith(start):
         raise ValueError
@@ -194,7 +191,7 @@ _READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "null": ("null", {"null": None}.__getitem__),
     "boolean": ("true or false", lambda text: _BOOLEANS[text.lower()]),
     "integer": ("a whole number", int),
-    "number": ("a number", _number),
+    "number": ("a number", float),
     "array": ("a JSON list", lambda text: _container(text, "[")),
     "object": ("a JSON object", lambda text: _container(text, "{")),
 }
@@ -202,12 +199,16 @@ _READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 
 def describe(schema: Any) -> str:
-    """Return what a parameter may be, in a word or two."""
+    """Return the values that a schema allows, or their type, in a few words."""
     if isinstance(schema, Mapping):
         if isinstance(schema.get("enum"), list):
             return "|".join(json.dumps(one).strip('"') for one in schema["enum"])
         if "const" in schema:
-            return json.dumps(schema["const"])
+            title = f" ({schema['title']})" if "title" in schema else ""
+            return json.dumps(schema["const"]).strip('"') + title
+        choices = [*branches(schema, "oneOf"), *branches(schema, "anyOf")]
+        if choices and all(isinstance(one, Mapping) and "const" in one for one in choices):
+            return "|".join(map(describe, choices))
     kinds = sorted(types(schema))
     if kinds == ["array"]:
         inner = describe(schema.get("items", {}))

@@ -1,6 +1,6 @@
-"""What Tab offers: servers from the configuration, tools and parameters as they were last seen.
+"""Shell completion: servers from the configuration, tools and parameters from the cache.
 
-Nothing is started, and whatever is wrong with a file offers nothing.
+No server is started. A broken file completes to nothing.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ from holdfast.schema.walk import properties as schema_properties
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-_AT_FILE = ("=@", ":=@")
 _PLAIN = re.compile(r"[\w@%+:,./](?:[\w@%+=:,./ -]*[\w@%+=:,./-])?")
 
 Offers = Iterable[tuple[str, str]]
-"""Words, and what is said about each."""
+"""Words, each with its description."""
 Complete = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 
 
@@ -102,12 +101,6 @@ def parameters(ctx: click.Context, param: click.Parameter, incomplete: str) -> O
     schema = next((tool.get("inputSchema") for one, tool in _tools(places) if one == named), None)
     properties = schema_properties(schema)
     name, sign, begun = incomplete.partition("=")
-    if incomplete in _AT_FILE:  # bash takes a word apart at these signs, but keeps the last
-        return _paths("", "@")
-    if words and words[-1] in _AT_FILE:
-        return _paths(incomplete.removeprefix("@"), "@")
-    if sign and begun.startswith("@"):
-        return _paths(begun[1:], f"{name}=@")
     if sign and name:
         return _choices(properties.get(name), schema, begun, f"{name}=")
     before = [word for word in words if word != "="][-1:]
@@ -131,14 +124,6 @@ def _choices(part: Any, schema: Any, begun: str, prefix: str) -> Offers:
     return [(f"{prefix}{text}", "") for text in texts if text.startswith(begun)]
 
 
-def _paths(begun: str, prefix: str) -> Offers:
-    """Files whose names begin so; the shell would not find them behind the sign."""
-    from glob import escape, iglob
-
-    paths = sorted(iglob(f"{escape(begun)}*"))
-    return [(f"{prefix}{path}{'/' * os.path.isdir(path)}", "") for path in paths]
-
-
 def _places(ctx: click.Context) -> list[tuple[str, str]]:
     """Where tools may be: what the server is remembered under, what stands before its tools."""
     if url := ctx.params.get("url"):
@@ -153,7 +138,7 @@ def _servers(ctx: click.Context) -> list[str]:
 
     try:
         return list(filter(is_safe_name, load(ctx.params.get("config")).servers))
-    except Exception:  # whatever it is: a person is typing, this is no time for it
+    except Exception:  # an error message would land in the line that a person is typing
         return []
 
 

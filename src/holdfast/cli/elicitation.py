@@ -1,6 +1,6 @@
-"""Questions to a person at the terminal: approvals, logins, and what a server asks.
+"""Questions to a person at the terminal: approvals, logins, and elicitation by a server.
 
-Where nobody sits there, none are taken.
+Without a terminal, nothing is asked.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def confirm(question: str, default: bool = False) -> bool:
 
 
 def _present(approval: Approval) -> None:
-    """Show what is about to be approved, to the letter."""
+    """Show what is about to be approved, unchanged but for escapes."""
     text = visible_json(json.dumps(approval.definition, indent=2, ensure_ascii=False))
     text = highlight(text) if has_colour(sys.stderr) else text
     tell(f"{visible_lines(f'{approval.name}, from {approval.file}:')}\n{text}")
@@ -100,14 +100,12 @@ def ask_input(wanted: ConfigInput) -> str | None:
 
 
 def handlers() -> Handlers:
-    """Elicitation, if there is a person to ask."""
-    from holdfast._core.calls.handlers import Handlers
-
-    if not is_interactive():
-        return Handlers()
+    """Return handlers that ask the person at the terminal."""
     import asyncio
 
-    turn = asyncio.Lock()  # one question at a time, whoever asks
+    from holdfast._core.calls.handlers import Handlers
+
+    turn = asyncio.Lock()  # calls may ask at the same time: one question after the other
 
     async def elicitation(request: AnyElicitation) -> dict[str, Any]:
         async with turn:
@@ -125,7 +123,7 @@ def handlers() -> Handlers:
 
 
 async def _ask(text: str) -> str:
-    """One line from a terminal. On the loop, not in a thread: that could not be cancelled."""
+    """Read a line from the terminal, on the loop: a thread could not be cancelled."""
     import asyncio
 
     print(text, end="", file=sys.stderr, flush=True)
@@ -144,7 +142,7 @@ async def _ask(text: str) -> str:
 
 
 async def answer(request: AnyElicitation, ask: Ask) -> dict[str, Any]:
-    """The person's answer. No to the first question declines, Ctrl-D puts it away."""
+    """Return the person's answer. No to the first question declines, Ctrl-D cancels."""
     from holdfast.types.inputs import UrlElicitation
 
     says = f"{paint('The server asks:', '1')} {visible_lines(request.message)}"
@@ -167,12 +165,11 @@ async def answer(request: AnyElicitation, ask: Ask) -> dict[str, Any]:
 
 
 async def _field(name: str, schema: dict[str, Any], required: bool, ask: Ask) -> Any:
-    """One field, asked until it fits or is left out."""
+    """Ask for one field until the answer fits or is left out."""
     default = schema.get("default")
-    hint = "|".join(_choices(schema)) or describe(schema)
     shown = f" [{default}]" if default is not None else "" if required else " (may be empty)"
     words = f"  {schema['description']}\n" if schema.get("description") else ""
-    question = f"{words}  {schema.get('title') or name} ({hint}){shown}: "
+    question = f"{words}  {schema.get('title') or name} ({describe(schema)}){shown}: "
     while True:
         text = (await ask(visible_lines(question))).strip()
         if not text and (default is not None or not required):
@@ -187,7 +184,7 @@ async def _field(name: str, schema: dict[str, Any], required: bool, ask: Ask) ->
 
 
 def _fitting(text: str, schema: dict[str, Any], name: str) -> Any:
-    """Convert what was typed by the schema, and check it, unless the schema is nonsense."""
+    """Convert the answer by the schema and check it, unless the schema cannot be used."""
     from holdfast.schema.explain import Unusable
     from holdfast.schema.validate import Checker
 
@@ -204,21 +201,8 @@ def _fitting(text: str, schema: dict[str, Any], name: str) -> Any:
     return value
 
 
-def _choices(schema: dict[str, Any]) -> list[str]:
-    """The values that a field, or each of its items, may have, as they are shown."""
-    items = schema.get("items")
-    inner = items if isinstance(items, dict) else schema
-    options, listed = inner.get("oneOf", inner.get("anyOf")), inner.get("enum")
-    found = [
-        f"{one['const']} ({one['title']})" if "title" in one else str(one["const"])
-        for one in (options if isinstance(options, list) else ())
-        if isinstance(one, dict) and "const" in one
-    ]
-    return found or [str(one) for one in (listed if isinstance(listed, list) else ())]
-
-
 async def _agreed(question: str, ask: Ask, default: bool) -> bool:
-    """Yes or no. Anything else is asked again: it may be the answer itself, come too early."""
+    """Ask yes or no, until it is one: other words may be the answer to the next question."""
     said = (await ask(question)).strip().lower()
     while said not in ("", "y", "yes", "n", "no"):
         said = (await ask("  y or n: ")).strip().lower()

@@ -13,7 +13,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "resources": ("listing", "the resources of a server"),
         "prompts": ("listing", "the prompts of a server"),
         "skills": ("listing", "the skills of a server"),
-        "ping": ("status", "see whether a server answers"),
+        "ping": ("status", "check whether a server answers"),
         "doctor": ("doctor", "start a server step by step and say what is wrong"),
     },
     "Use a server": {
@@ -23,12 +23,12 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "skill": ("listing", "read a skill, verified"),
         "prompt": ("listing", "get a prompt"),
         "complete": ("listing", "suggestions for an argument of a prompt"),
-        "watch": ("status", "notifications and log messages, as they come"),
+        "watch": ("status", "show notifications and log messages, live"),
         "shell": ("shell", "a prompt over one kept connection"),
     },
-    "Hold it to its word": {
+    "Pin and generate": {
         "codegen": ("lock", "write a typed Python module for a server's tools"),
-        "lock": ("lock", "write down a server's tools in a lock file"),
+        "lock": ("lock", "record a server's tools in a lock file"),
         "check": ("lock", "compare servers with the lock file"),
     },
     "Call logs": {
@@ -58,7 +58,12 @@ VERBS: dict[str, tuple[str, str]] = {
 WITHOUT_SERVER = frozenset(
     ("servers", "diff", "serve-log", "auth", "remove", "import", "config", "completion", "demo")
 )
-"""Verbs that are about no server, which may be a command after ``--``."""
+"""Verbs that take no server, and so no command after ``--``."""
+SHELL_VERBS = (
+    *("call", "describe", "tools", "resources", "read", "prompts", "prompt", "complete"),
+    *("skills", "skill", "ping"),
+)
+"""Verbs that a line of the shell may begin with."""
 
 USAGE = "Usage: holdfast VERB [WORDS] [OPTIONS] [-- COMMAND ...]"
 MOTTO = "The MCP client that holds on."
@@ -69,16 +74,16 @@ EXAMPLES = """\
   holdfast call add a=2 b=3 -- python server.py"""
 CODES = """\
 Exit codes: 0 ok, 1 the server says no, 2 usage, 3 connection, 4 timeout,
-5 authorization or trust, 6 drift, 70 a fault of holdfast, 130 interrupted."""
+5 authorization or trust, 6 drift, 70 internal error, 130 interrupted."""
 MORE = """\
-'holdfast VERB --help' tells more about a verb, 'holdfast help --man' has it
-all as a man page, and 'holdfast help --skill' a guide for agents."""
+'holdfast VERB --help' shows the options of a verb, 'holdfast help --man' the
+man page, and 'holdfast help --skill' a guide for agents."""
 
 VARIABLE = "MCP_SERVER_URL"
 """As `holdfast._core.targets` has it, which need not be loaded to ask whether it is set."""
 
 ROOMY = 76
-"""Columns in which nothing needs to be wrapped."""
+"""Columns from which on the help needs no wrapping."""
 
 
 def help_text(columns: int = ROOMY) -> str:
@@ -104,7 +109,7 @@ def _fold(text: str, columns: int, indent: int = 0) -> str:
 
 
 def columns_of_terminal(descriptor: int = 1) -> int:
-    """Return the width of the terminal, at least 20; roomy where there is none."""
+    """Return the width of the terminal, at least 20; `ROOMY` where there is none."""
     try:
         said = os.environ.get("COLUMNS") or os.get_terminal_size(descriptor).columns
         return max(int(said), 20)

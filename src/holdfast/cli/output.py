@@ -1,8 +1,8 @@
 """Output to stdout, stderr and files. stdout carries the result alone; stderr is for the person.
 
-Text about a server is shown without what would steer a terminal, or hide from a reader: what is
-piped is read too, often by a model. Contents go through a pipe as they came. With
-``--output json`` stderr is empty, or one line of JSON that says why the command failed.
+Control and invisible characters in texts about a server are escaped, in pipes too: their output is
+often read by a model. Contents are piped unchanged. With ``--output json`` stderr is empty, or one
+line of JSON that says why the command failed.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class Exit(IntEnum):
 
     OK = 0, "it worked"
     TOOL = 1, "the server answered with an error"
-    USAGE = 2, "wrong words, file or configuration; nothing was sent"
+    USAGE = 2, "wrong arguments, file or configuration; nothing was sent"
     CONNECT = 3, "the server cannot be started or reached, or went away"
     TIMEOUT = 4, "no answer in time"
-    AUTH = 5, "the server wants a login, or an approval is missing"
-    DRIFT = 6, "the tools are not those of the lock file or of the generated module"
-    FAULT = 70, "a fault of holdfast"
+    AUTH = 5, "the server requires a login, or an approval is missing"
+    DRIFT = 6, "the tools differ from the lock file or the generated module"
+    FAULT = 70, "an internal error of holdfast"
     INTERRUPTED = 130, "interrupted"
-    BROKEN_PIPE = 141, "nobody reads the output any more"
+    BROKEN_PIPE = 141, "the output pipe was closed"
 
     meaning: str
 
@@ -58,7 +58,7 @@ ENDINGS: Final = (
     (errors.HandshakeRefused, Exit.CONNECT),
     (errors.RpcError, Exit.TOOL),
 )
-"""The first that fits counts: what is special stands before what is general."""
+"""The first match counts: subclasses stand before their bases."""
 
 
 def exit_for(error: BaseException) -> Exit:
@@ -83,14 +83,14 @@ class Output:
         write(visible_lines(text) if self.is_terminal else text)
 
     def result(self, value: Any, text: str) -> None:
-        """Write a result: as text, or the value of it as JSON."""
+        """Write a result: as text, or its value as JSON."""
         if self.json:
             self.value(value)
         else:
             self.text(text)
 
     def done(self, value: Any, note: str) -> None:
-        """Report what was done: a note, or the value of it as JSON."""
+        """Report what was done: as a note, or its value as JSON."""
         if self.json:
             self.value(value)
         else:
@@ -103,7 +103,7 @@ class Output:
         self.json_text(msgspec.json.encode(value))
 
     def json_text(self, data: bytes, *, indent: bool = True) -> None:
-        """Write JSON that is text already; unseen characters by number, which is the same JSON."""
+        """Write encoded JSON, with unseen characters escaped, which is the same JSON."""
         if self.is_terminal and indent:
             import msgspec
 
@@ -115,7 +115,7 @@ class Output:
         write(data + b"\n")
 
     def note(self, text: str) -> None:
-        """Write a note to stderr, which is not part of the result."""
+        """Write a note to stderr; none with JSON."""
         if not self.json:
             tell(fold(visible_lines(text)))
 
@@ -128,7 +128,7 @@ class Output:
         return self.complain(message, exit_for(error), error.kind, **said)
 
     def verdict(self, message: str, code: Exit, kind: str) -> Exit:
-        """A result that is bad news, and shown already: the error line says so too, in JSON."""
+        """Return the code of a bad result that was shown; with JSON, write the error line too."""
         return self.complain(message, code, kind) if self.json else code
 
     def complain(self, message: str, code: Exit, kind: str, /, **facts: Any) -> Exit:
@@ -172,9 +172,9 @@ _PATH: Final = r"; PATH is '[^'\n]*'"
 
 
 def as_said(text: str, *, with_path: bool = False) -> str:
-    """Return an error's advice for programs in the words of the command line.
+    """Return an error with its advice for programs in terms of the command line.
 
-    The PATH is for ``doctor``.
+    The PATH is shown by ``doctor`` alone.
     """
     text = text if with_path else re.sub(_PATH, "", text)
     for there, here in _SAID_AS:
@@ -183,7 +183,7 @@ def as_said(text: str, *, with_path: bool = False) -> str:
 
 
 def show_stderr(line: str) -> None:
-    """Show a line of a server's stderr: without secrets, and nothing that steers the terminal."""
+    """Show a line of a server's stderr, redacted and escaped."""
     from holdfast._core.redact import redact_text
 
     tell(visible_lines(redact_text(line)))
@@ -256,12 +256,12 @@ def wrap_words(text: str, columns: int, first: str = "", rest: str = "") -> str:
 
 
 def has_colour(stream: TextIO) -> bool:
-    """Return whether a stream is a terminal, and nobody objects to colours."""
+    """Return whether a stream is a terminal with colours, and NO_COLOR is not set."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def paint(text: str, style: str, stream: TextIO | None = None) -> str:
-    """Return text for a stream, by default stderr, in colour where that is wanted."""
+    """Return text for a stream, by default stderr, in colour if it has colours."""
     return f"\x1b[{style}m{text}\x1b[0m" if has_colour(stream or sys.stderr) else text
 
 
@@ -298,7 +298,7 @@ def write(data: bytes | str) -> None:
 
 
 def abandon() -> Exit:
-    """End silently after the reader of stdout has gone; the interpreter stays silent too."""
+    """Return the exit code for a closed pipe; let the interpreter flush stdout to nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return Exit.BROKEN_PIPE
 
@@ -320,9 +320,9 @@ def read_if_there(path: Path) -> str | None:
 
 
 def write_file(path: Path, text: str, *, is_own: bool = False) -> None:
-    """Write a file, whole or not at all.
+    """Write a file atomically.
 
-    Of a file of the user's own, links are followed, and the folder is made.
+    For a file of the user's own, follow links and create the folder.
     """
     try:
         if is_own:

@@ -1,7 +1,6 @@
-"""The status line: on stderr, for a person, while something is waited for.
+"""The status line on stderr: what the command waits for, for how long, and its progress.
 
-It says what is waited for, for how long, and how far it is, and is wiped away by whatever else is
-written. It appears after half a second, or at once where there is progress to show.
+It appears after half a second, or at once when there is progress to show. Other output erases it.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class StatusLine:
 
     def __init__(self) -> None:
         self.is_muted = False
-        """True if stderr is for a program, too."""
+        """True with JSON output: then a program reads stderr."""
         self._lock = RLock()
         self._words: str | None = None
         self._more = ""
@@ -47,7 +46,7 @@ class StatusLine:
         self._stop: Event | None = None
 
     def begin(self, words: str) -> bool:
-        """Say what is waited for from now on; return False if nobody looks at stderr."""
+        """Show what the command waits for; return False if stderr is not a terminal."""
         if self.is_muted or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
             return False
         with self._lock:
@@ -60,13 +59,13 @@ class StatusLine:
         return True
 
     def say(self, words: str, more: str = "") -> None:
-        """Change the words; the time goes on."""
+        """Change the words; the clock goes on."""
         with self._lock:
             if self._words is not None:
                 self._words, self._more = words, more
 
     def end(self) -> None:
-        """Wipe the line away, for good."""
+        """Erase the line and stop."""
         with self._lock:
             self.hide()
             self._words = self._progress = None
@@ -76,7 +75,7 @@ class StatusLine:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """While a person is asked something, over which nothing may be drawn."""
+        """Hide the line while a person answers a question."""
         with self._lock:
             words = self._words
             self.end()
@@ -94,7 +93,7 @@ class StatusLine:
                 self._draw()
 
     def hide(self) -> None:
-        """Wipe the line away before something else is written."""
+        """Erase the line before other output is written."""
         with self._lock:
             if self._is_drawn:
                 self._is_drawn = False
@@ -103,10 +102,9 @@ class StatusLine:
 
     def follow(self, client: Client) -> None:
         """Show how a client connects: a launcher may be downloading the server."""
-        name = client.name
-        if not self.begin(f"connecting to {name}"):
-            return
         from holdfast.events import ServerStarting, Transition
+
+        name = client.name
 
         def heard(event: ServerStarting | Transition) -> None:
             if isinstance(event, ServerStarting):
@@ -131,7 +129,7 @@ class StatusLine:
         text = line(self._words or "", self._more, elapsed, self._progress, columns_of_terminal(2))
         try:
             print(f"{WIPE}{text}", end="", file=sys.stderr, flush=True)
-        except (OSError, ValueError):  # nobody looks any more
+        except (OSError, ValueError):  # stderr was closed
             return
         self._is_drawn = True
 
@@ -153,7 +151,7 @@ def line(words: str, more: str, elapsed: float, progress: Progress | None, colum
 
 
 def _fit(words: str, after: str, room: int) -> str:
-    """Return as many of the words as fit before the rest."""
+    """Return the words, truncated to fit before the rest."""
     words = visible(words)
     left = max(room - len(after), 1)
     while cells(words) > left and len(words) > 1:

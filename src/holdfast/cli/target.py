@@ -1,6 +1,6 @@
-"""The server that a command line names: from the configuration, by URL, or by command.
+"""The server of a command line: a name from the configuration, a URL, a script or a command.
 
-Every verb takes it the same way, with the same options: it is a `ServerVerb`.
+Every verb about a server is a `ServerVerb`, and takes it in the same ways with the same options.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ import os
 import re
 import shlex
 from collections.abc import Awaitable, Iterable, Sequence
-from functools import cached_property, partial
+from contextlib import nullcontext
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from holdfast._core.text import did_you_mean, visible_lines
+from holdfast._core.text import did_you_mean
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli import tool_cache
-from holdfast.cli.app import COMMON, EVERYTHING, OPTIONS, ServerCommand, pairs
+from holdfast.cli.app import COMMON, EVERYTHING, OPTIONS, CommandLine, ServerCommand, pairs
 from holdfast.cli.arguments import suggestion
 from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.elicitation import approve_in_place, ask_input, is_interactive, offer_login
-from holdfast.cli.main import VARIABLE
+from holdfast.cli.main import SHELL_VERBS, VARIABLE
 from holdfast.cli.output import Output, show_message, show_stderr
 from holdfast.cli.progress import status
 from holdfast.errors import RpcError, ValidationError
@@ -31,7 +32,6 @@ from holdfast.errors import RpcError, ValidationError
 if TYPE_CHECKING:
     from holdfast import Client
     from holdfast.config import Configuration, ServerEntry
-    from holdfast.sync.portal import Portal
 
 NO_SERVER = "No server is configured. Add one: holdfast add NAME -- COMMAND, or NAME URL."
 
@@ -41,15 +41,11 @@ T = TypeVar("T")
 class ServerTarget:
     """The server of one command line, and the options to reach it, as `OPTIONS` names them."""
 
-    verbs: Sequence[str] = ()
-    """What may be written in place of a tool's name, to be suggested too."""
-    portal: Portal | None = None
-    """The loop of a shell, which has a connection already."""
-
     def __init__(
         self,
         output: Output,
         command: list[str] | None = None,
+        kept: Client | None = None,
         *,
         url: str | None = None,
         header: tuple[str, ...] = (),
@@ -68,19 +64,21 @@ class ServerTarget:
         if command is not None and not command:
             raise click.UsageError("There is no command after --.")
         self.output = output
+        self.kept = kept
+        """The connection of a shell, if this is a line of one. It stays open after the line."""
         self.command, self.url, self.config = command, url, config
         self.verbose, self.trace = verbose, trace
         self.server: str | None = None
         """The word for it: a name, a URL or a script. None if it is given otherwise."""
-        self.given = command is not None or url is not None
-        """True if the server is a URL or a command, so that no word names it."""
+        self.given = command is not None or url is not None or kept is not None
+        """True if an option or a command gives the server, so that no word names it."""
         self.variable = os.environ.get(VARIABLE)
         self.is_open = not (self.given or self.variable)
         """True if no server is given, so that all of them may be meant."""
         self.is_login = False
-        """A login was asked for: it is not offered first."""
+        """True if the command is a login: it starts without a question."""
         self.options = {name: value for name, value in options.items() if value is not None}
-        """Options of ``holdfast.connect``: as given, and what verbs want."""
+        """Options of ``holdfast.connect``: as given, and those that a verb sets."""
         for name in env:
             if "=" not in name and name not in os.environ:
                 text = f"--env {name}: it is not set here; give --env {name}=VALUE."
@@ -109,7 +107,7 @@ class ServerTarget:
         return load(self.config)
 
     def at(self, server: str | None, **options: Any) -> ServerTarget:
-        """Return the same for another server, or with more options."""
+        """Return a copy for another server, or with more options."""
         found = copy.copy(self)
         found.server, found.options = server, {**self.options, **options}
         return found
@@ -137,21 +135,18 @@ class ServerTarget:
         if self.given:
             return word, words
         servers = self.configuration.servers
-        if word in servers or is_direct(word):
-            if words and words[0][:1] not in "-{" and "=" not in words[0]:
-                self.server = word
-                return words[0], words[1:]
-            if word not in servers:
-                raise click.UsageError(f"Which one of {word!r}? Write its name after it.")
-        # The longest name is meant.
-        for name in sorted(servers, key=len, reverse=True):
+        is_followed = bool(words) and words[0][:1] not in "-{" and "=" not in words[0]
+        if is_followed and self.is_server(word):
+            self.server = word
+            return words[0], words[1:]
+        for name in sorted(servers, key=len, reverse=True):  # of "a" and "a.b", the longer one
             if word.startswith(f"{name}.") and len(word) > len(name) + 1:
                 self.server = name
                 return word[len(name) + 1 :], words
+        if self.is_server(word.rstrip(".")):
+            raise click.UsageError(f"Which one of {word.rstrip('.')!r}? Write its name after it.")
         if self.variable:
             return word, words
-        if word.rstrip(".") in servers:
-            raise click.UsageError(f"Which one of {word.rstrip('.')!r}? Write SERVER.NAME.")
         server, *tool = re.split("[/:]", word, maxsplit=1)
         hint = f"Did you mean {f'{server}.{tool[0]}'!r}?" if tool and server in servers else ""
         hint = hint or tool_cache.seen_with(servers, word) or self.hint(word)
@@ -159,23 +154,28 @@ class ServerTarget:
 
     def is_server(self, word: str) -> bool:
         """Return whether a word is a server: a name, a URL, or a script."""
-        return word in self.configuration.servers or is_direct(word)
+        return word in self.configuration.servers or is_url(word) or is_script(word)
 
-    def entry(self, word: str | None) -> ServerEntry | None:
-        """Return a configured server; None if there is no word, or it is a server itself."""
+    @property
+    def entry(self) -> ServerEntry | None:
+        """The configured server; None if it is a URL, a script or a command.
+
+        Raises ValidationError if the word for it is none of these.
+        """
+        word = self.server
         if word is None or is_url(word):
             return None
         entry = self.configuration.servers.get(word)
-        if entry is None and not is_direct(word):
+        if entry is None and not is_script(word):
             raise ValidationError(f"There is no server {word!r}. {self.hint(word)}")
         return entry
 
     def hint(self, word: str = "") -> str:
-        """Return the servers that there are, or what ``word`` may mean."""
+        """Return what ``word`` may mean, or else the configured servers."""
         if re.match(r"[\w.-]+:\d+(/|$)", word):
             return f"A URL begins with http:// or https://: is it http://{word}?"
         if _has_script_suffix(word):
-            return "Nor is there such a file."
+            return "There is no such file either."
         names = list(self.configuration.servers)
         if hint := did_you_mean(word.partition(".")[0], names):
             return f"D{hint[1:]}"
@@ -188,16 +188,20 @@ class ServerTarget:
 
     def reach(self) -> str:
         """Return the options that lead to the same server, quoted for a shell."""
+        if self.kept is not None:
+            return ""
         from holdfast.lock.commands import reach
 
-        names = (*_OPTIONS_OF, "protocol")
+        names = [name for options in _OPTIONS_FOR.values() for name in options] + ["protocol"]
         given = {name: self.options[name] for name in names if name in self.options}
         return reach(self.command or self.url, config=self.config, **given)
 
     # Its client
 
-    def client(self, *, ask: bool = True) -> Client:
+    def client(self, *, ask: bool = True) -> Any:
         """Return a client, not connected yet; ``ask`` a person for what is missing."""
+        if self.kept is not None:
+            return nullcontext(self.kept)
         import logging
 
         import holdfast
@@ -209,7 +213,7 @@ class ServerTarget:
         is_asked = ask and not self.output.json and is_interactive()
         resolved = None
         target: Any = self.command or self.url or self.server or self.variable or ""
-        if (entry := self.entry(self.server)) is not None:
+        if (entry := self.entry) is not None:
             from holdfast.config.resolution import admit, client_for
 
             if is_asked:
@@ -217,9 +221,16 @@ class ServerTarget:
             resolved = admit(entry, prompt=ask_input if ask else None)
             target = resolved.url or list(resolved.command)
         is_web = isinstance(target, str) and is_url(target)
-        options = self._fitting(is_web)
+        options = dict(self.options)
+        kind, other = ("a URL", "a command") if is_web else ("a command", "a URL")
+        wrong = [option for name, option in _OPTIONS_FOR[other].items() if name in options]
+        if wrong:
+            raise ValidationError(f"{wrong[0]} is for {other}, and the server is {kind}")
+        stderr = options.pop("stderr", show_stderr if self.verbose else None)
+        if stderr is not None and not is_web:
+            options["stderr"] = stderr
         if is_web and is_asked and not os.environ.get("HOLDFAST_NO_BROWSER"):
-            # Elsewhere a missing login is an error.
+            # Without a person, a missing login is an error.
             from msgspec import structs
 
             login = holdfast.browser_login if self.is_login else offer_login
@@ -227,9 +238,8 @@ class ServerTarget:
             handlers = structs.replace(handlers, login=login)
             options = {"auth": "oauth", **options, "handlers": handlers}
         if resolved is not None:
-            for key, said in (("env", resolved.env), ("headers", resolved.headers)):
-                if key in options:
-                    options[key] = {**said, **options[key]}
+            own = {"env": resolved.env, "headers": resolved.headers}
+            options |= {key: {**own[key], **options[key]} for key in own.keys() & options.keys()}
             client = client_for(resolved, options, _traced if self.trace else None)
         else:
             if self.trace:
@@ -239,19 +249,9 @@ class ServerTarget:
                 own = {key: options.pop(key) for key in Options.__optional_keys__ & options.keys()}
                 target = _traced(transport_for(target, own, os.environ))
             client = holdfast.connect(target, **options)
-        if ask:
+        if ask and status.begin(f"connecting to {client.name}"):
             status.follow(client)
         return client
-
-    def _fitting(self, is_web: bool) -> dict[str, Any]:
-        """Return the options for a URL or a command; refuse what is given for the other."""
-        kind = "a URL" if is_web else "a command"
-        for name, (option, wanted) in _OPTIONS_OF.items():
-            if name in self.options and wanted != kind:
-                raise ValidationError(f"{option} is for {wanted}, and the server is {kind}")
-        stderr = self.options.get("stderr", show_stderr if self.verbose else None)
-        options = {name: value for name, value in self.options.items() if name != "stderr"}
-        return options if is_web or stderr is None else {**options, "stderr": stderr}
 
     # Its tools
 
@@ -261,37 +261,28 @@ class ServerTarget:
             return shlex.join(self.command)
         server = self.server
         # Names need no configuration here: what was seen is shown without it.
-        if server is not None and is_direct(server) and not is_url(server):
-            server = os.path.abspath(server) if self.entry(server) is None else server
+        if server is not None and is_script(server) and self.entry is None:
+            server = os.path.abspath(server)
         return self.url or server or self.variable or ""
 
-    def keep(self, tools: list[dict[str, Any]]) -> None:
-        """Store the server's tools for completion and ``--offline``."""
-        entry = self.entry(self.server)
-        tool_cache.save(self.key(), tools, "" if entry is None else entry.source.file)
-
-    def seen(self) -> list[dict[str, Any]]:
-        """Return the tools that were last seen, and say when. Raises ValidationError if never."""
-        if (found := tool_cache.load(key := self.key())) is None:
-            raise ValidationError(
-                f"{key}: not seen yet, so nothing is known of it offline; "
-                "list its tools once without --offline"
-            )
-        self.output.note(str(found))
-        return found.tools
-
     async def list_tools(self, client: Client) -> list[dict[str, Any]] | None:
-        """Return the tools as the server describes them, and store them; None if it has none."""
+        """Return the tools as the server describes them; None if it has none.
+
+        They are stored for completion and ``--offline``, once in a shell.
+        """
         # A cache that lives as long as one command would answer nobody.
         found = await known(client.list_tools(cache="bypass"))
         if found is None:
             return None
         raw = [tool.raw for tool in found]
-        self.keep(raw)
+        if self.kept is None:
+            entry = self.entry
+            key, source = (self.key(), "") if entry is None else (entry.name, entry.source.file)
+            tool_cache.save(key, raw, source)
         return raw
 
     def pick(self, tools: Iterable[dict[str, Any]], name: str) -> dict[str, Any]:
-        """Return the tool of that name. Raises ValidationError with those that may be meant."""
+        """Return the tool of that name. Raises ValidationError with near names."""
         found = {tool["name"]: tool for tool in tools}
         if name in found:
             return found[name]
@@ -299,18 +290,16 @@ class ServerTarget:
         if not self.given and not did_you_mean(name, found):
             elsewhere = tool_cache.seen_with(self.configuration.servers, name)
         where = f"{self.server} has" if elsewhere and self.server else "There is"
-        hint = suggestion(name, found, "The server has no tools at all.", self.verbs)
+        verbs = SHELL_VERBS if self.kept is not None else ()  # typed in the place of a tool
+        hint = suggestion(name, found, "The server has no tools at all.", verbs)
         raise ValidationError(f"{where} no tool {name!r}. {elsewhere or hint}")
 
 
-_OPTIONS_OF: Final = {
-    "env": ("--env", "a command"),
-    "inherit_env": ("--inherit-env", "a command"),
-    "cwd": ("--cwd", "a command"),
-    "headers": ("--header", "a URL"),
-    "transport": ("--transport", "a URL"),
+_OPTIONS_FOR: Final = {
+    "a command": {"env": "--env", "inherit_env": "--inherit-env", "cwd": "--cwd"},
+    "a URL": {"headers": "--header", "transport": "--transport"},
 }
-"""Options of ``holdfast.connect`` that only one kind of server has: as they are written here."""
+"""Options of ``holdfast.connect`` for one kind of server, and what they are called here."""
 
 
 async def known(listing: Awaitable[Sequence[T]]) -> Sequence[T] | None:
@@ -335,9 +324,9 @@ def is_url(text: str) -> bool:
     return text.lower().startswith(("http://", "https://"))
 
 
-def is_direct(text: str) -> bool:
-    """Return whether a word is a server itself: a URL, or a script that is there."""
-    return is_url(text) or ("." in text and os.path.isfile(text) and _has_script_suffix(text))
+def is_script(text: str) -> bool:
+    """Return whether a word is a script that is there, to be run as a server."""
+    return "." in text and os.path.isfile(text) and _has_script_suffix(text)
 
 
 def _has_script_suffix(text: str) -> bool:
@@ -369,11 +358,13 @@ class ServerVerb(ServerCommand):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb."""
         assert self.callback is not None
+        line: CommandLine = ctx.obj
         given = ctx.params
-        own = {name: given.pop(name) for name in ("output", *COMMON)}
-        # A shell makes its own kind of target, which is connected.
-        make = ctx.obj if callable(ctx.obj) else partial(ServerTarget, command=ctx.obj)
-        target: ServerTarget = make(**own)
+        output = given.pop("output")
+        own = {name: given.pop(name) for name in COMMON}
+        if line.kept is not None and any(own.values()):
+            raise click.UsageError("Server options are given to the shell, not to a line of it.")
+        target = ServerTarget(output, line.command, line.kept, **own)
         taken: list[str] = []
         if self.takes is not None:
             words = given.pop("words")
@@ -382,11 +373,13 @@ class ServerVerb(ServerCommand):
         found = self.callback(target, *taken, **given)
         if not inspect.iscoroutine(found):
             return found
-        import asyncio
-
         try:
-            if target.portal is not None:
-                return target.portal.run(found)
+            if line.kept is not None:
+                from holdfast.sync.portal import portal
+
+                return portal().run(found)
+            import asyncio
+
             # A loop of its own: Ctrl-C cancels calls and closes servers.
             with asyncio.Runner() as runner:
                 return runner.run(found)
@@ -395,16 +388,12 @@ class ServerVerb(ServerCommand):
 
 
 def _show_logs() -> None:
-    """Show the library's log; it may quote a server, and is shown as its stderr is."""
+    """Show the library's log. It may quote a server, so it is shown as the server's stderr is."""
     import logging
 
-    from holdfast._core.redact import redact_text
+    class Shown(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            show_stderr(self.format(record))
 
-    class Safe(logging.Formatter):
-        def format(self, record: logging.LogRecord) -> str:
-            return visible_lines(redact_text(super().format(record)))
-
-    shown = logging.StreamHandler()
-    shown.setFormatter(Safe("%(name)s: %(message)s"))
-    logging.basicConfig(handlers=[shown])
+    logging.basicConfig(handlers=[Shown()], format="%(name)s: %(message)s")
     logging.getLogger("holdfast").setLevel(logging.DEBUG)

@@ -1,8 +1,8 @@
-"""The tools that servers were last seen to offer, for completion, hints and ``--offline``.
+"""The cached tool lists of servers, for completion, suggestions and ``--offline``.
 
-One small file per server in the user's cache folder. It may be missing, old or broken at any
-time, so it is only ever a convenience. The lines that ``tools`` writes to a pipe are stored with
-the tools, so that they are there again at once: this module loads next to nothing.
+One small file per server in the user's cache folder, which may be missing, stale or broken. The
+lines that ``tools`` writes to a pipe are cached with the tools, so that ``tools NAME --offline``
+needs neither click nor the schemas: this module imports next to nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def path_for(key: str) -> str:
 
 
 class CachedTools:
-    """The tools of a server, when they were seen, and the file that named the server, if any."""
+    """The tools of a server, when they were listed, and the file that configured it, if any."""
 
     def __init__(self, tools: list[dict[str, Any]], lines: str, seen: float, source: str) -> None:
         self.tools, self.lines, self.seen, self.source = tools, lines, seen, source
@@ -65,10 +65,10 @@ def save(key: str, tools: Iterable[dict[str, Any]], source: str = "") -> None:
 
 
 def load(key: str, *, only_lines: bool = False) -> CachedTools | None:
-    """Return what a server was last seen with; None if it never was.
+    """Return the cached tools of a server; None if there are none.
 
-    With ``only_lines`` the tools themselves are not read, and what another version of holdfast has
-    stored counts as never seen: its lines may look different.
+    With ``only_lines`` the tools are not parsed, and a file that another version of holdfast wrote
+    is ignored: its lines may look different.
     """
     path = path_for(key)
     try:
@@ -104,7 +104,7 @@ def stored_lines(words: list[str]) -> str | None:
 
 
 def seen_with(servers: Iterable[str], tool: str) -> str:
-    """Return the servers that were last seen with a tool, or one near it, as a question."""
+    """Return ``Did you mean …?`` with the servers that have a tool, or one of a near name."""
     from holdfast._core.text import close_matches
 
     known: dict[str, list[str]] = {}

@@ -1,7 +1,6 @@
-"""What servers have, and give back, as a person or a pipe is shown it; as JSON, as it came.
+"""Lists and contents of servers, for a terminal, a pipe, or as JSON.
 
-A person sees columns, a program reads tab-separated lines. Text is shown as text, pictures and
-other data become files.
+A terminal shows columns, a pipe gets tab-separated lines. Pictures and other data become files.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def signature_of(one: Definition) -> str:
 
 
 def words_of(one: Definition) -> str:
-    """Return the words that a server has for one of its things."""
+    """Return the description of a tool, resource or prompt, or else its title."""
     return str(one.get("description") or one.get("title") or "")
 
 
@@ -63,21 +62,17 @@ def first_line(text: str | None) -> str:
     return " ".join(lines[0].split()) if lines else ""
 
 
-def flat(text: str) -> str:
-    """Return a server's text without tabs, which mean something to `prose`."""
-    return text.expandtabs(4)
-
-
 def description(definition: Definition, called: str, server: str = "") -> str:
     """Return a tool as text for `prose`: its words, parameters, and a line to call it with.
 
-    The line is ``called``, an example of its arguments, and ``server``.
+    The line is ``called``, an example of its arguments, and ``server``. Tabs of the server's own
+    are expanded: they mean something to `prose`.
     """
-    parts = [flat(str(definition["name"]))]
+    parts = [str(definition["name"]).expandtabs(4)]
     if definition.get("title"):
         parts[0] += f": {definition['title']}"
     if definition.get("description"):
-        parts.append(flat(str(definition["description"]).strip()))
+        parts.append(str(definition["description"]).strip().expandtabs(4))
     schema = definition.get("inputSchema")
     schema = schema if isinstance(schema, Mapping) else {}
     parts.append(_parameters(schema))
@@ -90,7 +85,7 @@ def description(definition: Definition, called: str, server: str = "") -> str:
     meta = definition.get("_meta")
     ui = meta.get("ui") if isinstance(meta, Mapping) else None
     if isinstance(ui, Mapping) and isinstance(ui.get("resourceUri"), str):  # MCP Apps (SEP-1865)
-        parts.append(f"Its app is the resource {flat(ui['resourceUri'])}.")
+        parts.append(f"Its app is the resource {ui['resourceUri'].expandtabs(4)}.")
     parts.append(f"{called}{example(schema)}{server}")
     return "\n\n".join(parts)
 
@@ -107,7 +102,8 @@ def _parameters(schema: Definition) -> str:
             facts.append(f"default {json.dumps(part['default'], ensure_ascii=False)}")
         words = " ".join(str(part.get("description") or "").split())
         told = f"{', '.join(facts)}{'  ' + words if words else ''}"
-        lines.append(f"  {flat(path)}{' ' * (width - cells(path))}\t{flat(told)}")
+        padding = " " * (width - cells(path))
+        lines.append(f"  {path.expandtabs(4)}{padding}\t{told.expandtabs(4)}")
     return "\n".join(lines)
 
 
@@ -117,7 +113,7 @@ def _parameters(schema: Definition) -> str:
 def table(
     output: Output, value: Any, columns: Sequence[str], rows: Sequence[Sequence[str]], owner: str
 ) -> None:
-    """Show one row a thing, or its value as JSON; say if the ``owner`` has none.
+    """Show rows, or the value as JSON; note if the ``owner`` has none.
 
     At a terminal in columns, or one below the other if the window is too narrow for that.
     """
@@ -143,7 +139,7 @@ def table(
 
 
 def prose(output: Output, text: str) -> None:
-    """Show text that is ours: at a terminal its lines wrap whole words, with hanging indents.
+    """Show our own text: at a terminal lines wrap at words, with hanging indents.
 
     A tab is two spaces, and the place below which a line goes on.
     """
@@ -218,9 +214,7 @@ class Contents:
     """
 
     def __init__(self, output: Output, folder: str | None, stem: str) -> None:
-        self._output = output
-        self._folder = folder
-        self._stem = re.sub(r"[^A-Za-z0-9._-]+", "_", stem).strip("._")[:80] or "content"
+        self.output, self.folder, self.stem = output, folder, stem
         self._count = 0
 
     def show(self, contents: Iterable[Any]) -> None:
@@ -234,14 +228,14 @@ class Contents:
                 content = inner
             text, data = content.get("text"), content.get("data", content.get("blob"))
             if isinstance(text, str):
-                if not (self._output.is_terminal and self._show_json(text)):
-                    self._output.content(text)
+                if not (self.output.is_terminal and self._show_json(text)):
+                    self.output.content(text)
             elif isinstance(data, str):
                 self._save(data, str(content.get("mimeType") or "application/octet-stream"))
             elif content.get("type") == "resource_link":
-                self._output.content(str(content.get("uri")))
+                self.output.content(str(content.get("uri")))
             else:
-                self._output.value(content)
+                self.output.value(content)
 
     def _show_json(self, text: str) -> bool:
         """Show JSON highlighted, and indented if it is long; return False if it is none."""
@@ -251,7 +245,7 @@ class Contents:
             return False
         try:
             msgspec.json.decode(text)
-            self._output.json_text(text.encode(), indent=len(text) > MOST_FLAT)
+            self.output.json_text(text.encode(), indent=len(text) > MOST_FLAT)
         except (ValueError, RecursionError):  # it only looks like JSON
             return False
         return True
@@ -261,44 +255,37 @@ class Contents:
             found = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             raise ProtocolError(f"the server sent {kind} that is not base64") from None
-        if self._output.is_terminal and kind.startswith("image/") and len(found) <= MOST_INLINE:
+        if self.output.is_terminal and kind.startswith("image/") and len(found) <= MOST_INLINE:
             _draw(found, kind)
         import mimetypes  # slow to load, and most results are text
 
         plain = kind.partition(";")[0].strip().lower()
         ending = ENDINGS.get(plain) or mimetypes.guess_extension(plain) or ".bin"
         path = self.add(found, ending)
-        more = f" ({kind}, {_human_size(len(found))})" if self._output.is_terminal else ""
-        self._output.text(f"{path}{more}")
+        more = f" ({kind}, {len(found):,} bytes)" if self.output.is_terminal else ""
+        self.output.text(f"{path}{more}")
 
     def add(self, data: bytes, ending: str) -> Path:
         """Write a new file and return its path."""
-        if self._folder is None:
+        if self.folder is None:
             import tempfile  # slow to load, and most results are text
 
-            self._folder = tempfile.mkdtemp(prefix="holdfast-")
-        folder = Path(self._folder)
+            self.folder = tempfile.mkdtemp(prefix="holdfast-")
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "_", self.stem).strip("._")[:80] or "content"
         try:
-            os.makedirs(resolve_output(folder), exist_ok=True)
+            os.makedirs(resolve_output(self.folder), exist_ok=True)
             while True:
                 self._count += 1
-                path = folder / f"{self._stem}-{self._count}{ending}"
+                path = Path(self.folder, f"{stem}-{self._count}{ending}")
                 with suppress(FileExistsError), path.open("xb") as file:
                     file.write(data)
                     return path
         except OSError as error:
-            raise ValidationError(f"{folder}: cannot be written: {reason(error)}") from None
-
-
-def _human_size(count: int) -> str:
-    for bits, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if count >> bits:
-            return f"{count / (1 << bits):.1f} {unit}"
-    return f"{count} bytes"
+            raise ValidationError(f"{self.folder}: cannot be written: {reason(error)}") from None
 
 
 def _draw(data: bytes, kind: str) -> None:
-    """Draw a picture in the terminal, by the protocol that this one knows, if any."""
+    """Draw a picture in the terminal by the protocol that it supports, if any."""
     encoded = base64.standard_b64encode(data)
     program = _terminal(os.environ)
     if program in ("kitty", "ghostty") and kind == "image/png":

@@ -13,7 +13,7 @@ from holdfast._core.calls.handlers import Approver
 from holdfast.cli.app import SAVE, option
 from holdfast.cli.arguments import parse, whole
 from holdfast.cli.completers import parameters, tools
-from holdfast.cli.elicitation import handlers
+from holdfast.cli.elicitation import handlers, is_interactive
 from holdfast.cli.output import Exit
 from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, ServerVerb
@@ -23,11 +23,11 @@ from holdfast.policies import ToolPolicy
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
-    from holdfast import CallOptions
+    from holdfast import CallOptions, RunningCall
     from holdfast.types import Task
 
 LONG: Final = 86_400.0
-"""Seconds for a whole task: at a terminal, Ctrl-C ends the wait before."""
+"""Seconds for a whole task: at a terminal, Ctrl-C ends the wait earlier."""
 GOES_ON: Final = "The task goes on. Its result:"
 
 BUDGET = option("--budget N", "Show N characters; the rest is saved.", type=click.IntRange(1))
@@ -38,7 +38,7 @@ BUDGET = option("--budget N", "Show N characters; the rest is saved.", type=clic
 @click.argument("words", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=parameters)
 @option("--args JSON", "The arguments as one JSON object.", name="text")
 @SAVE
-@option("--as-task", "Let the server make a task of it.")
+@option("--as-task", "Ask the server to run it as a task.")
 @option("--detach", "Leave the task running, and print its id.")
 @BUDGET
 @option("--approve", "Ask before a tool that may be destructive.")
@@ -71,38 +71,56 @@ async def call(
     holdfast call add a=2 b=3 -- python server.py
     """
     name, words = target.named(tool, words)
-    target.options["handlers"] = asking = handlers()
+    asking = handlers() if is_interactive() else None
+    if asking is not None:
+        target.options["handlers"] = asking
     async with target.client() as client:
         found = await target.list_tools(client)
         schema = {} if found is None else target.pick(found, name).get("inputSchema")
         arguments = whole(text, "--args") if text is not None else {}
         arguments.update(parse(words, schema))
-        policy = client._policy.tools
+        policy, listed = client._policy.tools, client.tools.get(name)
         if approve and policy.approve_of(name) in (None, "never"):
-            asker = Approver(client.name, ToolPolicy(approve="annotations"), asking.approval)
-            await asker.ask(name, arguments, client.tools.get(name))
-        options: CallOptions = {"on_task": _told, "on_progress": status.update}
+            asked = ToolPolicy(approve="annotations")
+            approver = Approver(client.name, asked, None if asking is None else asking.approval)
+            await approver.ask(name, arguments, listed)
+        options: CallOptions = {"on_progress": status.update} if status.begin(name) else {}
         if as_task or detach:
             options |= {"task": True, "total_timeout": LONG}
-        status.begin(name)
-        running = client.start_tool(name, arguments, **options)
-        try:
-            is_task = detach and await running.wait_task() is not None
-            result = None if is_task else await running
-        except asyncio.CancelledError:
-            if running.task is None:
-                running.cancel()
-            else:
-                target.output.note(f"{GOES_ON} {_wait(target, running.detach())}")
-            raise
-        except HoldfastError as error:
-            raise _advised(error, target) from None
-        task_id = running.detach() if result is None else ""
-    if result is not None:
-        return show(target, result, name, save, budget or policy.budget_of(name))
+        execution = None if listed is None else listed.execution
+        is_required = execution is not None and execution.task_support == "required"
+        if as_task or detach or is_required:
+            running = client.start_tool(name, arguments, on_task=_show_task, **options)
+            result = await _wait_for_task(target, running, detach)
+        else:
+            result = await client.call_tool(name, arguments, **options)
+    if result is None:
+        return Exit.OK
+    return show(target, result, name, save, budget or policy.budget_of(name))
+
+
+async def _wait_for_task(
+    target: ServerTarget, running: RunningCall[ToolResult], detach: bool
+) -> ToolResult | None:
+    """Return the result of a call that may be a task; None if it was detached.
+
+    Ctrl-C leaves the task running, or cancels the call if it is none.
+    """
+    try:
+        if not detach or await running.wait_task() is None:
+            return await running
+    except asyncio.CancelledError:
+        if running.task is None:
+            running.cancel()
+        else:
+            target.output.note(f"{GOES_ON} {_wait_command(target, running.detach())}")
+        raise
+    except HoldfastError as error:
+        raise _advised(error, target) from None
+    task_id = running.detach()
     target.output.result({"taskId": task_id}, task_id)
-    target.output.note(f"{GOES_ON} {_wait(target, task_id)}")
-    return Exit.OK
+    target.output.note(f"{GOES_ON} {_wait_command(target, task_id)}")
+    return None
 
 
 def show(
@@ -110,7 +128,7 @@ def show(
 ) -> int:
     """Write the result to stdout, or a tool's failure to stderr.
 
-    Of one that is longer than the budget, the head and the tail; the whole goes to a file.
+    A result longer than the budget is truncated, and written to a file as a whole.
     """
     output = target.output
     contents = Contents(output, save, name)
@@ -139,7 +157,7 @@ def show(
 
 @click.group(no_args_is_help=True)
 def tasks() -> None:
-    """Calls that became tasks: how they are doing, their results, their end.
+    """Calls that became tasks: their state, result and cancellation.
 
     \b
     holdfast call builds.build target=all --detach
@@ -149,7 +167,7 @@ def tasks() -> None:
 
 @tasks.command("get", cls=ServerVerb, takes="TASK_ID")
 async def get(target: ServerTarget, task_id: str) -> None:
-    """Ask once how a task is doing."""
+    """Show the state of a task."""
     async with target.client() as client:
         found = await client.get_task(task_id)
     row = (found.task_id, found.status, found.status_message or "")
@@ -157,24 +175,24 @@ async def get(target: ServerTarget, task_id: str) -> None:
 
 
 @tasks.command("wait", cls=ServerVerb, takes="TASK_ID")
-@option("--total SECONDS", "Then the task is cancelled.", type=float, default=LONG)
+@option("--total SECONDS", "Cancel the task after this time.", type=float, default=LONG)
 @SAVE
 @BUDGET
 async def wait(
     target: ServerTarget, task_id: str, total: float, save: str | None, budget: int | None
 ) -> int:
-    """Wait for the result of a task, whoever began it. Ctrl-C leaves the task running."""
+    """Wait for the result of a task. Ctrl-C leaves the task running."""
     async with target.client() as client:
         status.begin(task_id)
-        following = client.resume_task(task_id, total_timeout=total, on_task=_told)
+        following = client.resume_task(task_id, total_timeout=total, on_task=_show_task)
         waiting = asyncio.ensure_future(following)
         try:
-            # Shielded: the end of this wait is not the end of the task.
+            # Shielded: cancelling this wait must not cancel the task.
             result = await asyncio.shield(waiting)
         except asyncio.CancelledError:
-            # Nobody is warned of the error of a wait that was given up.
+            # Retrieve its error, which asyncio would report as never retrieved.
             waiting.add_done_callback(lambda done: done.cancelled() or done.exception())
-            target.output.note(f"{GOES_ON} {_wait(target, task_id)}")
+            target.output.note(f"{GOES_ON} {_wait_command(target, task_id)}")
             raise
         except HoldfastError as error:
             raise _advised(error, target) from None
@@ -189,7 +207,7 @@ async def cancel(target: ServerTarget, task_id: str) -> None:
     target.output.note(f"The server was asked to cancel {task_id}.")
 
 
-def _told(task: Task) -> None:
+def _show_task(task: Task) -> None:
     """Show the state of a task in the status line."""
     status.say(f"{task.status}{': ' + task.status_message if task.status_message else ''}")
 
@@ -197,11 +215,11 @@ def _told(task: Task) -> None:
 def _advised(error: HoldfastError, target: ServerTarget) -> HoldfastError:
     """Return the error of a task with the command that asks for it again."""
     if error.task_id is not None and error.hint:
-        error.hint = f"{_wait(target, error.task_id)} asks for it again"
+        error.hint = f"{_wait_command(target, error.task_id)} asks for it again"
     return error
 
 
-def _wait(target: ServerTarget, task_id: str) -> str:
+def _wait_command(target: ServerTarget, task_id: str) -> str:
     """Return the command that waits for a task; it can be pasted, whatever the id is."""
     words = [target.server, task_id] if target.server is not None else [task_id]
     return f"holdfast tasks wait {shlex.join(words)} {target.reach()}".rstrip()

@@ -5,6 +5,7 @@ A step that fails ends the examination, because what follows would only fail for
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -21,13 +22,13 @@ from holdfast._core.text import counted, visible_lines
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli.main import columns_of_terminal
 from holdfast.cli.output import Exit, as_said, exit_for, hang, paint, write
-from holdfast.cli.target import ServerTarget, ServerVerb, known
+from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.cli.verbs.status import identity, show_all
 from holdfast.errors import HoldfastError, RpcError
 from holdfast.events import Event, ProtocolViolation
 
 if TYPE_CHECKING:
-    from holdfast import Client, Tool
+    from holdfast import Client
 
 SLOW_START: Final = 3.0
 """Seconds after which a start is called slow: many clients give up after ten."""
@@ -85,9 +86,8 @@ class Examination:
     def __init__(self, target: ServerTarget) -> None:
         self._target = target
         self._violations: list[ProtocolViolation] = []
-        self._is_open = False
         self.findings: list[dict[str, str]] = []
-        """What was looked at, how it looks, and what to do about it."""
+        """For each step: its verdict, what was found, and what to do about it."""
 
     def find(self, step: str, verdict: str, text: str, advice: str = "") -> None:
         """Show a finding; at a terminal its lines hang below the step."""
@@ -108,60 +108,67 @@ class Examination:
     async def run(self) -> None:
         """Take the steps, one after the other."""
         target = self._target
-        heard: list[str] = []
+        stderr: list[str] = []
         if not target.verbose:
-            target.options["stderr"] = heard.append
+            target.options["stderr"] = stderr.append
         client = target.client()
-        self._before(client)
-        client.events.subscribe(self._violated, ProtocolViolation.name)
+        transport: Any = client.transport
+        authorizer = getattr(transport, "authorizer", None)
+        is_open = False
+
+        def violated(event: Event) -> None:
+            # Before it is open, it may be the answer to our question for the newest revision.
+            assert isinstance(event, ProtocolViolation)
+            if is_open or event.reason not in _OF_PROBE:
+                self._violations.append(event)
+
+        client.events.subscribe(violated, ProtocolViolation.name)
+        self._before(transport)
         try:
             began = time.perf_counter()
             await client.open()
-            self._is_open = True
+            is_open = True
             self._introduced(client, time.perf_counter() - began)
             await self._tools(client)
         except HoldfastError:
             if self._violations:
                 self._pollution(client)
-            await self._refused(client)
+            if not is_open and not hasattr(transport, "command"):
+                self.find("transport", "note", "HTTP")
+            if getattr(authorizer, "refusal", None) is not None:
+                for verdict, text in await discovery(authorizer):
+                    self.find("login", verdict, text)
             raise
         finally:
             await client.close()
         self._pollution(client)
-        if heard:
-            tail = "\n".join(line.rstrip() for line in heard[-10:])
-            words = f"{len(heard)} line(s); the last of them:\n{tail}"
+        if stderr:
+            tail = "\n".join(line.rstrip() for line in stderr[-10:])
+            text = f"{len(stderr)} line(s); the last of them:\n{tail}"
             is_probed = _era(client.protocol_version) == "handshake"
-            self.find("stderr", "note", words, _PROBED if is_probed else "")
-        how = getattr(client.transport, "ended_by", None)
+            self.find("stderr", "note", text, _PROBED if is_probed else "")
+        how = getattr(transport, "ended_by", None)
         self.find("ending", *_ENDINGS.get(how, ("ok", f"ended by itself at {how}", "")))
         from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 
         for newest in (STATELESS[0], HANDSHAKE[0]):
             await self._speaks(newest, client.protocol_version)
 
-    def _violated(self, event: Event) -> None:
-        # Before it is open, it may be the answer to our question for the newest revision.
-        assert isinstance(event, ProtocolViolation)
-        if self._is_open or event.reason not in _OF_PROBE:
-            self._violations.append(event)
-
-    def _before(self, client: Client) -> None:
+    def _before(self, transport: Any) -> None:
         """Say what is known without starting anything."""
         from holdfast._core.transports.spawn import environment
         from holdfast.config.views import EntryDisplay
 
-        transport: Any = client.transport
         display = EntryDisplay()
-        command = getattr(transport, "command", None)
-        if command is None:
+        if not hasattr(transport, "command"):
             self.find("address", "note", display.url(str(transport.key[1])))
             return
         self.find("transport", "note", "stdio: messages through the command's stdin and stdout")
+        program, *rest = transport.command
         env = environment(transport.env, transport.inherit_env, os.environ)
-        if found := shutil.which(command[0], path=env.get("PATH")):
-            told = " ".join([command[0], *display.arguments(command[0], command[1:])])
-            self.find("command", "ok", f"{told}\n{command[0]} is {found}")
+        if found := shutil.which(program, path=env.get("PATH")):
+            shown = " ".join([program, *display.arguments(program, rest)])
+            self.find("command", "ok", f"{shown}\n{program} is {found}")
         text = "\n".join(f"{key}={value}" for key, value in sorted(display.table(env).items()))
         advice = "more is passed on with --env NAME or --inherit-env, or env in the configuration"
         self.find("environment", "note", text, advice)
@@ -170,10 +177,11 @@ class Examination:
         """Say how it was opened, and what it says of itself."""
         from holdfast._core.transports.launchers import is_launcher
 
-        command = getattr(client.transport, "command", None)
+        transport: Any = client.transport
+        command = getattr(transport, "command", None)
         if command is None:
-            self.find("transport", "note", client.transport.speaks)
-        login = getattr(getattr(client.transport, "authorizer", None), "login", None)
+            self.find("transport", "note", transport.speaks)
+        login = getattr(getattr(transport, "authorizer", None), "login", None)
         if login is not None:
             who = f"as {login.subject} " if login.subject else ""
             scopes = f" for: {' '.join(login.granted)}" if login.granted else ""
@@ -187,42 +195,38 @@ class Examination:
             self.find("start", "warn", f"answered after {seconds:.1f} s, which is slow", advice)
         who = identity(client) or "a server without a name"
         self.find("greeting", "ok", f"{who}, protocol {client.protocol_version}")
-        said = client.server_capabilities
-        names = sorted(said.raw) if said is not None else []
+        capabilities = client.server_capabilities
+        names = sorted(capabilities.raw) if capabilities is not None else []
         self.find("capabilities", "note", ", ".join(names) or "none declared")
         if client.instructions:
             self.find("instructions", "note", f"{len(client.instructions)} characters for models")
 
     async def _tools(self, client: Client) -> None:
-        try:
-            tools = await known(client.list_tools())
-        except RpcError as error:
-            self.find("tools", "bad", f"cannot be listed: {error}")
-            return
-        if tools is None:
-            self.find("tools", "note", "it has no tools")
-            return
-        self._target.keep([tool.raw for tool in tools])
-        self.find("tools", "ok", f"{len(tools)} listed")
-        for tool in tools:
-            self._schemas(tool)
-
-    def _schemas(self, tool: Tool) -> None:
+        """List the tools, and compile their schemas."""
         from holdfast.schema.explain import Unusable
         from holdfast.schema.validate import Checkers
 
-        schemas = (("input", tool.input_schema_json), ("output", tool.output_schema_json))
-        for kind, schema in schemas:
-            if isinstance(schema, UnsetType):
-                continue
-            try:
-                Checkers().get(schema)
-            except Unusable as error:
-                advice = 'calls are refused, unless "validate" is "off" in the configuration'
-                text = f"{tool.name}: the {kind} schema cannot be used: {error}"
-                self.find("schemas", "bad", text, advice)
-        if not tool.description:
-            self.find("schemas", "warn", f"{tool.name}: no description for models to go by")
+        try:
+            listed = await self._target.list_tools(client)
+        except RpcError as error:
+            self.find("tools", "bad", f"cannot be listed: {error}")
+            return
+        if listed is None:
+            self.find("tools", "note", "it has no tools")
+            return
+        self.find("tools", "ok", f"{len(listed)} listed")
+        for tool in client.tools.values():
+            schemas = {"input": tool.input_schema_json, "output": tool.output_schema_json}
+            for kind, schema in schemas.items():
+                try:
+                    if not isinstance(schema, UnsetType):
+                        Checkers().get(schema)
+                except Unusable as error:
+                    advice = 'calls are refused, unless "validate" is "off" in the configuration'
+                    text = f"{tool.name}: the {kind} schema cannot be used: {error}"
+                    self.find("schemas", "bad", text, advice)
+            if not tool.description:
+                self.find("schemas", "warn", f"{tool.name}: no description for models to go by")
 
     def _pollution(self, client: Client) -> None:
         if not self._violations:
@@ -230,20 +234,9 @@ class Examination:
             return
         lines = [f"{one.reason}: {one.detail[:120]}" for one in self._violations[:5]]
         advice = "a server must send nothing but messages of the protocol"
-        if getattr(client.transport, "command", None) is not None:
+        if hasattr(client.transport, "command"):
             advice = "a stdio server must write only messages to stdout: send its logs to stderr"
         self.find("output", "warn", "\n".join(["what it should not send:", *lines]), advice)
-
-    async def _refused(self, client: Client) -> None:
-        """Say of a URL that refuses us how one would log in."""
-        transport = client.transport
-        if getattr(transport, "command", None) is None and not self._is_open:
-            self.find("transport", "note", "HTTP")
-        if getattr(getattr(transport, "authorizer", None), "refusal", None) is not None:
-            from holdfast.cli.verbs.setup import discovery
-
-            for verdict, text in await discovery(client):
-                self.find("login", verdict, text)
 
     async def _speaks(self, newest: str, spoken: str | None) -> None:
         """Say whether a new connection can agree on the newest revision of an era."""
@@ -264,6 +257,41 @@ def _era(revision: str | None) -> str:
     from holdfast._core.eras.revisions import STATELESS
 
     return "stateless" if revision in STATELESS else "handshake"
+
+
+async def discovery(authorizer: Any) -> list[tuple[str, str]]:
+    """Return each step from a refusal to the authorization server: its verdict and its text."""
+    found: list[tuple[str, str]] = []
+
+    def watch(ask: Any, answer: Any) -> None:
+        document = answer.document() if getattr(answer, "status", 0) == 200 else None
+        if document is not None:
+            names = ("resource", "authorization_servers", "scopes_supported", "issuer")
+            said = {name: document[name] for name in names if name in document}
+            text = json.dumps(said, ensure_ascii=False)[1:-1] or "a document"
+            found.append(("ok", f"{ask.url}\n{text[:300]}"))
+        else:
+            status = getattr(answer, "status", None)
+            text = f"HTTP status {status}" if status else answer.reason
+            found.append(("note" if status == 404 else "warn", f"{ask.url}\n{text}"))
+
+    try:
+        need = await authorizer.discover(watch)
+    except HoldfastError as error:
+        return [*found, ("bad", error.message)]
+    server = need.login.at
+    ways = ["metadata documents"] if server.takes_documents else []
+    ways += ["dynamic"] if server.registration_endpoint is not None else []
+    facts = {
+        "authorization server": server.issuer + (" (assumed)" if server.assumed else ""),
+        "resource": need.login.resource or "not sent",
+        "scopes": " ".join(need.login.asked) or "none named",
+        "registration": ", ".join(ways) or "by hand: give --client-id",
+        "PKCE": ", ".join(server.pkce_methods or ()) or "not advertised",
+        "device login": "yes" if server.device_authorization_endpoint else "no",
+        "DPoP": "yes" if need.dpop else "no",
+    }
+    return [*found, ("note", "\n".join(f"{name}: {value}" for name, value in facts.items()))]
 
 
 # What to do about a failure

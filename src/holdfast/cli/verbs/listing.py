@@ -1,14 +1,13 @@
-"""What servers have, listed (tools, search, resources, …) and read (read, prompt, skill, …)."""
+"""Verbs that list (tools, search, resources, …) and read (read, prompt, skill, …)."""
 
 from __future__ import annotations
 
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -19,20 +18,13 @@ from holdfast.cli.arguments import parse, suggestion
 from holdfast.cli.output import Exit, Output, write
 from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb, known
 from holdfast.cli.verbs.status import ServerHealth, identity, note_unusable, verdict, visit
-from holdfast.cli.views import blocks, description, first_line, flat, heading, prose, table
+from holdfast.cli.views import first_line
 from holdfast.errors import HoldfastError, RpcError, ValidationError
-
-if TYPE_CHECKING:
-    from holdfast.agents.listing import ServerTool
-
-Definitions = Sequence[dict[str, Any]]
-
-OFFLINE = option("--offline", "What was last seen, without starting the server.")
 
 
 @click.command(cls=ServerVerb)
 @click.argument("names", nargs=-1, metavar="[SERVER]...", shell_complete=completers.servers)
-@OFFLINE
+@option("--offline", "Show the cached tools, without starting the server.")
 def tools(target: ServerTarget, names: tuple[str, ...], offline: bool) -> Any:
     """The tools of a server, of several, or of all that are configured.
 
@@ -45,57 +37,53 @@ def tools(target: ServerTarget, names: tuple[str, ...], offline: bool) -> Any:
     """
     if target.is_open and len(names) != 1:
         for word in names:
-            if target.entry(word) is None:
+            if target.at(word).entry is None:
                 raise click.UsageError(f"{word} is not configured: name it alone.")
         if several := list(names or target.configuration.servers):
-            output = target.output
-            if offline:
-                return _grouped(output, _seen(output, several))
-            return _list_grouped(target, several)
+            found = [_seen(target.output, name) for name in several] if offline else None
+            return _tools_of_all(target, several) if found is None else _grouped(target, found)
     target.take(names)
-    return _with_tools(target, offline, partial(views.tools, target.output))
+    if not offline:
+        return _tools_of_one(target)
+    # Without an event loop, whose import takes as long as the rest.
+    key = target.key()
+    if (cached := tool_cache.load(key)) is None:
+        raise ValidationError(
+            f"{key}: not seen yet, so nothing is known of it offline; "
+            "list its tools once without --offline"
+        )
+    target.output.note(str(cached))
+    return views.tools(target.output, cached.tools, key)
 
 
-def _with_tools(
-    target: ServerTarget, offline: bool, show: Callable[[Definitions, str], None]
-) -> Any:
-    """Show the tools of a server and its name, as last seen (without a loop), or as it says now."""
-    if offline:
-        return show(target.seen(), target.key())
-
-    async def asked() -> None:
-        async with target.client() as client:
-            found = await target.list_tools(client)
-        show(found or (), client.name)
-
-    return asked()
+async def _tools_of_one(target: ServerTarget) -> None:
+    async with target.client() as client:
+        found = await target.list_tools(client)
+    views.tools(target.output, found or (), client.name)
 
 
-def _seen(output: Output, names: Iterable[str]) -> list[ServerHealth]:
-    """Return what was last seen of servers, and say when."""
-    found = []
-    for name in names:
-        if (cached := tool_cache.load(name)) is None:
-            found.append(ServerHealth(name, "offline", reason="not seen yet", exit=Exit.USAGE))
-        else:
-            output.note(f"{name}: {cached}")
-            found.append(ServerHealth(name, "ready", tools=cached.tools))
-    return found
+async def _tools_of_all(target: ServerTarget, names: list[str]) -> int:
+    return _grouped(target, await visit(target, names))
 
 
-async def _list_grouped(target: ServerTarget, names: list[str]) -> int:
-    return _grouped(target.output, await visit(target, names))
+def _seen(output: Output, name: str) -> ServerHealth:
+    """Return what was last seen of a server, and say when."""
+    if (cached := tool_cache.load(name)) is None:
+        return ServerHealth(name, "offline", reason="not seen yet", exit=Exit.USAGE)
+    output.note(f"{name}: {cached}")
+    return ServerHealth(name, "ready", tools=cached.tools)
 
 
-def _grouped(output: Output, found: Sequence[ServerHealth]) -> int:
+def _grouped(target: ServerTarget, found: Sequence[ServerHealth]) -> int:
     """Show the tools of several servers, and which of the servers cannot be used."""
+    output = target.output
     if output.json:
         facts = [{"name": one.name, "state": one.state, "tools": one.tools} for one in found]
         output.value({"servers": facts})
     for one in found:
         if not output.json and one.state == "ready":
             if output.is_terminal:
-                heading(one.name)
+                views.heading(one.name)
             prefix = "" if output.is_terminal else f"{one.name}."
             views.tools(output, one.tools or (), one.name, prefix)
     note_unusable(output, found)
@@ -104,8 +92,7 @@ def _grouped(output: Output, found: Sequence[ServerHealth]) -> int:
 
 @click.command(cls=ServerVerb)
 @click.argument("words", nargs=-1, metavar="[SERVER] [TOOL]", shell_complete=completers.tools)
-@OFFLINE
-def describe(target: ServerTarget, words: tuple[str, ...], offline: bool) -> Any:
+async def describe(target: ServerTarget, words: tuple[str, ...]) -> None:
     """One tool: what it does, what it takes, how to call it. Or all of a server, in short.
 
     \b
@@ -113,32 +100,23 @@ def describe(target: ServerTarget, words: tuple[str, ...], offline: bool) -> Any
     holdfast describe git.git_log
     holdfast describe add -- python server.py
     """
-    is_server = not words and not target.is_open
-    if len(words) == 1 and not target.given:
-        is_server = target.is_server(words[0])
-    if is_server:
-        if offline:
-            raise click.UsageError("Offline there are only tools; name one, or see 'tools'.")
-        target.server = words[0] if words else None
-        return _overview(target)
-    if not words:
+    if not words and target.is_open:
         raise click.UsageError(f"Which one? {target.hint()}")
+    if not words or (len(words) == 1 and not target.given and target.is_server(words[0])):
+        target.server = words[0] if words else None
+        await _overview(target)
+        return
     wanted, rest = target.named(words[0], words[1:])
     if rest:
         raise click.UsageError(f"Not understood: {' '.join(rest)}.")
-    is_configured = target.entry(target.server) is not None
-    called = [f"{target.server}.{wanted}"] if is_configured else list(words)
-
-    def show(found: Definitions, _: str) -> None:
-        definition = target.pick(found, wanted)
-        command = shlex.join(["holdfast", "call", *called])
-        if target.output.json:
-            target.output.value(definition)
-        else:
-            again = f" {target.reach()}".rstrip()
-            prose(target.output, description(definition, command, again))
-
-    return _with_tools(target, offline, show)
+    async with target.client() as client:
+        definition = target.pick(await target.list_tools(client) or (), wanted)
+    if target.output.json:
+        target.output.value(definition)
+        return
+    called = list(words) if target.entry is None else [f"{target.server}.{wanted}"]
+    command, server = shlex.join(["holdfast", "call", *called]), f" {target.reach()}".rstrip()
+    views.prose(target.output, views.description(definition, command, server))
 
 
 async def _overview(target: ServerTarget) -> None:
@@ -146,93 +124,74 @@ async def _overview(target: ServerTarget) -> None:
     output = target.output
     async with target.client() as client:
         await client.open()
-        facts = {
-            "name": client.name,
-            "server": identity(client),
-            "protocol": client.protocol_version,
-            "instructions": client.instructions,
-        }
-        lists: dict[str, Any] = {
-            "tools": await known(client.list_tools()),
-            "resources": await known(client.list_resources()),
-            "templates": await known(client.list_resource_templates()),
-            "prompts": await known(client.list_prompts()),
-        }
-    raw = {
-        key: None if found is None else [one.raw for one in found] for key, found in lists.items()
-    }
-    if raw["tools"] is not None:
-        target.keep(raw["tools"])
+        offers: dict[str, Any] = {"tools": await target.list_tools(client)}
+        for key, listing in (
+            ("resources", client.list_resources),
+            ("templates", client.list_resource_templates),
+            ("prompts", client.list_prompts),
+        ):
+            found = await known(listing())
+            offers[key] = None if found is None else [one.raw for one in found]
+    who, protocol, instructions = identity(client), client.protocol_version, client.instructions
     if output.json:
-        output.value({**facts, **raw})
+        facts = {"name": client.name, "server": who, "protocol": protocol}
+        output.value({**facts, "instructions": instructions, **offers})
         return
-    who = facts["server"] or "a server without a name"
-    words = f"\n\n{flat(facts['instructions'].strip())}" if facts["instructions"] else ""
-    prose(output, f"{facts['name']}: {who}, protocol {facts['protocol']}{words}")
-    for key, called in _CALLED.items():
-        rows = [(called(one), views.words_of(one)) for one in raw[key] or ()]
+    more = f"\n\n{instructions.strip().expandtabs(4)}" if instructions else ""
+    who = who or "a server without a name"
+    views.prose(output, f"{client.name}: {who}, protocol {protocol}{more}")
+    names = {"resources": "uri", "templates": "uriTemplate", "prompts": "name"}
+    for key, listed in offers.items():
+        rows = []
+        for one in listed or ():
+            name = views.signature_of(one) if key == "tools" else str(one.get(names[key]))
+            rows.append((name, views.words_of(one)))
         if rows and output.is_terminal:
             output.text("")
-            heading(key.title())
-            blocks(rows)
+            views.heading(key.title())
+            views.blocks(rows)
         elif rows:
-            told = [f"  {first_line(first)}  {first_line(words)}" for first, words in rows]
-            output.text("\n".join([f"\n{key.title()}:", *told]))
-
-
-_CALLED: dict[str, Callable[[dict[str, Any]], str]] = {
-    "tools": views.signature_of,
-    "resources": lambda one: str(one.get("uri")),
-    "templates": lambda one: str(one.get("uriTemplate")),
-    "prompts": lambda one: str(one.get("name")),
-}
-"""What a server offers, and how each is called."""
+            lines = [f"  {first_line(name)}  {first_line(words)}" for name, words in rows]
+            output.text("\n".join([f"\n{key.title()}:", *lines]))
 
 
 @click.command(cls=ServerVerb)
 @click.argument("words", nargs=-1, required=True)
-@option("--most N", "How many to show.", type=click.IntRange(1), default=10)
-@option("--offline", "In what was last seen, without starting servers.")
-async def search(target: ServerTarget, words: tuple[str, ...], most: int, offline: bool) -> int:
+@option("--most N", "Show at most N tools.", type=click.IntRange(1), default=10)
+async def search(target: ServerTarget, words: tuple[str, ...], most: int) -> int:
     """Find tools by words: names, descriptions and parameters of all configured servers.
 
     \b
     holdfast search read file
     """
+    from holdfast import Tool
+    from holdfast.agents.listing import ServerTool
     from holdfast.agents.search import Index
+    from holdfast.types.base import decode, encode
 
     output = target.output
+    names = [] if target.given else list(target.configuration.servers)
     if target.given:
         async with target.client() as client:
-            tools = await target.list_tools(client)
-        found = [ServerHealth("", "ready", tools=tools)]
+            servers = [ServerHealth("", "ready", tools=await target.list_tools(client))]
     else:
-        names = list(target.configuration.servers)
-        found = _seen(output, names) if offline else await visit(target, names)
-        note_unusable(output, found)
-    hits = Index(_named(found)).search(" ".join(words), most)
+        servers = await visit(target, names)
+        note_unusable(output, servers)
+    tools = [
+        ServerTool(one.name, tool, f"{one.name}.{tool.name}".removeprefix("."))
+        for one in servers
+        for tool in (decode(encode(raw), Tool) for raw in one.tools or ())
+    ]
+    hits = Index(tools).search(" ".join(words), most)
     if output.json:
         output.value({"tools": [{"tool": one.tool.dotted, "score": one.score} for one in hits]})
     elif hits:
         views.tools(output, [{**one.tool.tool.raw, "name": one.tool.dotted} for one in hits], "")
     if hits:
         return Exit.OK
-    is_empty = not target.given and not target.configuration.servers
-    told = NO_SERVER if is_empty else "No tool fits."
+    told = "No tool fits." if target.given or names else NO_SERVER
     output.note(told)
     return output.verdict(told, Exit.TOOL, "search")
-
-
-def _named(servers: Iterable[ServerHealth]) -> list[ServerTool]:
-    from holdfast import Tool
-    from holdfast.agents.listing import ServerTool
-    from holdfast.types.base import decode, encode
-
-    return [
-        ServerTool(one.name, tool, f"{one.name}.{tool.name}".removeprefix("."))
-        for one in servers
-        for tool in (decode(encode(raw), Tool) for raw in one.tools or ())
-    ]
 
 
 @click.command(cls=ServerVerb, takes="")
@@ -245,7 +204,7 @@ async def resources(target: ServerTarget) -> None:
     raw["resourceTemplates"] = [one.raw for one in templates]
     rows = [(one.uri, one.description or one.title or one.name) for one in found]
     rows += [(one.uri_template, one.description or one.title or one.name) for one in templates]
-    table(target.output, raw, ("resource", "what it is"), rows, client.name)
+    views.table(target.output, raw, ("resource", "what it is"), rows, client.name)
 
 
 @click.command(cls=ServerVerb, takes="")
@@ -259,7 +218,7 @@ async def prompts(target: ServerTarget) -> None:
         rows.append((one.name, " ".join(names), one.description or one.title or ""))
     raw = {"prompts": [one.raw for one in found]}
     columns = ("prompt", "arguments", "what it is for")
-    table(target.output, raw, columns, rows, client.name)
+    views.table(target.output, raw, columns, rows, client.name)
 
 
 @click.command(cls=ServerVerb, takes="")
@@ -273,7 +232,7 @@ async def skills(target: ServerTarget) -> None:
         rows.append((one.name, one.uri, files, one.description))
     raw = {"skills": [one.raw for one in found]}
     columns = ("skill", "uri", "files", "what it is for")
-    table(target.output, raw, columns, rows, client.name)
+    views.table(target.output, raw, columns, rows, client.name)
 
 
 @click.command()
@@ -292,7 +251,7 @@ def servers(config: str | None, output: Output) -> None:
         is_home = output.is_terminal and one.file.startswith(f"{home}/")
         rows.append((one.name, state, one.target, one.file.replace(home, "~", is_home)))
     if rows or output.json:
-        table(output, found, ("server", "standing", "what it is", "from"), rows, "")
+        views.table(output, found, ("server", "standing", "what it is", "from"), rows, "")
     else:
         output.note(NO_SERVER)
     problems = [str(one) for file in found.files for one in file.problems]
@@ -376,7 +335,7 @@ async def prompt(
 @click.command(cls=ServerVerb)
 @click.argument("about", metavar="PROMPT_OR_URI", shell_complete=completers.prefixes)
 @click.argument("words", nargs=-1, metavar="NAME[=TEXT]")
-@option("--with K=V...", "An argument set already.", name="context")
+@option("--with K=V...", "The value of another argument.", name="context")
 async def complete(
     target: ServerTarget, about: str, words: tuple[str, ...], context: tuple[str, ...]
 ) -> None:
@@ -404,7 +363,7 @@ async def complete(
 
 
 @click.command(cls=ServerVerb, takes="SKILL")
-@option("--file PATH", "Another file than SKILL.md.", default="SKILL.md")
+@option("--file PATH", "The file of the skill.", default="SKILL.md")
 @option("--dynamic", "Read a skill without digests, too.")
 async def skill(target: ServerTarget, wanted: str, file: str, dynamic: bool) -> None:
     """Read a skill, by its name or URI; size, digest and frontmatter are verified.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast._core.text import show_json, visible
-from holdfast.cli.app import YES, option, output_option, pairs, session_tools
+from holdfast.cli.app import CLOSE, OPEN, YES, option, output_option, pairs
 from holdfast.cli.elicitation import confirm, is_interactive
 from holdfast.cli.output import Exit, Output, exit_for, tell
 from holdfast.cli.target import ServerTarget, ServerVerb
@@ -19,8 +19,8 @@ from holdfast.errors import ValidationError
 if TYPE_CHECKING:
     from holdfast.calllog.entries import Entry
 
-GO_ON = option("--go-on", "Go on after a call that fails.")
-FILL = option("--fill K=V...", "A value for what the log has blacked out.")
+GO_ON = option("--go-on", "Continue after a failed call.")
+FILL = option("--fill K=V...", "A value for an argument that the log has redacted.")
 
 
 @click.command(cls=ServerVerb, takes="LOG")
@@ -45,13 +45,9 @@ async def replay(target: ServerTarget, log: str, **given: Any) -> int:
 @FILL
 @YES
 @option("--session NAME", "Run it in a session of this name.")
-@option(
-    "--session-key PARAMETER",
-    "The parameter that names the session.",
-    default="sessionName",
-    show_default=True,
-)
-@session_tools
+@option("--session-key PARAMETER", "The parameter that names the session.", default="sessionName")
+@OPEN
+@CLOSE
 async def run(
     target: ServerTarget,
     file: str,
@@ -123,7 +119,7 @@ def _agreed(calls: list[Entry]) -> bool:
 
 
 def _ask(entry: Entry, name: str) -> Any:
-    """Ask for a blacked-out value at the terminal."""
+    """Ask for a redacted value at the terminal."""
     question = visible(f"{name} of {entry.name}")
     return _value(click.prompt(question, hide_input=True, err=True))
 

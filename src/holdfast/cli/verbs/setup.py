@@ -19,7 +19,7 @@ from holdfast.cli.output import Output
 from holdfast.cli.progress import status as status_line
 from holdfast.cli.target import ServerTarget, ServerVerb, is_url
 from holdfast.cli.views import outline, table
-from holdfast.errors import AuthError, HoldfastError, TrustError
+from holdfast.errors import AuthError, TrustError
 
 if TYPE_CHECKING:
     from holdfast.config import ConfigEdit
@@ -48,7 +48,7 @@ def add(name: str, words: tuple[str, ...], output: Output, **given: Any) -> None
     """
     from holdfast.config import add as write
 
-    command: list[str] = click.get_current_context().obj or []
+    command: list[str] = click.get_current_context().obj.command or []
     if bool(command) == bool(words):
         raise click.UsageError("Give a URL, or a command after --, and nothing else.")
     if words and not (len(words) == 1 and is_url(words[0])):
@@ -241,10 +241,10 @@ ACCOUNT = option("--account NAME", "Which login, of several.")
 
 @click.command(cls=ServerVerb, takes="")
 @ACCOUNT
-@option("--scope SCOPE...", "Ask for this scope and no others.", name="scopes")
+@option("--scope SCOPE...", "Request this scope and no others.", name="scopes")
 @option("--no-browser", "Print the address instead of opening it.")
-@option("--device", "Log in by a code, on any device.")
-@option("--port PORT", "Where the browser comes back to.", type=int)
+@option("--device", "Log in with a code, on any device.")
+@option("--port PORT", "The port of the redirect URI on this machine.", type=int)
 @option("--client-id ID", "A client that you registered yourself.")
 @option("--fresh", "Register anew, and log in again.")
 async def login(
@@ -257,7 +257,7 @@ async def login(
         options["client_secret"] = os.environ.get("MCP_CLIENT_SECRET")
     if port is not None:
         options["redirect_uri"] = f"http://127.0.0.1:{port}/callback"
-    elif told := os.environ.get("MCP_OAUTH_CALLBACK_PORT"):  # as other clients are told
+    elif told := os.environ.get("MCP_OAUTH_CALLBACK_PORT"):  # other clients read it too
         options["redirect_uri"] = f"http://localhost:{told}/callback"
     async with _client(target, options) as client:
         await client.login(fresh=fresh)
@@ -277,55 +277,17 @@ async def logout(target: ServerTarget, account: str | None) -> None:
 
 
 def _client(target: ServerTarget, given: dict[str, Any]) -> Any:
-    """A client with these settings over those that its configuration has."""
+    """Return a client whose login settings override those of its configuration."""
     from holdfast import OAuth
 
     target.is_login = True
     client = target.client()
-    status_line.end()  # a login has words of its own
+    status_line.end()  # a login prints its own lines
     authorizer = getattr(client.transport, "authorizer", None)
     if authorizer is None or not isinstance(authorizer.options, OAuth):
         raise AuthError(f"{client.name}: there is no login for this kind of server")
     authorizer.allow_login(**{name: value for name, value in given.items() if value})
     return client
-
-
-async def discovery(client: Any) -> list[tuple[str, str]]:
-    """Return each step from a refusal to the authorization server: its verdict and its text."""
-    authorizer = client.transport.authorizer
-    found: list[tuple[str, str]] = []
-
-    def watch(ask: Any, answer: Any) -> None:
-        document = answer.document() if getattr(answer, "status", 0) == 200 else None
-        if document is not None:
-            said = {name: document[name] for name in _SAID if name in document}
-            text = json.dumps(said, ensure_ascii=False)[1:-1] or "a document"
-            found.append(("ok", f"{ask.url}\n{text[:300]}"))
-        else:
-            status = getattr(answer, "status", None)
-            text = f"HTTP status {status}" if status else answer.reason
-            found.append(("note" if status == 404 else "warn", f"{ask.url}\n{text}"))
-
-    try:
-        need = await authorizer.discover(watch)
-    except HoldfastError as error:
-        return [*found, ("bad", error.message)]
-    server = need.login.at
-    ways = ["metadata documents"] if server.takes_documents else []
-    ways += ["dynamic"] if server.registration_endpoint is not None else []
-    facts = {
-        "authorization server": server.issuer + (" (assumed)" if server.assumed else ""),
-        "resource": need.login.resource or "not sent",
-        "scopes": " ".join(need.login.asked) or "none named",
-        "registration": ", ".join(ways) or "by hand: give --client-id",
-        "PKCE": ", ".join(server.pkce_methods or ()) or "not advertised",
-        "device login": "yes" if server.device_authorization_endpoint else "no",
-        "DPoP": "yes" if need.dpop else "no",
-    }
-    return [*found, ("note", "\n".join(f"{name}: {value}" for name, value in facts.items()))]
-
-
-_SAID = ("resource", "authorization_servers", "scopes_supported", "issuer")
 
 
 @click.group()
@@ -380,7 +342,7 @@ def _row(login: Any) -> dict[str, Any]:
 
 @auth.command("client-metadata")
 @click.argument("url")
-@option("--name NAME", "The client's name.", default="Holdfast", show_default=True)
+@option("--name NAME", "The client's name.", default="Holdfast")
 @output_option
 def client_metadata(url: str, name: str, output: Output) -> None:
     """The client metadata document to host at URL (give it as client_metadata_url)."""

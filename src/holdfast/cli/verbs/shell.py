@@ -6,19 +6,19 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from holdfast._core.files import make_private_folder, open_for_append, xdg_folder
 from holdfast._core.text import counted, visible, visible_lines
-from holdfast.cli import main
 from holdfast.cli.app import run
-from holdfast.cli.elicitation import handlers
+from holdfast.cli.elicitation import handlers, is_interactive
+from holdfast.cli.main import SHELL_VERBS, VERBS
 from holdfast.cli.output import Exit, Output
 from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, ServerVerb
@@ -29,46 +29,18 @@ from holdfast.sync.portal import portal
 if TYPE_CHECKING:
     from holdfast import Client
 
-VERBS: Final = (
-    *("call", "describe", "tools", "resources", "read", "prompts", "prompt", "complete"),
-    *("skills", "skill", "ping"),
-)
-
-
-class Connected(ServerTarget):
-    """The server of a shell, for the verb of one line."""
-
-    verbs = VERBS
-
-    def __init__(self, kept: Client, output: Output, **given: Any) -> None:
-        if any(given.values()):
-            raise click.UsageError("Server options are given to the shell, not to a line of it.")
-        super().__init__(output)
-        self._kept, self.portal = kept, portal()
-        self.given, self.is_open = True, False
-
-    def client(self, *, ask: bool = True) -> Any:
-        """Return the connection of the shell, which stays open after the line."""
-        return nullcontext(self._kept)
-
-    def reach(self) -> str:
-        """Return nothing: a line is about the same server."""
-        return ""
-
-    def keep(self, tools: list[dict[str, Any]]) -> None:
-        """Leave what was stored when the shell began."""
-
 
 @click.command(cls=ServerVerb, takes="")
 def shell(target: ServerTarget) -> int:
-    """A prompt over one kept connection: tools are called by their names.
+    """A prompt over one connection: tools are called by their names.
 
     Tab completes tools and parameters; Ctrl-C ends a call, Ctrl-D the shell. Lines may come
     through a pipe, too: the exit code is then that of the last line that failed.
     """
     from holdfast.sync.client import Client
 
-    target.options["handlers"] = handlers()
+    if is_interactive():
+        target.options["handlers"] = handlers()
     target.options.setdefault("when_down", "wait")
     client = portal().do(target.client)
     with Client(client, portal()) as kept:
@@ -82,7 +54,7 @@ def shell(target: ServerTarget) -> int:
 
 
 def _obey(client: Client, output: Output) -> int:
-    """Run lines until the end of the input. A person has seen what failed; a script is told."""
+    """Run lines until the end of the input; return the exit code, for scripts."""
     failed = 0
     while failed != Exit.BROKEN_PIPE:
         try:
@@ -105,16 +77,16 @@ def _obey(client: Client, output: Output) -> int:
         elif words == ["state"]:
             output.result(str(client.state), str(client.state))
         elif words:
-            verb, rest = (words[0], words[1:]) if words[0] in VERBS else ("call", words)
+            verb, rest = (words[0], words[1:]) if words[0] in SHELL_VERBS else ("call", words)
             form = ["--json"] if output.json else []
-            failed = run([verb, *form, *rest], partial(Connected, client)) or failed
+            failed = run([verb, *form, *rest], client) or failed
     return Exit.OK if sys.stdin.isatty() else failed
 
 
 _HELP: Final = "\n".join(
     [
         "TOOL name=value …  call a tool",
-        *(f"{verb:<17}  {main.VERBS[verb][1]}" for verb in VERBS),
+        *(f"{verb:<17}  {VERBS[verb][1]}" for verb in SHELL_VERBS),
         "state              how the connection is",
         "help, exit         this, and the end (Ctrl-D too)",
     ]
@@ -127,7 +99,7 @@ def suggestions(client: Client, line: str) -> list[str]:
     words = [word for word in words if word]
     tools = client.tools
     if not words:
-        found = [*VERBS, "exit", "help", "state", *tools]
+        found = [*SHELL_VERBS, "exit", "help", "state", *tools]
     elif words in (["call"], ["describe"]):
         found = list(tools)
     else:
@@ -148,7 +120,7 @@ Suggest = Callable[[str], list[str]]
 
 
 def ask(prompt: str) -> str:
-    """One line. The prompt is for a person, so it never gets into a pipe."""
+    """Read a line. The prompt is not written to a pipe."""
     if not sys.stdin.isatty():
         prompt = ""
     elif not sys.stdout.isatty():
@@ -159,7 +131,7 @@ def ask(prompt: str) -> str:
 
 @contextmanager
 def editing(suggest: Suggest) -> Iterator[None]:
-    """Tab asks ``suggest`` what the line may become; what is typed is kept for the next time."""
+    """Complete with ``suggest`` at Tab, and keep a history file."""
     if not sys.stdin.isatty() or find_spec("readline") is None:
         yield
         return
@@ -187,7 +159,7 @@ def editing(suggest: Suggest) -> Iterator[None]:
 
 
 def completer(suggest: Suggest) -> Callable[[str, int], str | None]:
-    """As readline wants it: the ``state``-th word, or None after the last."""
+    """Return a readline completer: the ``state``-th word, or None after the last."""
     import readline
 
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""Servers at work: ``status``, ``ping``, ``watch``; the tools of many servers at once."""
+"""``status``, ``ping`` and ``watch``; the tools of many servers at once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def status(target: ServerTarget, names: tuple[str, ...]) -> int:
 
 @click.command(cls=ServerVerb, takes="", or_all=True)
 async def ping(target: ServerTarget) -> int:
-    """See whether a server answers, who it is, and how long that took; without a name, all."""
+    """Check whether a server answers, who it is, and how long that took; without a name, all."""
     if target.server is None and target.is_open:
         return await show_all(target)
     began = time.perf_counter()
@@ -105,7 +105,7 @@ class ServerHealth:
 
     @property
     def told(self) -> str:
-        """Return what is said of it, on one line."""
+        """Return a summary on one line."""
         if self.state != "ready":
             return first_line(self.remedy)
         count = counted(len(self.tools), "tool") if self.tools else "no tools"
@@ -114,7 +114,7 @@ class ServerHealth:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Return it for JSON."""
+        """Return the value for JSON."""
         facts: dict[str, Any] = {"name": self.name, "state": self.state, "ms": self.ms}
         if self.state == "ready":
             tools = None if self.tools is None else len(self.tools)
@@ -159,9 +159,9 @@ def verdict(output: Output, found: Sequence[ServerHealth]) -> Exit:
 async def visit(
     target: ServerTarget, names: Sequence[str], done: Callable[[ServerHealth], None] | None = None
 ) -> list[ServerHealth]:
-    """List the tools of every server, a few at a time, and store them; nobody is asked anything.
+    """List the tools of every server, a few at a time, and cache them, without questions.
 
-    ``done`` is called with each result, as they come; the status line shows who is waited for.
+    ``done`` is called with each result as it comes; the status line shows the missing servers.
     """
     import asyncio
 
@@ -170,41 +170,40 @@ async def visit(
     waiting = dict.fromkeys(names)
 
     async def one(name: str) -> ServerHealth:
+        entry = target.configuration.servers.get(name)
+        if entry is not None and entry.disabled:
+            return ServerHealth(name, "disabled", reason=f"in {entry.source.file}")
+        began = time.perf_counter()
+        there = target.at(name)
+        try:
+            async with there.client(ask=False) as client:
+                await client.open()
+                tools = await there.list_tools(client)
+                ms = round((time.perf_counter() - began) * 1000, 1)
+                facts = (tools, identity(client), client.protocol_version)
+            return ServerHealth(name, "ready", ms, "", Exit.OK, *facts)
+        except HoldfastError as error:
+            ms = round((time.perf_counter() - began) * 1000, 1)
+            state: State = "offline"
+            if entry is not None and entry.errors:
+                state = "broken"
+            elif isinstance(error, TrustError):
+                state = "not approved"
+            elif isinstance(error, AuthError):
+                state = "needs login"
+            reason = as_said(str(error)).removeprefix(f"{name}: ")
+            return ServerHealth(name, state, ms, reason, exit=exit_for(error))
+
+    async def in_turn(name: str) -> ServerHealth:
         async with room:
-            found = await _visit(target, name)
+            found = await one(name)
         waiting.pop(name, None)
         if done is not None:
             done(found)
         status_line.say(f"waiting for {', '.join(waiting)}")
         return found
 
-    return list(await asyncio.gather(*map(one, names)))
-
-
-async def _visit(target: ServerTarget, name: str) -> ServerHealth:
-    entry = target.configuration.servers.get(name)
-    if entry is not None and entry.disabled:
-        return ServerHealth(name, "disabled", reason=f"in {entry.source.file}")
-    began = time.perf_counter()
-    there = target.at(name)
-    try:
-        async with there.client(ask=False) as client:
-            await client.open()
-            tools = await there.list_tools(client)
-            elapsed = round((time.perf_counter() - began) * 1000, 1)
-            facts = (tools, identity(client), client.protocol_version)
-        return ServerHealth(name, "ready", elapsed, "", Exit.OK, *facts)
-    except HoldfastError as error:
-        elapsed = round((time.perf_counter() - began) * 1000, 1)
-        state: State = "offline"
-        if entry is not None and entry.errors:
-            state = "broken"
-        elif isinstance(error, TrustError):
-            state = "not approved"
-        elif isinstance(error, AuthError):
-            state = "needs login"
-        reason = as_said(str(error)).removeprefix(f"{name}: ")
-        return ServerHealth(name, state, elapsed, reason, exit=exit_for(error))
+    return list(await asyncio.gather(*map(in_turn, names)))
 
 
 _MARKS: Final = {
@@ -225,12 +224,12 @@ def _draw(one: ServerHealth, width: int) -> None:
     write(paint(mark, colour, sys.stdout) + line.removeprefix(mark))
 
 
-# What a server says of its own accord
+# Notifications
 
 
 @click.command(cls=ServerVerb, takes="")
-@option("--level LEVEL", "Have log messages sent, from this level up.")
-@option("--resource URI...", "Hear when a resource changes.")
+@option("--level LEVEL", "Ask for log messages of this level and above.")
+@option("--resource URI...", "Subscribe to a resource.")
 async def watch(target: ServerTarget, level: str | None, resource: tuple[str, ...]) -> int:
     """Notifications, log messages and the connection's states, until Ctrl-C.
 
@@ -245,13 +244,13 @@ async def watch(target: ServerTarget, level: str | None, resource: tuple[str, ..
     was_ready = False
 
     def tell(what: str, facts: Mapping[str, Any]) -> None:
-        """One line for each thing that happens, so that it can be searched and piped."""
+        """Write one line for each event, so that it can be searched and piped."""
         if ended.done():
             return
         try:
             value = {"time": time.time(), "what": what, "params": facts}
             target.output.result(value, _line(what.removeprefix("notifications/"), facts))
-        except Exception as error:  # nobody reads any more, say: that ends the watch
+        except Exception as error:  # such as a closed pipe: that ends the watch
             ended.set_exception(error)
 
     def moved(event: Event) -> None:
@@ -265,7 +264,7 @@ async def watch(target: ServerTarget, level: str | None, resource: tuple[str, ..
         tell(notification.method, notification.params)
 
     async def ask(client: Client) -> None:
-        """Have said what is only said on request; anew if the server, once there, is lost."""
+        """Set the log level and subscribe; again if the connection, once ready, is lost."""
         while True:
             try:
                 await (client.wait_ready() if was_ready else client.open())
@@ -298,7 +297,7 @@ async def watch(target: ServerTarget, level: str | None, resource: tuple[str, ..
 
 
 def _line(what: str, facts: Mapping[str, Any]) -> str:
-    """``12:00:00 message level=info the words``: what a log message says stands last, and plain."""
+    """Return ``12:00:00 message level=info text``: the text of a log message stands last."""
     facts = {key: value for key, value in facts.items() if key != "_meta"}
     words = facts.pop("data", None) if what == "message" else None
     told = [f"{key}={_word(value)}" for key, value in facts.items()]
@@ -307,7 +306,7 @@ def _line(what: str, facts: Mapping[str, Any]) -> str:
 
 
 def _word(value: Any) -> str:
-    """On one line, whatever it is."""
+    """Return a value on one line."""
     if isinstance(value, str) and not has_unseen(value):
         return value
     return visible_json(json.dumps(value, ensure_ascii=False))
