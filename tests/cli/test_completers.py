@@ -168,6 +168,20 @@ def test_folders_are_left_to_the_shell(tab: Tab) -> None:
     assert tab("tools", "git", "--cwd", "us", raw=True) == ["dir,us"]
 
 
+@pytest.mark.req("F3")
+def test_files_are_offered_for_an_argument_that_is_one(tab: Tab) -> None:
+    """bash takes the word apart, and completes what begins with the last sign."""
+    for name in ("user.json", "used/inner", "other"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).touch()
+    call = ["call", "git.git_log"]
+    assert tab(*call, "repo", "=@", "us") == ["@used/", "@user.json"]
+    assert tab(*call, "repo", ":=@", "used/") == ["@used/inner"]
+    assert tab(*call, "repo", "=@") == ["@other", "@used/", "@user.json"]
+    assert tab(*call, "repo=@use") == ["repo=@used/", "repo=@user.json"]
+    assert tab(*call, "repo:=@x*") == []
+
+
 @pytest.mark.req("L13")
 def test_the_server_of_the_environment_offers_its_tools(
     tab: Tab, monkeypatch: pytest.MonkeyPatch

@@ -24,6 +24,7 @@ from holdfast.schema.walk import properties as schema_properties
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+_AT_FILE = ("=@", ":=@")
 _PLAIN = re.compile(r"[\w@%+:,./](?:[\w@%+=:,./ -]*[\w@%+=:,./-])?")
 
 Offers = Iterable[tuple[str, str]]
@@ -101,6 +102,12 @@ def parameters(ctx: click.Context, param: click.Parameter, incomplete: str) -> O
     schema = next((tool.get("inputSchema") for one, tool in _tools(places) if one == named), None)
     properties = schema_properties(schema)
     name, sign, begun = incomplete.partition("=")
+    if incomplete in _AT_FILE:  # bash takes a word apart at these signs, but keeps the last
+        return _paths("", "@")
+    if words and words[-1] in _AT_FILE:
+        return _paths(incomplete.removeprefix("@"), "@")
+    if sign and begun.startswith("@"):
+        return _paths(begun[1:], f"{name}=@")
     if sign and name:
         return _choices(properties.get(name), schema, begun, f"{name}=")
     before = [word for word in words if word != "="][-1:]
@@ -122,6 +129,14 @@ def _choices(part: Any, schema: Any, begun: str, prefix: str) -> Offers:
         values = [True, False] if types(part) == {"boolean"} else []
     texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
     return [(f"{prefix}{text}", "") for text in texts if text.startswith(begun)]
+
+
+def _paths(begun: str, prefix: str) -> Offers:
+    """Files whose names begin so; the shell would not find them behind the sign."""
+    from glob import escape, iglob
+
+    paths = sorted(iglob(f"{escape(begun)}*"))
+    return [(f"{prefix}{path}{'/' * os.path.isdir(path)}", "") for path in paths]
 
 
 def _places(ctx: click.Context) -> list[tuple[str, str]]:
