@@ -14,8 +14,16 @@ from msgspec.structs import replace
 
 from holdfast.codegen.names import ClassNames, description, note
 from holdfast.schema.annotations import demanded
-from holdfast.schema.types import has_shape, is_plain, merge
-from holdfast.schema.walk import branches, properties, required, resolve, tuple_items
+from holdfast.schema.types import flatten, has_shape, is_plain, merge
+from holdfast.schema.walk import (
+    Budget,
+    SchemaTooComplex,
+    branches,
+    properties,
+    required,
+    resolve,
+    tuple_items,
+)
 
 
 class Kind(Struct, frozen=True):
@@ -109,27 +117,30 @@ class SchemaReader:
         self.records: list[Record] = []
         self.cut: bool = False
         """True if a part was too deep or too large, and became Any."""
+        self.budget: Budget = Budget(most)
+        """A part counts each time it is used: a small schema can expand without end."""
         self._document = document
         self._names = names
         self._path = path
-        self._most = most
         self._depth = 0
-        self.parts: int = 0
-        """The number of schema parts read so far."""
         self._known: dict[str, Kind] = {}
         self._open: set[str] = set()
 
     def arguments(self) -> tuple[tuple[Field, ...], Kind | None]:
         """Return the parameters, and the kind of those without a name, if any may be given: of
         those, too, that were too many to read."""
-        schema = self._settled(self._document)
-        needed = {*demanded(schema, self._document)}
-        fields = {
-            field.wire: replace(field, required=field.required and field.wire in needed)
-            for field in self._fields(schema, self._path)
-        }
-        for word in UNIONS:
-            self._add_options(fields, branches(schema, word))
+        schema: dict[str, Any] = {}
+        fields: dict[str, Field] = {}
+        try:
+            schema = self._settled(self._document)
+            needed = {*demanded(schema, self._document)}
+            for field in self._fields(schema, self._path):
+                required = field.required and field.wire in needed
+                fields[field.wire] = replace(field, required=required)
+            for word in UNIONS:
+                self._add_options(fields, branches(schema, word))
+        except SchemaTooComplex:
+            self.cut = True
         order = sorted(fields.values(), key=lambda field: not field.required)
         more, extra = schema.get("additionalProperties"), None
         # Without any of these, a schema without properties is that of a tool without parameters.
@@ -144,8 +155,7 @@ class SchemaReader:
         """Add parameters that only some alternatives have, as optional."""
         for option in options:
             settled = self._settled(option)
-            if not self._affords(len(_keys(settled))):
-                return
+            self.budget.spend(len(_keys(settled)))
             for field in self._fields(settled, self._path):
                 old = fields.setdefault(field.wire, replace(field, required=False))
                 if old.wire in properties(settled):
@@ -156,24 +166,18 @@ class SchemaReader:
         """Return the kind of a schema; ``path`` names a record made of it."""
         if not isinstance(schema, dict) or not schema:
             return ANY
-        if self._depth >= DEEPEST:
-            self.cut = True
-        if self._depth >= DEEPEST or not self._affords(1):
-            return ANY
         self._depth += 1
         try:
+            if self._depth > DEEPEST:
+                raise SchemaTooComplex
+            self.budget.spend()
             found = self._kind(schema, path)
+        except SchemaTooComplex:
+            self.cut = True
+            return ANY
         finally:
             self._depth -= 1
         return either((found, NONE)) if schema.get("nullable") is True else found
-
-    def _affords(self, parts: int) -> bool:
-        """Return True if that many more parts may be read. A small schema can expand without end:
-        a part that is used many times counts each time."""
-        self.parts += parts
-        if self.parts > self._most:
-            self.cut = True
-        return self.parts <= self._most
 
     def _kind(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
         if isinstance(reference := schema.get("$ref"), str):
@@ -199,7 +203,8 @@ class SchemaReader:
         if name == "array" or (name is None and ARRAY_WORDS & schema.keys()):
             return self._array(schema, path)
         if name == "object" or (name is None and OBJECT_WORDS & schema.keys()):
-            if _can_be_record(schema) and self._affords(len(_keys(schema))):
+            if _can_be_record(schema):
+                self.budget.spend(len(_keys(schema)))
                 return self._record(schema, path, self._names.take(*path))
             more = schema.get("additionalProperties")
             value = self.kind(more, (*path, "value")) if isinstance(more, dict) else ANY
@@ -237,8 +242,7 @@ class SchemaReader:
             return either(self._options(options, path))
         if not any(has_shape(self._settled(option)) for option in options):
             return self.kind(base, path)
-        if not self._affords(len(options) * len(properties(base))):
-            return ANY
+        self.budget.spend(len(options) * len(properties(base)))
         joined = [merge([base, self._settled(option)]).schema for option in options]
         return either(self._options(joined, path))
 
@@ -256,8 +260,7 @@ class SchemaReader:
         last = reference.rpartition("/")[2].strip("#") or "arguments"
         own = (*self._path, last)
         if _is_object(target) and _can_be_record(target):
-            if not self._affords(len(_keys(target))):
-                return ANY
+            self.budget.spend(len(_keys(target)))
             # Known before it is read, because it may refer to itself.
             name = self._names.take(*own)
             self._known[reference] = Kind(name)
@@ -270,20 +273,9 @@ class SchemaReader:
         self._known[reference] = found
         return found
 
-    def _settled(self, schema: Any, depth: int = 0) -> dict[str, Any]:
+    def _settled(self, schema: Any) -> dict[str, Any]:
         """Return the schema with ``$ref`` and ``allOf`` merged in."""
-        if not isinstance(schema, dict) or depth > DEEPEST or not self._affords(1):
-            return {}
-        reference = schema.get("$ref")
-        if not isinstance(schema.get("allOf"), list) and not isinstance(reference, str):
-            return schema
-        rest = {key: value for key, value in schema.items() if key not in ("allOf", "$ref")}
-        found = [self._settled(part, depth + 1) for part in branches(schema, "allOf")]
-        if isinstance(reference, str):
-            found.append(self._settled(resolve(self._document, reference), depth + 1))
-        if not self._affords(sum(len(properties(part)) for part in found)):
-            return rest
-        return merge([rest, *found]).schema
+        return flatten(schema, lambda _, to: resolve(self._document, to), self.budget).schema
 
 
 def _is_object(schema: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from holdfast.schema.walk import LISTED, NAMED, Budget
+from holdfast.schema.walk import LISTED, NAMED, Budget, Schema, in_place, properties
 
 Flat: TypeAlias = dict[str, Any]
 """The keywords of one schema, with what it refers to folded in."""
@@ -182,6 +182,17 @@ def merge(schemas: list[dict[str, Any]]) -> Merged:
             conflicts += [] if exact else [word]
     plain = {word: value for word, value in found.items() if value is not _DROPPED}
     return Merged(plain, tuple(sorted({*conflicts})))
+
+
+def flatten(schema: Any, find: Callable[[Schema, str], Any], budget: Budget) -> Merged:
+    """Return one schema with its ``allOf``, and what it refers to, merged in; see `in_place`."""
+    schemas = [
+        {key: value for key, value in one.items() if key not in ("$ref", "allOf")}
+        for one in in_place(schema, find, budget)
+    ]
+    sizes = [len(own) for own in map(properties, schemas) if own]
+    budget.spend(sum(sizes) if len(sizes) > 1 else 0)
+    return merge(schemas)
 
 
 _DROPPED: Final = object()

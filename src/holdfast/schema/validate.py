@@ -71,7 +71,7 @@ class Checker:
         try:
             self._outline = outline = Outline(schema, self._budget)
             if fills:
-                self._relaxed = without_defaulted(schema)
+                self._relaxed = without_defaulted(schema, self._budget)
             self.skipped = tuple(sorted(_unusable_patterns(outline.patterns, self._budget)))
             outline.skipped = frozenset(self.skipped)
             self._light = outline.once <= min(LIGHT, self._room)
