@@ -64,9 +64,6 @@ _IDENTIFIERS: Final = frozenset(
     | {"id", "$vocabulary"}
 )
 _INTO_DEFS: Final = re.compile(r"#/(\$defs|definitions)/[^/]+")
-_PLAIN: Final = re.compile(
-    r"#|#/(\$defs|definitions)/[^/]+|#((/properties/[^/]+)|/items)+|https?://[^#]*"
-)
 _DIALECTS: Final = ("2020-12", "2019-09", "draft-07", "draft-06")
 """Dialects that agree on the keywords compared here."""
 
@@ -78,11 +75,10 @@ class Document:
         self._budget = budget
         self.root = root = self._without_texts(schema)
         self._resolver = Resolver(root)
-        found = list(_references(root, budget))
-        plain = not self._resolver.named
-        self.plain: bool = plain and all(_PLAIN.fullmatch(one) for one in found)
-        """Every reference leads to a usual place, where no text was left out."""
-        self.into_defs: bool = plain and all(_INTO_DEFS.fullmatch(one) for one in found)
+        self.into_defs: bool = not self._resolver.named and all(
+            _INTO_DEFS.fullmatch(one) for one in _references(root, budget)
+        )
+        """Every reference leads to a definition, where no text was left out."""
         own = root if isinstance(root, dict) else {}
         self.definitions: Flat = {key: own[key] for key in _IDENTIFIERS & own.keys()}
         dialect = str(own.get("$schema", ""))
@@ -219,9 +215,8 @@ class _Comparison:
         self._found = found
         self._open: set[tuple[int, int]] = set()
         """The pairs under comparison: met again inside itself, a pair adds nothing new."""
-        plain, local = old.plain and new.plain, old.into_defs and new.into_defs
-        self._shared: bool = (plain and same(old.root, new.root, budget)) or (
-            local and same(old.definitions, new.definitions, budget)
+        self._shared: bool = (
+            old.into_defs and new.into_defs and same(old.definitions, new.definitions, budget)
         )
         """References lead to the same definitions on both sides."""
 
