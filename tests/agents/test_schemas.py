@@ -16,6 +16,7 @@ from holdfast.agents.schemas import (
     accepts_null,
     inferred_types,
     object_root,
+    restore,
     safe_keys,
     sieve,
 )
@@ -196,6 +197,13 @@ def test_a_type_is_read_from_what_is_said(node: dict[str, Any], kinds: list[str]
 )
 def test_whether_a_null_is_a_good_value(node: Any, accepted: bool) -> None:
     assert accepts_null(node) is accepted
+
+
+def test_an_object_that_came_as_text_loses_the_nulls_for_what_was_left_out() -> None:
+    inner = {"type": "object", "properties": {"a": TEXT, "b": TEXT}}
+    schema = {"properties": {"o": {"anyOf": [inner, {"type": "null"}]}, "t": TEXT}}
+    assert restore({"o": '{"a": "x", "b": null}', "t": None}, schema) == {"o": {"a": "x"}}
+    assert restore({"o": "{", "t": "{}"}, schema) == {"o": "{", "t": "{}"}
 
 
 @pytest.mark.parametrize(

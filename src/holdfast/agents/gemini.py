@@ -1,4 +1,4 @@
-"""Schemas for Gemini, and the way back from a model's arguments.
+"""Schemas for Gemini.
 
 ``parameters`` of a declaration is a subset of OpenAPI 3.0: one type each, no references, enums of
 strings only. An unknown word in it makes the API refuse the whole request.
@@ -6,9 +6,7 @@ strings only. An unknown word in it makes the API refuse the whole request.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -155,42 +153,3 @@ def _without_exclusive(node: Schema) -> Schema:
     if high is not None:
         found["maximum"] = min(math.ceil(high) - 1, found.get("maximum", math.inf))
     return found
-
-
-# The way back
-
-
-def revive(value: Any, schema: Any) -> Any:
-    """Return arguments with the objects that were passed as JSON text read again.
-
-    ``schema`` is the tool's own, plain.
-    """
-    nodes = list(_alternatives(schema))
-    kinds = {kind for node in nodes for kind in inferred_types(node)}
-    if isinstance(value, str) and "object" in kinds and "string" not in kinds:
-        try:
-            read = json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-        value = read if isinstance(read, dict) else value
-    if isinstance(value, dict):
-        named = [properties(node) for node in nodes]
-        return {
-            key: revive(one, {"anyOf": [inner[key] for inner in named if key in inner]})
-            for key, one in value.items()
-        }
-    if isinstance(value, list):
-        listed = [tuple_items(node) for node in nodes]
-        return [
-            revive(one, {"anyOf": [some[at] if at < len(some) else rest for some, rest in listed]})
-            for at, one in enumerate(value)
-        ]
-    return value
-
-
-def _alternatives(schema: Any) -> Iterator[Schema]:
-    """Return a schema, and all its alternatives."""
-    if isinstance(schema, dict):
-        yield schema
-        for choice in branches(schema, "anyOf"):
-            yield from _alternatives(choice)

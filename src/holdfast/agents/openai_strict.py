@@ -1,7 +1,7 @@
 """OpenAI's strict mode: the model cannot but fit the schema, if the schema fits the mode.
 
 Every object is closed and every property required; what may be left out may be null instead,
-and `loosen` takes those nulls out of the arguments again. Of JSON Schema a part is taken. A
+and `restore` takes those nulls out of the arguments again. Of JSON Schema a part is taken. A
 tool that cannot be said in it stays as it is, without strict mode.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from holdfast.agents.schemas import Losses, accepts_null, inferred_types, sieve, types_of
 from holdfast.schema.explain import pointer
-from holdfast.schema.walk import Schema, branches, properties, required, rewrite
+from holdfast.schema.walk import Schema, required, rewrite
 
 LEVELS: Final = 10
 PROPERTIES: Final = 5000
@@ -118,23 +118,3 @@ def _nullable(node: Schema) -> Schema:
         return {"anyOf": [*variants, {"type": "null"}]}
     enum = {"enum": [*node["enum"], None]} if "enum" in node else {}
     return {**node, "type": [*types_of(node), "null"], **enum}
-
-
-def loosen(value: Any, node: Any) -> Any:
-    """Return arguments without the nulls that stand for what was left out.
-
-    ``node`` is the tool's own schema, plain: a null that it takes is kept.
-    """
-    if isinstance(value, list) and isinstance(node, dict):
-        return [loosen(one, node.get("items")) for one in value]
-    if not isinstance(value, dict) or not isinstance(node, dict):
-        return value
-    # An object was made for the first alternative that has all its keys.
-    fitting = (one for one in branches(node, "anyOf") if value.keys() <= properties(one).keys())
-    node = next(fitting, node)
-    known, needed = properties(node), required(node)
-    return {
-        name: loosen(one, known.get(name))
-        for name, one in value.items()
-        if one is not None or name in needed or accepts_null(known.get(name, True))
-    }

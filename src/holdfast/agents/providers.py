@@ -22,7 +22,7 @@ from msgspec import UNSET, Struct
 from holdfast.agents import gemini, openai_strict
 from holdfast.agents.listing import describe
 from holdfast.agents.outcome import Media, OutcomeParts, ToolOutcome, says_the_same
-from holdfast.agents.schemas import Loss, Losses, object_root, safe_keys, types_of
+from holdfast.agents.schemas import Loss, Losses, object_root, restore, safe_keys, types_of
 from holdfast.schema.walk import Schema, rewrite
 from holdfast.types.tools import Tool, ToolResult
 
@@ -46,14 +46,13 @@ class Shaped(Struct, frozen=True):
     """A tool in a provider's shape.
 
     ``keys`` leads from renamed parameters to their own names, ``back`` from a model's arguments to
-    the tool's; ``strict`` is whether the provider will hold its model to the schema.
+    the tool's.
     """
 
     definition: dict[str, Any]
     losses: tuple[Loss, ...] = ()
     keys: Mapping[str, str] = {}
     back: Callable[[Any], Any] | None = None
-    strict: bool = False
 
     def restore(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return a model's arguments as the tool's own."""
@@ -90,17 +89,16 @@ def shaped(
         definition["description"] = text or definition["name"]
     if parameters is not None:
         definition["input_schema" if shape == "anthropic" else "parameters"] = parameters
-    held = strict and back is not None
     # Responses takes a tool for strict unless it says that it is not.
     if strict or shape == "openai-responses":
-        definition["strict"] = held
+        definition["strict"] = strict and back is not None
     if shape == "openai":
         definition = {"function": definition}
     if shape.startswith("openai"):
         definition = {"type": "function", **definition}
     if defer:
         definition["defer_loading"] = True
-    return Shaped(definition, tuple(report), keys, back, held)
+    return Shaped(definition, tuple(report), keys, back)
 
 
 def _parameters(
@@ -109,7 +107,7 @@ def _parameters(
     """Return the schema of the arguments, and the way back from a model's to the tool's."""
     if shape == "gemini":
         own = object_root(schema, report, plain=True)
-        return gemini.subset(own, report), partial(gemini.revive, schema=own)
+        return gemini.subset(own, report), partial(restore, schema=own)
     if strict:
         found = Losses()
         own = object_root(schema, found, plain=True)
@@ -119,7 +117,7 @@ def _parameters(
             report.add(why.where, why.keyword, f"not in strict mode: {why}")
         else:
             report.update(found)
-            return tight, partial(openai_strict.loosen, node=own)
+            return tight, partial(restore, schema=own)
     root = object_root(schema, report)
     return (root if shape == "anthropic" else _with_items(root)), None
 

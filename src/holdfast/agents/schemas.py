@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final
@@ -29,6 +29,7 @@ from holdfast.schema.walk import (
     properties,
     required,
     resolve,
+    tuple_items,
 )
 
 DEEPEST: Final = 48
@@ -289,6 +290,48 @@ def accepts_null(node: Any) -> bool:
         return any(map(accepts_null, branches(node, "anyOf")))
     kinds = types_of(node)
     return "null" in kinds if kinds else not (node.keys() - {"title", "description", "default"})
+
+
+def restore(value: Any, schema: Any) -> Any:
+    """Return a model's arguments as the tool takes them.
+
+    Objects that came as JSON text are read, and nulls that stand for what was left out are
+    taken out. ``schema`` is the tool's own, plain: a null that it takes is kept.
+    """
+    nodes = [*_alternatives(schema)]
+    kinds = {kind for node in nodes for kind in inferred_types(node)}
+    if isinstance(value, str) and "object" in kinds and "string" not in kinds:
+        try:
+            read = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+        value = read if isinstance(read, dict) else value
+    if isinstance(value, list):
+        listed = [tuple_items(node) for node in nodes]
+        return [
+            restore(one, {"anyOf": [some[at] if at < len(some) else rest for some, rest in listed]})
+            for at, one in enumerate(value)
+        ]
+    if not isinstance(value, dict):
+        return value
+    # An object was made for an alternative that has all its keys.
+    nodes = [node for node in nodes if value.keys() <= properties(node).keys()] or nodes
+    needed = {name for node in nodes for name in required(node)}
+    found = {}
+    for key, one in value.items():
+        known = [properties(node)[key] for node in nodes if key in properties(node)]
+        may_be_null = key in needed or not known or any(map(accepts_null, known))
+        if one is not None or may_be_null:
+            found[key] = restore(one, {"anyOf": known})
+    return found
+
+
+def _alternatives(schema: Any) -> Iterator[Schema]:
+    """Return a schema, and all its alternatives."""
+    if isinstance(schema, dict):
+        yield schema
+        for choice in branches(schema, "anyOf"):
+            yield from _alternatives(choice)
 
 
 # Keywords

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from holdfast.codegen.names import ClassNames, description, note
 from holdfast.schema.annotations import demanded
-from holdfast.schema.types import flatten, has_shape, is_plain, merge
+from holdfast.schema.types import flatten, has_shape, merge
 from holdfast.schema.walk import (
     Budget,
     SchemaTooComplex,
@@ -103,6 +103,7 @@ OBJECT_WORDS: Final = frozenset(
 )
 ARRAY_WORDS: Final = frozenset({"items", "prefixItems"})
 UNIONS: Final = ("anyOf", "oneOf")
+_SUMS: Final = frozenset({"$ref", "allOf", "anyOf", "const", "enum", "oneOf"})
 
 
 class SchemaReader:
@@ -212,9 +213,7 @@ class SchemaReader:
         return ANY
 
     def _array(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
-        items, row = schema.get("items"), branches(schema, "prefixItems")
-        if isinstance(items, list) and schema.get("prefixItems") is None:
-            row, items = tuple_items(schema)
+        row, items = tuple_items(schema)
         if not row:
             return Kind("list", (self.kind(items, (*path, "item")),))
         kinds = [self.kind(one, (*path, f"item{at}")) for at, one in enumerate(row, 1)]
@@ -279,7 +278,8 @@ class SchemaReader:
 
 
 def _is_object(schema: Any) -> bool:
-    if not isinstance(schema, dict) or not is_plain(schema):
+    """Return whether it is of one type, an object; not a sum or a choice of schemas."""
+    if not isinstance(schema, dict) or schema.keys() & _SUMS:
         return False
     name = schema.get("type")
     return name == "object" or (name is None and bool(OBJECT_WORDS & schema.keys()))

@@ -13,21 +13,8 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from holdfast.schema.walk import (
-    MAX_DEPTH,
-    Budget,
-    Part,
-    Resolver,
-    Schema,
-    SchemaTooComplex,
-    branches,
-    in_place,
-    named,
-    parts,
-    properties,
-    required,
-    rewrite,
-)
+from holdfast.schema import walk
+from holdfast.schema.walk import SchemaTooComplex, branches, named, parts, properties, required
 from holdfast.types.tools import UNREADABLE, decode_schema
 
 _REQUIRES: Final = frozenset({"required", "dependentRequired", "dependencies"})
@@ -36,12 +23,12 @@ _REQUIRES: Final = frozenset({"required", "dependentRequired", "dependencies"})
 def demanded(schema: Any, root: Any) -> list[str]:
     """Return the required properties that have no default: the caller has to give these."""
     try:
-        return _Defaults(root, Budget()).without(required(schema), schema)
+        return _Defaults(root, walk.Budget()).without(required(schema), schema)
     except SchemaTooComplex:
         return list(required(schema))
 
 
-def without_defaulted(root: Any, budget: Budget) -> Any:
+def without_defaulted(root: Any, budget: walk.Budget) -> Any:
     """Return the schema as a receiver reads it that fills in defaults; itself if that is the same.
 
     Where it excludes alternatives, it may refuse what the schema itself allows.
@@ -62,18 +49,20 @@ def without_defaulted(root: Any, budget: Budget) -> Any:
 class _Defaults:
     """The defaults of one document."""
 
-    def __init__(self, root: Any, budget: Budget) -> None:
-        self._in_place = partial(in_place, find=Resolver(root).target, budget=budget)
+    def __init__(self, root: Any, budget: walk.Budget) -> None:
+        self._in_place = partial(walk.in_place, find=walk.Resolver(root).target, budget=budget)
 
-    def relaxed(self, schema: Any, owner: Schema | None = None, depth: int = 2 * MAX_DEPTH) -> Any:
+    def relaxed(
+        self, schema: Any, owner: walk.Schema | None = None, depth: int = 2 * walk.MAX_DEPTH
+    ) -> Any:
         """Return a schema that requires nothing with a default; ``owner`` stands around it."""
         if not isinstance(schema, dict) or depth == 0:
             return schema
 
-        def change(part: Part) -> Any:
+        def change(part: walk.Part) -> Any:
             return self.relaxed(part.schema, schema if part.place == "here" else None, depth - 1)
 
-        copy = rewrite(schema, change)
+        copy = walk.rewrite(schema, change)
         if "required" in schema:
             copy["required"] = self.without(required(schema), schema, owner)
         for keyword in ("dependentRequired", "dependencies"):
@@ -133,7 +122,7 @@ def _read(text: bytes) -> frozenset[str]:
     found: set[str] = set()
     seen: set[tuple[Node, str]] = set()
     try:
-        waiting, budget = [(Graph(root).top, WHOLE)], Budget()
+        waiting, budget = [(Graph(root).top, WHOLE)], walk.Budget()
         while waiting:
             node, owner = at = waiting.pop()
             if at in seen:
