@@ -32,10 +32,6 @@ _BUILT: Final = frozenset(
     {"type", "description", "title", "items", "prefixItems", "anyOf", "properties", "required"}
 )
 """Words that are converted apart from the others."""
-_TOLD: Final = frozenset(
-    {"format", "default", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", "uniqueItems"}
-    | {"enum", "examples", "pattern", "minLength", "maxLength", "minimum", "maximum"}
-)
 _ANY: Final = ("string", "number", "boolean")
 
 
@@ -104,9 +100,7 @@ class _Conversion:
             del plain["additionalProperties"]
         if "enum" in plain:
             plain["enum"] = [one for one in plain["enum"] if one is not None]
-        lost = "is not part of Gemini's schemas"
-        fits = partial(_fits, kind)
-        found = sieve({**described, **plain}, where, self._report, fits=fits, told=_TOLD, lost=lost)
+        found = sieve({**described, **plain}, where, self._report, partial(_fits, kind))
         return {"type": kind.upper(), **found, **self._parts(node, where)}
 
     def _parts(self, node: Schema, where: str) -> Schema:

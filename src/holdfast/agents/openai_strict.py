@@ -25,10 +25,6 @@ _KEPT: Final = frozenset(
     | {"additionalProperties", "minItems", "maxItems"}
     | {"multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 )
-_TOLD: Final = frozenset(
-    {"minLength", "maxLength", "default", "uniqueItems", "minProperties", "maxProperties"}
-    | {"examples", "minContains", "maxContains", "format", "pattern"}
-)
 _LOOKS_AROUND: Final = re.compile(r"\(\?<?[=!]")
 
 
@@ -64,8 +60,7 @@ class _Tightening:
             raise NotStrict(where, "type", "takes any value")
         if kinds and "anyOf" not in node:
             node = {**node, "type": kinds[0] if len(kinds) == 1 else kinds}
-        lost = "is not part of strict mode"
-        node = sieve(node, where, self._report, fits=_fits, told=_TOLD, lost=lost)
+        node = sieve(node, where, self._report, _fits)
         is_object = "object" in kinds
         if is_object:
             self._close(node, where)

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from holdfast._core.text import truncate
 from holdfast.schema.explain import pointer
-from holdfast.schema.types import merge, type_of, well_formed
+from holdfast.schema.types import BOUNDS, merge, type_of, well_formed
 from holdfast.schema.walk import (
     HOLDS,
     LISTED,
@@ -337,31 +337,28 @@ def _alternatives(schema: Any) -> Iterator[Schema]:
 # Keywords
 
 
-def sieve(
-    node: Schema,
-    where: str,
-    report: Losses,
-    *,
-    fits: Callable[[str, Any], bool],
-    told: frozenset[str],
-    lost: str,
-) -> Schema:
-    """Return a schema with the keywords that fit.
+_STATED: Final = frozenset({*BOUNDS, "default", "enum", "examples", "format", "pattern"}) | {
+    *("uniqueItems", "minContains", "maxContains")
+}
+"""Keywords that a description can state."""
 
-    Of the others, those in ``told`` are stated in its description, and the rest is lost, for the
-    reason ``lost``.
+
+def sieve(node: Schema, where: str, report: Losses, fits: Callable[[str, Any], bool]) -> Schema:
+    """Return a schema with the keywords that fit the provider.
+
+    Others are stated in its description if a model can make use of them there.
     """
     kept: Schema = {}
     notes: list[str] = []
     for key, value in node.items():
         if fits(key, value):
             kept[key] = value
-        elif key in told:
+        elif key in _STATED:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             notes.append(f"{'one of' if key == 'enum' else key}: {truncate(text, 200)}")
             report.add(where, key, "is stated in the description only")
         elif key not in _SILENT:
-            report.add(where, key, lost)
+            report.add(where, key, "the provider does not take it; it is left out")
     if notes:
         text = "; ".join(notes)
         kept["description"] = f"{kept['description']} ({text})" if kept.get("description") else text
