@@ -1,8 +1,8 @@
-"""OpenAI's strict mode: the model cannot but fit the schema, if the schema fits the mode.
+"""OpenAI's strict mode, in which the model always follows the schema.
 
-Every object is closed and every property required; what may be left out may be null instead,
-and `restore` takes those nulls out of the arguments again. Of JSON Schema a part is taken. A
-tool that cannot be said in it stays as it is, without strict mode.
+Every object is closed and every property required. An optional property may be null instead, and
+`restore` removes those nulls from the arguments again. The mode supports a part of JSON Schema; a
+tool whose schema cannot be expressed in that part is given without strict mode.
 """
 
 from __future__ import annotations

@@ -5,10 +5,9 @@
     anthropic         tools of Messages
     gemini            function declarations
 
-What a provider would refuse is changed, and the change reported as a `Loss`. A tool's output
-schema and annotations have no place in any of them. Text of results goes to all of them;
-pictures go where the provider takes them from a tool, and what cannot go is named in its place,
-so that the model knows it is there.
+What a provider would refuse is changed, and the change reported as a `Loss`. None of them takes a
+tool's output schema or annotations. All take the text of a result; pictures are given to providers
+that take them from a tool, and replaced by their type and size for the others.
 """
 
 from __future__ import annotations
@@ -71,10 +70,9 @@ def shaped(
 ) -> Shaped:
     """Return a tool in the shape of a provider, called ``name`` there.
 
-    ``strict`` asks for OpenAI's strict mode; a tool that does not fit it stays without, and
-    the losses say why. ``fence`` names the server, and marks its descriptions, those of
-    parameters too, as text of a stranger. ``defer`` has the provider load the definition when its
-    own tool search finds it.
+    ``strict`` asks for OpenAI's strict mode; a tool that does not fit it is given without, and
+    the losses say why. ``fence`` is the server's name, and marks all descriptions as that server's
+    text. ``defer`` lets the provider load the definition when its tool search finds it.
     """
     report = Losses()
     keys: dict[str, str] = {}
@@ -123,7 +121,7 @@ def _parameters(
 
 
 def _with_items(node: Any) -> Any:
-    """OpenAI refuses an array that does not say of what; of anything, then."""
+    """Add ``items`` to arrays without: OpenAI refuses those."""
     if not isinstance(node, dict):
         return node
     if "array" in types_of(node) and "items" not in node:
@@ -197,7 +195,7 @@ def _openai(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
 
 
 def _text(parts: OutcomeParts) -> str:
-    """One text, which says itself if it is an error: there is no other place for that."""
+    """Return one text; an error begins with ``Error:``, as the message has no field for it."""
     text = parts.text or "(no output)"
     return f"Error: {text}" if parts.is_error else text
 

@@ -33,7 +33,7 @@ from holdfast.schema.walk import (
 )
 
 DEEPEST: Final = 48
-"""Levels that are converted; what is deeper says nothing any more."""
+"""Levels that are converted; a deeper schema accepts any value."""
 MOST_NODES: Final = 10_000
 """Schemas that references may unfold to."""
 
@@ -41,7 +41,7 @@ _SILENT: Final = frozenset(
     {"$schema", "$id", "$comment", "$anchor", "$vocabulary", "$defs", "definitions", "id"}
     | {"readOnly", "writeOnly", "deprecated", "discriminator", "$dynamicAnchor", "nullable"}
 )
-"""Say nothing about which values are good, or are used up by the conversion."""
+"""Keywords that do not constrain values, or that the conversion uses up."""
 _SINGLE: Final = HOLDS - NAMED - LISTED - {*REFERENCES}
 """Keywords that hold one schema."""
 _ODD: Final = re.compile("[^a-zA-Z0-9_]")
@@ -75,8 +75,8 @@ class Losses(dict[Loss, None]):
 def object_root(schema: Schema, report: Losses, *, plain: bool = False) -> Schema:
     """Return the schema of the arguments as one object: no provider takes alternatives there.
 
-    What is malformed is left out. ``plain`` rewrites it at every depth without ``$ref``, ``allOf``,
-    ``oneOf`` and ``const``.
+    Malformed keywords are left out. ``plain`` rewrites it at every depth without ``$ref``,
+    ``allOf``, ``oneOf`` and ``const``.
     """
     root: Schema = _Reading(schema, report, plain).node(schema)
     for key in ("anyOf", "oneOf"):
@@ -108,9 +108,9 @@ def _combined(node: Schema, variants: list[Schema]) -> Schema:
 
 
 class _Reading:
-    """Reads a server's schema without what is malformed, and with its references resolved.
+    """Reads a server's schema: drops malformed keywords and resolves references.
 
-    Unless it is to be ``plain``, they are resolved for the value as a whole alone.
+    Without ``plain``, it resolves those of the arguments as a whole only.
     """
 
     def __init__(self, root: Schema, report: Losses, plain: bool) -> None:

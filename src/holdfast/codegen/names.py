@@ -96,7 +96,7 @@ def _digits(wire: str) -> str:
 
 
 def identifier(wire: str, word: str, *, private: bool = False) -> str:
-    """Return the nearest identifier; ``word`` replaces what is missing.
+    """Return the nearest identifier; it begins with ``word`` if it has no letter to begin with.
 
     Only a parameter may begin with an underscore, and none with two (name mangling).
     """

@@ -128,8 +128,10 @@ class SchemaReader:
         self._open: set[str] = set()
 
     def arguments(self) -> tuple[tuple[Field, ...], Kind | None]:
-        """Return the parameters, and the kind of those without a name, if any may be given: of
-        those, too, that were too many to read."""
+        """Return the parameters, and the kind of additional ones; None if there may be none.
+
+        If the schema was too large to read, there may be additional ones of any kind.
+        """
         schema: dict[str, Any] = {}
         fields: dict[str, Field] = {}
         try:

@@ -6,7 +6,7 @@ unit for each pair of schema and value, checking a unit for each `STEPS` steps o
 which take about 20 ns. The figures were measured on jsonschema-rs with the schemas that
 ``tests/schema/hostile.py`` generates.
 
-There are three bounds for checking, each for the schemas that the one before is no use for:
+There are three bounds for checking; the first one that exists is used:
 
 once        whatever the value: no part of the schema can apply to many values, and no pattern;
 each        times the number of JSON values: the schema does not refer to itself, and

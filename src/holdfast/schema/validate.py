@@ -66,7 +66,7 @@ class Checker:
         self.skipped: tuple[str, ...] = ()
         """The patterns that are left to the server."""
         self._budget = Budget()
-        """For compiling. What is left is that of each check."""
+        """Pays for compiling; each check may use what is left."""
         try:
             self._outline = outline = Outline(schema, self._budget)
             if fills:
@@ -90,7 +90,7 @@ class Checker:
 
     @cached_property
     def _room(self) -> int:
-        """The steps that a check may take, on each of the two ways that a schema may be read."""
+        """The steps that one check may take: half of them if the relaxed schema is checked too."""
         if self._relaxed is self._schema:
             return STEPS * self._budget.left
         return STEPS * (self._budget.left - self._outline.units // 2) // 2

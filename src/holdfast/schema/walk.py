@@ -98,7 +98,7 @@ class Part(NamedTuple):
 
 
 def parts(schema: Mapping[str, Any]) -> Iterator[Part]:
-    """Return the subschemas directly inside a schema; what is malformed is passed over."""
+    """Return the subschemas directly inside a schema; malformed ones are skipped."""
     for keyword, value in schema.items():
         place = _PLACES.get(keyword)
         if place is None:
@@ -295,7 +295,7 @@ class Resolver:
         return self._anchors.get((where, fragment))
 
     def adopt(self, target: Any, source: Schema) -> None:
-        """Give what a pointer found outside every schema the base of the one that refers to it."""
+        """Index a target that is in no schema, with the base URI of what refers to it."""
         if isinstance(target, dict) and id(target) not in self._bases:
             self._index(target, self._bases.get(id(source), ""))
 
