@@ -38,7 +38,7 @@ LONGEST_TYPE: Final = 56
 """Characters of a type that is written where it is used."""
 ALWAYS: Final = frozenset({"Any", "Drift", "Final", "Log", "Registry", "SessionAdapter", "Target"})
 
-HANDLE: Final = '''class {prefix}Tools({prefix}Handle{mixins}):
+HANDLE: Final = '''class {prefix}Tools({bases}):
     """The tools of the server, by namespace.
 
     Every method also takes ``parallel``, not to wait for earlier calls, and
@@ -85,15 +85,15 @@ class ModuleWriter:
         self.typist = Typist(ClassNames(model.taken), TYPE_NAMES & methods)
 
     def module(self, command: str, target: Target = None, stamp: str | None = None) -> str:
-        """Return the module. Types come first, but are known only after the methods are written."""
+        """Return the module. Imports and types come first, but are known only at the end."""
         classes = {record.name for record in self.model.records}
         types = [typed_dict(one, self.typist, classes) for one in self.model.records]
         faces: list[str] = []
         for sync in (False, True) if self.sync else (False,):
             faces += ["\n".join(self._space(space, sync)) for space in self.model.spaces]
             faces += [self._handle(sync), self._connect(sync)]
-        head = [*self._header(command, stamp), *self._imports()]
-        top = "\n".join([*head, *self._constants(command, target)])
+        constants = [*self._constants(command, target)]
+        top = "\n".join([*self._header(command, stamp), *self._imports(), *constants])
         aliases = ["\n".join(self.typist.aliases)] if self.typist.aliases else []
         return "\n\n\n".join([top, *types, *aliases, *faces]) + "\n"
 
@@ -114,14 +114,7 @@ class ModuleWriter:
         return ["# ruff: noqa", "# fmt: off", *comment, *docstring(lines, ""), *future]
 
     def _imports(self) -> Iterator[str]:
-        bases = {"Handle"}
-        if self.model.spaces:
-            bases.add("Namespace")
-        if any(space.mixin for space in self.model.spaces):
-            bases.add("Calls")
-        used = self.typist.used | ALWAYS | bases
-        used |= {f"Sync{base}" for base in bases} if self.sync else set()
-        used |= set() if self.model.session is None else {"ParameterSession"}
+        used = self.typist.used | ALWAYS
         yield from ["import builtins"] if "builtins" in used else []
         yield from ["from collections.abc import Mapping"] if "Mapping" in used else []
         for module, known in (("typing", FROM_TYPING), ("holdfast.handles", FROM_HANDLES)):
@@ -152,18 +145,20 @@ class ModuleWriter:
             given = {"key": session.key, "open_tool": session.open_tool}
             given["close_tool"] = session.close_tool
             items = [f"{k}={'None' if v is None else literal(v)}" for k, v in given.items()]
-            yield exploded("ADAPTER: Final = ParameterSession(", items, ")")
+            adapter = self.typist.word("ParameterSession")
+            yield exploded(f"ADAPTER: Final = {adapter}(", items, ")")
 
     def _space(self, space: Space, sync: bool) -> Iterator[str]:
         prefix = "Sync" if sync else ""
-        bases = f"{prefix}Namespace"
+        bases = self.typist.word(f"{prefix}Namespace")
         if space.mixin is not None:
             # Tools without a namespace are methods of the handle too.
             bases = f"{prefix}{space.mixin}, {bases}"
-            yield f"class {prefix}{space.mixin}({prefix}Calls):"
+            yield f"class {prefix}{space.mixin}({self.typist.word(f'{prefix}Calls')}):"
             yield f'{INDENT}"""Tools without a namespace."""'
-            shown = [one for one in space.methods if one.name not in space.hidden]
-            yield from self._methods(shown, space, sync)
+            for method in space.methods:
+                if method.name not in space.hidden:
+                    yield from self._method(method, space, sync)
             yield "\n"
         yield f"class {prefix}{space.class_name}({bases}):"
         what = "without a namespace" if space.wire == ROOT else f"of ``{one_line(space.wire)}``"
@@ -172,19 +167,16 @@ class ModuleWriter:
         yield f"{INDENT}_NAME = {literal(space.wire)}"
         keys = [f"{literal(method.key)}: {literal(method.name)}" for method in space.methods]
         yield exploded("_METHODS = {", keys, "}", INDENT)
-        own = [one for one in space.methods if space.mixin is None or one.name in space.hidden]
-        yield from self._methods(own, space, sync)
-
-    def _methods(self, methods: list[Method], space: Space, sync: bool) -> Iterator[str]:
-        for method in methods:
-            yield ""
-            yield from self._method(method, space, sync)
+        for method in space.methods:
+            if space.mixin is None or method.name in space.hidden:
+                yield from self._method(method, space, sync)
 
     def _handle(self, sync: bool) -> str:
         prefix = "Sync" if sync else ""
         mixins = "".join(f", {prefix}{space.mixin}" for space in self.model.spaces if space.mixin)
         spaces = {space.attribute: f"{prefix}{space.class_name}" for space in self.model.spaces}
-        lines = [HANDLE.format(prefix=prefix, mixins=mixins)]
+        base = self.typist.word(f"{prefix}Handle")
+        lines = [HANDLE.format(prefix=prefix, bases=f"{base}{mixins}")]
         if spaces:
             items = [f"{literal(name)}: {kind}" for name, kind in spaces.items()]
             lines += [exploded("_NAMESPACES = {", items, "}", INDENT), ""]
@@ -205,6 +197,7 @@ class ModuleWriter:
         parallel, timeout = spare("parallel", names), spare("timeout", names)
         extra = spare("extra", names) if method.extra is not None else None
         path = (*(() if space.wire == ROOT else (space.class_name,)), method.name)
+        yield ""
         yield f"{INDENT}{'' if sync else 'async '}def {method.name}("
         yield f"{DEEP}self,"
         yield f"{DEEP}*,"
