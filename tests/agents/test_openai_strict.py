@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from holdfast.agents import openai_strict
-from holdfast.agents.openai_strict import LEVELS, NotStrict, loosen
-from holdfast.agents.schemas import Losses, object_root
+from holdfast.agents.openai_strict import LEVELS, NotStrict
+from holdfast.agents.schemas import Losses, object_root, restore
 
 TEXT = {"type": "string"}
 
@@ -47,7 +47,7 @@ def test_what_may_be_left_out_may_be_null(
     optional: dict[str, Any], nullable: dict[str, Any]
 ) -> None:
     assert tighten(of({"a": optional}), Losses()) == closed({"a": nullable})
-    assert loosen({"a": "x"}, of({"a": optional})) == {"a": "x"}
+    assert restore({"a": "x"}, of({"a": optional})) == {"a": "x"}
 
 
 def test_what_is_required_stays_as_it_is() -> None:
@@ -154,4 +154,4 @@ LOOSE = of(
     ],
 )
 def test_nulls_for_what_was_left_out_are_taken_out(given_: Any, meant: Any) -> None:
-    assert loosen(given_, LOOSE) == meant
+    assert restore(given_, LOOSE) == meant

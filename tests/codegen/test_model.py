@@ -80,16 +80,24 @@ def test_a_tool_listed_twice_is_used_once_whatever_the_order() -> None:
     assert [*first.reports] == ['tool "a" is listed more than once; only one of them is used']
 
 
+DOUBLING: Any = {
+    "properties": {"a": {"$ref": "#/$defs/d0"}},
+    "$defs": {
+        f"d{number}": {"anyOf": [{"allOf": [{"$ref": f"#/$defs/d{number + 1}"}]}] * 2}
+        for number in range(60)
+    },
+}
+"""Each definition refers to the next one twice: a few lines that stand for millions."""
+
+
 def test_a_schema_without_end_is_reported() -> None:
-    schema = {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}
-    (report,) = Model([tool("a", input_schema=schema)]).reports
+    (report,) = Model([tool("a", input_schema=DOUBLING)]).reports
     assert report == 'tool "a" has a schema too deep or too large; parts of it are Any'
 
 
 def test_many_schemas_without_end_have_one_end_together() -> None:
     """Each schema is small, and stands for as much as one may."""
-    schema = {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}
-    tools = [tool(f"a{number:03}", input_schema=schema) for number in range(150)]
+    tools = [tool(f"a{number:03}", input_schema=DOUBLING) for number in range(150)]
     model = Model([*tools, tool("z", input_schema={"properties": {"a": {"type": "string"}}})])
     assert len(model.reports) == 151
     last = model.spaces[0].methods[-1]

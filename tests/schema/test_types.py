@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from holdfast.schema.types import (
+    flatten,
     has_shape,
-    is_plain,
     mark,
     merge,
     named_types,
@@ -18,7 +18,7 @@ from holdfast.schema.types import (
     values,
     wordy,
 )
-from holdfast.schema.walk import Budget, SchemaTooComplex
+from holdfast.schema.walk import Budget, SchemaTooComplex, resolve
 
 
 @pytest.mark.parametrize(
@@ -142,5 +142,21 @@ def test_which_words_decide_a_type() -> None:
     assert not has_shape({"required": ["a"], "description": "x"})
     assert not has_shape({"$ref": "#"}, besides="$ref")
     assert not has_shape(True)
-    assert is_plain({"type": "object", "properties": {}})
-    assert not is_plain({"anyOf": []})
+
+
+def test_references_and_all_of_are_merged_into_one_schema() -> None:
+    root: Any = {
+        "allOf": [{"$ref": "#/$defs/a"}, {"properties": {"b": {}}}, True],
+        "$ref": "#",
+        "description": "own",
+        "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}], "type": "object", "description": "a"}},
+    }
+    found = flatten(root, lambda _, reference: resolve(root, reference), Budget()).schema
+    assert found.pop("$defs")
+    assert found == {"description": "own", "type": "object", "properties": {"b": {}}}
+
+
+def test_merging_many_parts_has_a_bound() -> None:
+    root: Any = {"allOf": [{"minLength": at} for at in range(100)]}
+    with pytest.raises(SchemaTooComplex):
+        flatten(root, lambda *_: None, Budget(50))

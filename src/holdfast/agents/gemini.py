@@ -1,4 +1,4 @@
-"""Schemas for Gemini, and the way back from a model's arguments.
+"""Schemas for Gemini.
 
 ``parameters`` of a declaration is a subset of OpenAPI 3.0: one type each, no references, enums of
 strings only. An unknown word in it makes the API refuse the whole request.
@@ -6,9 +6,7 @@ strings only. An unknown word in it makes the API refuse the whole request.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -34,10 +32,6 @@ _BUILT: Final = frozenset(
     {"type", "description", "title", "items", "prefixItems", "anyOf", "properties", "required"}
 )
 """Words that are converted apart from the others."""
-_TOLD: Final = frozenset(
-    {"format", "default", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", "uniqueItems"}
-    | {"enum", "examples", "pattern", "minLength", "maxLength", "minimum", "maximum"}
-)
 _ANY: Final = ("string", "number", "boolean")
 
 
@@ -106,9 +100,7 @@ class _Conversion:
             del plain["additionalProperties"]
         if "enum" in plain:
             plain["enum"] = [one for one in plain["enum"] if one is not None]
-        lost = "is not part of Gemini's schemas"
-        fits = partial(_fits, kind)
-        found = sieve({**described, **plain}, where, self._report, fits=fits, told=_TOLD, lost=lost)
+        found = sieve({**described, **plain}, where, self._report, partial(_fits, kind))
         return {"type": kind.upper(), **found, **self._parts(node, where)}
 
     def _parts(self, node: Schema, where: str) -> Schema:
@@ -155,42 +147,3 @@ def _without_exclusive(node: Schema) -> Schema:
     if high is not None:
         found["maximum"] = min(math.ceil(high) - 1, found.get("maximum", math.inf))
     return found
-
-
-# The way back
-
-
-def revive(value: Any, schema: Any) -> Any:
-    """Return arguments with the objects that were passed as JSON text read again.
-
-    ``schema`` is the tool's own, plain.
-    """
-    nodes = list(_alternatives(schema))
-    kinds = {kind for node in nodes for kind in inferred_types(node)}
-    if isinstance(value, str) and "object" in kinds and "string" not in kinds:
-        try:
-            read = json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-        value = read if isinstance(read, dict) else value
-    if isinstance(value, dict):
-        named = [properties(node) for node in nodes]
-        return {
-            key: revive(one, {"anyOf": [inner[key] for inner in named if key in inner]})
-            for key, one in value.items()
-        }
-    if isinstance(value, list):
-        listed = [tuple_items(node) for node in nodes]
-        return [
-            revive(one, {"anyOf": [some[at] if at < len(some) else rest for some, rest in listed]})
-            for at, one in enumerate(value)
-        ]
-    return value
-
-
-def _alternatives(schema: Any) -> Iterator[Schema]:
-    """Return a schema, and all its alternatives."""
-    if isinstance(schema, dict):
-        yield schema
-        for choice in branches(schema, "anyOf"):
-            yield from _alternatives(choice)

@@ -11,10 +11,9 @@ from msgspec import Struct
 
 from holdfast._core.calls.options import CallOptions
 from holdfast.agents.budget import READ_MORE, ResultBudget, budget_of, read_more
-from holdfast.agents.gemini import revive
 from holdfast.agents.naming import LIMIT, VALID, Names, no_tool
 from holdfast.agents.outcome import ToolOutcome
-from holdfast.agents.schemas import Losses, object_root
+from holdfast.agents.schemas import Losses, object_root, restore
 from holdfast.errors import HoldfastError, ValidationError
 from holdfast.schema.walk import Schema
 from holdfast.servers.member import Failure
@@ -158,7 +157,7 @@ def local_tool(tool: Tool, work: Caller) -> ModelTool:
         from holdfast.schema.validate import Checker
 
         # Models often write an object as text.
-        given = revive(dict(arguments or {}), tool.input_schema)
+        given = restore(dict(arguments or {}), tool.input_schema)
         if faults := Checker(tool.input_schema).faults(given):
             text = f"{name}: the arguments do not fit its schema:\n{lines(faults)}"
             raise ValidationError(text, data=faults)

@@ -1,8 +1,8 @@
-"""OpenAI's strict mode: the model cannot but fit the schema, if the schema fits the mode.
+"""OpenAI's strict mode, in which the model always follows the schema.
 
-Every object is closed and every property required; what may be left out may be null instead,
-and `loosen` takes those nulls out of the arguments again. Of JSON Schema a part is taken. A
-tool that cannot be said in it stays as it is, without strict mode.
+Every object is closed and every property required. An optional property may be null instead, and
+`restore` removes those nulls from the arguments again. The mode supports a part of JSON Schema; a
+tool whose schema cannot be expressed in that part is given without strict mode.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from holdfast.agents.schemas import Losses, accepts_null, inferred_types, sieve, types_of
 from holdfast.schema.explain import pointer
-from holdfast.schema.walk import Schema, branches, properties, required, rewrite
+from holdfast.schema.walk import Schema, required, rewrite
 
 LEVELS: Final = 10
 PROPERTIES: Final = 5000
@@ -24,10 +24,6 @@ _KEPT: Final = frozenset(
     {"type", "description", "title", "enum", "properties", "required", "items", "anyOf"}
     | {"additionalProperties", "minItems", "maxItems"}
     | {"multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
-)
-_TOLD: Final = frozenset(
-    {"minLength", "maxLength", "default", "uniqueItems", "minProperties", "maxProperties"}
-    | {"examples", "minContains", "maxContains", "format", "pattern"}
 )
 _LOOKS_AROUND: Final = re.compile(r"\(\?<?[=!]")
 
@@ -64,8 +60,7 @@ class _Tightening:
             raise NotStrict(where, "type", "takes any value")
         if kinds and "anyOf" not in node:
             node = {**node, "type": kinds[0] if len(kinds) == 1 else kinds}
-        lost = "is not part of strict mode"
-        node = sieve(node, where, self._report, fits=_fits, told=_TOLD, lost=lost)
+        node = sieve(node, where, self._report, _fits)
         is_object = "object" in kinds
         if is_object:
             self._close(node, where)
@@ -118,23 +113,3 @@ def _nullable(node: Schema) -> Schema:
         return {"anyOf": [*variants, {"type": "null"}]}
     enum = {"enum": [*node["enum"], None]} if "enum" in node else {}
     return {**node, "type": [*types_of(node), "null"], **enum}
-
-
-def loosen(value: Any, node: Any) -> Any:
-    """Return arguments without the nulls that stand for what was left out.
-
-    ``node`` is the tool's own schema, plain: a null that it takes is kept.
-    """
-    if isinstance(value, list) and isinstance(node, dict):
-        return [loosen(one, node.get("items")) for one in value]
-    if not isinstance(value, dict) or not isinstance(node, dict):
-        return value
-    # An object was made for the first alternative that has all its keys.
-    fitting = (one for one in branches(node, "anyOf") if value.keys() <= properties(one).keys())
-    node = next(fitting, node)
-    known, needed = properties(node), required(node)
-    return {
-        name: loosen(one, known.get(name))
-        for name, one in value.items()
-        if one is not None or name in needed or accepts_null(known.get(name, True))
-    }

@@ -95,7 +95,7 @@ class ToolOutcome(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """All there is to read, in one text; what is no text is named in its place."""
+        """All texts, joined; a picture or other media is replaced by its type and size."""
         return self.parts(frozenset()).text
 
     @property
@@ -120,7 +120,7 @@ class ToolOutcome(Struct, frozen=True):
 
     @property
     def retry_in(self) -> float | None:
-        """Seconds until the server is tried again, where that is known."""
+        """Seconds until the next attempt to reach the server; None if unknown."""
         found: float | None = getattr(self.error, "retry_in", None)
         return found
 
@@ -130,7 +130,7 @@ class ToolOutcome(Struct, frozen=True):
         return "" if self.error is None else str(self.error)
 
     def facts(self) -> dict[str, Any]:
-        """Return what a developer should know as plain JSON, for frameworks that store it."""
+        """Return the facts for a developer as plain JSON, for frameworks that store them."""
         if not self.is_error:
             return {"structured_content": self.structured}
         return {
@@ -189,7 +189,7 @@ def _kind(content: UnknownContent) -> str:
 
 
 def says_the_same(texts: list[str], value: Any) -> bool:
-    """Return True if texts repeat a structured result, as servers do for those who read only text.
+    """Return True if texts repeat a structured result, as servers do for clients that read text.
 
     Servers that can return only objects wrap other values as ``{"result": …}``.
     """

@@ -5,10 +5,9 @@
     anthropic         tools of Messages
     gemini            function declarations
 
-What a provider would refuse is changed, and the change reported as a `Loss`. A tool's output
-schema and annotations have no place in any of them. Text of results goes to all of them;
-pictures go where the provider takes them from a tool, and what cannot go is named in its place,
-so that the model knows it is there.
+What a provider would refuse is changed, and the change reported as a `Loss`. None of them takes a
+tool's output schema or annotations. All take the text of a result; pictures are given to providers
+that take them from a tool, and replaced by their type and size for the others.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from msgspec import UNSET, Struct
 from holdfast.agents import gemini, openai_strict
 from holdfast.agents.listing import describe
 from holdfast.agents.outcome import Media, OutcomeParts, ToolOutcome, says_the_same
-from holdfast.agents.schemas import Loss, Losses, object_root, safe_keys, types_of
+from holdfast.agents.schemas import Loss, Losses, object_root, restore, safe_keys, types_of
 from holdfast.schema.walk import Schema, rewrite
 from holdfast.types.tools import Tool, ToolResult
 
@@ -46,14 +45,13 @@ class Shaped(Struct, frozen=True):
     """A tool in a provider's shape.
 
     ``keys`` leads from renamed parameters to their own names, ``back`` from a model's arguments to
-    the tool's; ``strict`` is whether the provider will hold its model to the schema.
+    the tool's.
     """
 
     definition: dict[str, Any]
     losses: tuple[Loss, ...] = ()
     keys: Mapping[str, str] = {}
     back: Callable[[Any], Any] | None = None
-    strict: bool = False
 
     def restore(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return a model's arguments as the tool's own."""
@@ -72,10 +70,9 @@ def shaped(
 ) -> Shaped:
     """Return a tool in the shape of a provider, called ``name`` there.
 
-    ``strict`` asks for OpenAI's strict mode; a tool that does not fit it stays without, and
-    the losses say why. ``fence`` names the server, and marks its descriptions, those of
-    parameters too, as text of a stranger. ``defer`` has the provider load the definition when its
-    own tool search finds it.
+    ``strict`` asks for OpenAI's strict mode; a tool that does not fit it is given without, and
+    the losses say why. ``fence`` is the server's name, and marks all descriptions as that server's
+    text. ``defer`` lets the provider load the definition when its tool search finds it.
     """
     report = Losses()
     keys: dict[str, str] = {}
@@ -90,17 +87,16 @@ def shaped(
         definition["description"] = text or definition["name"]
     if parameters is not None:
         definition["input_schema" if shape == "anthropic" else "parameters"] = parameters
-    held = strict and back is not None
     # Responses takes a tool for strict unless it says that it is not.
     if strict or shape == "openai-responses":
-        definition["strict"] = held
+        definition["strict"] = strict and back is not None
     if shape == "openai":
         definition = {"function": definition}
     if shape.startswith("openai"):
         definition = {"type": "function", **definition}
     if defer:
         definition["defer_loading"] = True
-    return Shaped(definition, tuple(report), keys, back, held)
+    return Shaped(definition, tuple(report), keys, back)
 
 
 def _parameters(
@@ -109,7 +105,7 @@ def _parameters(
     """Return the schema of the arguments, and the way back from a model's to the tool's."""
     if shape == "gemini":
         own = object_root(schema, report, plain=True)
-        return gemini.subset(own, report), partial(gemini.revive, schema=own)
+        return gemini.subset(own, report), partial(restore, schema=own)
     if strict:
         found = Losses()
         own = object_root(schema, found, plain=True)
@@ -119,13 +115,13 @@ def _parameters(
             report.add(why.where, why.keyword, f"not in strict mode: {why}")
         else:
             report.update(found)
-            return tight, partial(openai_strict.loosen, node=own)
+            return tight, partial(restore, schema=own)
     root = object_root(schema, report)
     return (root if shape == "anthropic" else _with_items(root)), None
 
 
 def _with_items(node: Any) -> Any:
-    """OpenAI refuses an array that does not say of what; of anything, then."""
+    """Add ``items`` to arrays without: OpenAI refuses those."""
     if not isinstance(node, dict):
         return node
     if "array" in types_of(node) and "items" not in node:
@@ -199,7 +195,7 @@ def _openai(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
 
 
 def _text(parts: OutcomeParts) -> str:
-    """One text, which says itself if it is an error: there is no other place for that."""
+    """Return one text; an error begins with ``Error:``, as the message has no field for it."""
     text = parts.text or "(no output)"
     return f"Error: {text}" if parts.is_error else text
 

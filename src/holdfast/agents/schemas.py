@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final
@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from holdfast._core.text import truncate
 from holdfast.schema.explain import pointer
-from holdfast.schema.types import merge, type_of, well_formed
+from holdfast.schema.types import BOUNDS, merge, type_of, well_formed
 from holdfast.schema.walk import (
     HOLDS,
     LISTED,
@@ -29,10 +29,11 @@ from holdfast.schema.walk import (
     properties,
     required,
     resolve,
+    tuple_items,
 )
 
 DEEPEST: Final = 48
-"""Levels that are converted; what is deeper says nothing any more."""
+"""Levels that are converted; a deeper schema accepts any value."""
 MOST_NODES: Final = 10_000
 """Schemas that references may unfold to."""
 
@@ -40,7 +41,7 @@ _SILENT: Final = frozenset(
     {"$schema", "$id", "$comment", "$anchor", "$vocabulary", "$defs", "definitions", "id"}
     | {"readOnly", "writeOnly", "deprecated", "discriminator", "$dynamicAnchor", "nullable"}
 )
-"""Say nothing about which values are good, or are used up by the conversion."""
+"""Keywords that do not constrain values, or that the conversion uses up."""
 _SINGLE: Final = HOLDS - NAMED - LISTED - {*REFERENCES}
 """Keywords that hold one schema."""
 _ODD: Final = re.compile("[^a-zA-Z0-9_]")
@@ -74,8 +75,8 @@ class Losses(dict[Loss, None]):
 def object_root(schema: Schema, report: Losses, *, plain: bool = False) -> Schema:
     """Return the schema of the arguments as one object: no provider takes alternatives there.
 
-    What is malformed is left out. ``plain`` rewrites it at every depth without ``$ref``, ``allOf``,
-    ``oneOf`` and ``const``.
+    Malformed keywords are left out. ``plain`` rewrites it at every depth without ``$ref``,
+    ``allOf``, ``oneOf`` and ``const``.
     """
     root: Schema = _Reading(schema, report, plain).node(schema)
     for key in ("anyOf", "oneOf"):
@@ -107,9 +108,9 @@ def _combined(node: Schema, variants: list[Schema]) -> Schema:
 
 
 class _Reading:
-    """Reads a server's schema without what is malformed, and with its references resolved.
+    """Reads a server's schema: drops malformed keywords and resolves references.
 
-    Unless it is to be ``plain``, they are resolved for the value as a whole alone.
+    Without ``plain``, it resolves those of the arguments as a whole only.
     """
 
     def __init__(self, root: Schema, report: Losses, plain: bool) -> None:
@@ -291,34 +292,73 @@ def accepts_null(node: Any) -> bool:
     return "null" in kinds if kinds else not (node.keys() - {"title", "description", "default"})
 
 
+def restore(value: Any, schema: Any) -> Any:
+    """Return a model's arguments as the tool takes them.
+
+    Objects that came as JSON text are read, and nulls that stand for what was left out are
+    taken out. ``schema`` is the tool's own, plain: a null that it takes is kept.
+    """
+    nodes = [*_alternatives(schema)]
+    kinds = {kind for node in nodes for kind in inferred_types(node)}
+    if isinstance(value, str) and "object" in kinds and "string" not in kinds:
+        try:
+            read = json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+        value = read if isinstance(read, dict) else value
+    if isinstance(value, list):
+        listed = [tuple_items(node) for node in nodes]
+        return [
+            restore(one, {"anyOf": [some[at] if at < len(some) else rest for some, rest in listed]})
+            for at, one in enumerate(value)
+        ]
+    if not isinstance(value, dict):
+        return value
+    # An object was made for an alternative that has all its keys.
+    nodes = [node for node in nodes if value.keys() <= properties(node).keys()] or nodes
+    needed = {name for node in nodes for name in required(node)}
+    found = {}
+    for key, one in value.items():
+        known = [properties(node)[key] for node in nodes if key in properties(node)]
+        may_be_null = key in needed or not known or any(map(accepts_null, known))
+        if one is not None or may_be_null:
+            found[key] = restore(one, {"anyOf": known})
+    return found
+
+
+def _alternatives(schema: Any) -> Iterator[Schema]:
+    """Return a schema, and all its alternatives."""
+    if isinstance(schema, dict):
+        yield schema
+        for choice in branches(schema, "anyOf"):
+            yield from _alternatives(choice)
+
+
 # Keywords
 
 
-def sieve(
-    node: Schema,
-    where: str,
-    report: Losses,
-    *,
-    fits: Callable[[str, Any], bool],
-    told: frozenset[str],
-    lost: str,
-) -> Schema:
-    """Return a schema with the keywords that fit.
+_STATED: Final = frozenset({*BOUNDS, "default", "enum", "examples", "format", "pattern"}) | {
+    *("uniqueItems", "minContains", "maxContains")
+}
+"""Keywords that a description can state."""
 
-    Of the others, those in ``told`` are stated in its description, and the rest is lost, for the
-    reason ``lost``.
+
+def sieve(node: Schema, where: str, report: Losses, fits: Callable[[str, Any], bool]) -> Schema:
+    """Return a schema with the keywords that fit the provider.
+
+    Others are stated in its description if a model can make use of them there.
     """
     kept: Schema = {}
     notes: list[str] = []
     for key, value in node.items():
         if fits(key, value):
             kept[key] = value
-        elif key in told:
+        elif key in _STATED:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             notes.append(f"{'one of' if key == 'enum' else key}: {truncate(text, 200)}")
             report.add(where, key, "is stated in the description only")
         elif key not in _SILENT:
-            report.add(where, key, lost)
+            report.add(where, key, "the provider does not take it; it is left out")
     if notes:
         text = "; ".join(notes)
         kept["description"] = f"{kept['description']} ({text})" if kept.get("description") else text

@@ -178,7 +178,7 @@ _CALL: Final = Tool.make(
 
 
 def finder_tools(servers: Servers, *, fence: bool = False) -> list[ModelTool]:
-    """Return the two. They belong to no server; what they find is fenced where that is asked."""
+    """Return ``search_tools`` and ``call_tool``; ``fence`` marks the descriptions they return."""
     return [
         local_tool(_SEARCH, partial(_search, servers, fence)),
         local_tool(_CALL, partial(_call, servers)),

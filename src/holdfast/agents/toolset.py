@@ -48,14 +48,22 @@ class ModelCall(Struct, frozen=True):
 
 
 class Toolset:
-    """Some tools in the shape of a provider.
+    """Tools in the shape of a provider.
 
     ``definitions`` go into the request: they are its ``tools``, or for Gemini the
-    ``functionDeclarations`` of one tool. ``strict`` asks for OpenAI's strict mode; a tool that
-    does not fit it stays without. ``media=False`` is for models that take text alone from tools.
-    ``failures`` are the servers whose tools are not among these.
-    ``fence`` marks descriptions as the words of their server. ``defer`` (all tools, or names and
-    patterns) leaves it to the provider's own tool search to load definitions.
+    ``functionDeclarations`` of one tool.
+
+    Args:
+        shape: The provider's format.
+        tools: The tools.
+        strict: Ask for OpenAI's strict mode; a tool that does not fit it is given without.
+        media: Give pictures and documents to the model; False for models that take only text.
+        failures: The servers whose tools could not be listed.
+        fence: Mark descriptions as text of their server.
+        defer: Let the provider's tool search load definitions: all, or by name or pattern.
+
+    Raises:
+        ValidationError: The shape is unknown, or has no strict mode or tool search.
     """
 
     def __init__(
@@ -119,9 +127,12 @@ class Toolset:
     def read(self, call: Any) -> ModelCall:
         """Return the call of a tool that a model asked for.
 
-        ``call`` is the provider's object, or the same as a dictionary: an entry of
-        ``tool_calls``, a ``function_call`` item, a ``tool_use`` block, a ``functionCall`` part.
-        Raises `ValidationError` for a tool that is not here and arguments that are no object.
+        Args:
+            call: The provider's object, or the same as a dictionary: an entry of ``tool_calls``,
+                a ``function_call`` item, a ``tool_use`` block, a ``functionCall`` part.
+
+        Raises:
+            ValidationError: The tool is not in the set, or the arguments are not an object.
         """
         call_id, name, given = _take_apart(call)
         known = self._tools.get(name)

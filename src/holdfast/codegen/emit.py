@@ -1,8 +1,7 @@
 """A model as the text of a module.
 
-The same model gives the same text, byte for byte. `ruff format` leaves it as it is at its default
-of 88 columns. Where its choice would be hard to foresee, there is none: what is in brackets has an
-item to a line and a comma at the end, and a type too long for its place gets a name of its own.
+The same model gives the same text, byte for byte; ``# fmt: off`` keeps formatters from changing it.
+A type that is long gets a name of its own.
 """
 
 from __future__ import annotations
@@ -22,28 +21,24 @@ from holdfast.codegen.names import (
     ROOT,
     TYPE_NAMES,
     ClassNames,
-    assigned,
     bracketed,
     described,
     docstring,
     exploded,
     literal,
     paragraphs,
-    pascal,
     spare,
-    width,
 )
-from holdfast.codegen.schemas import ANY, UNSET, Field, Kind, Record, Value, either
+from holdfast.codegen.schemas import ANY, Kind, Record, Value
 
 Target = str | Sequence[str] | None
 
 DEEP: Final = INDENT * 2
-OPTIONAL: Final = " | Unset = UNSET,"
-
+LONGEST_TYPE: Final = 56
+"""Characters of a type that is written where it is used."""
 ALWAYS: Final = frozenset({"Any", "Drift", "Final", "Log", "Registry", "SessionAdapter", "Target"})
 
-
-HANDLE: Final = '''class {prefix}Tools({prefix}Handle{mixins}):
+HANDLE: Final = '''class {prefix}Tools({bases}):
     """The tools of the server, by namespace.
 
     Every method also takes ``parallel``, not to wait for earlier calls, and
@@ -86,19 +81,19 @@ class ModuleWriter:
         self.model = model
         self.capabilities = capabilities
         self.sync = sync
-        self.names = ClassNames(model.taken)
-        self.typist = Typist(self.names)
+        methods = {method.name for space in model.spaces for method in space.methods}
+        self.typist = Typist(ClassNames(model.taken), TYPE_NAMES & methods)
 
     def module(self, command: str, target: Target = None, stamp: str | None = None) -> str:
-        """Return the module. Types come first, but are known only after the methods are written."""
+        """Return the module. Imports and types come first, but are known only at the end."""
         classes = {record.name for record in self.model.records}
         types = [typed_dict(one, self.typist, classes) for one in self.model.records]
         faces: list[str] = []
         for sync in (False, True) if self.sync else (False,):
             faces += ["\n".join(self._space(space, sync)) for space in self.model.spaces]
             faces += [self._handle(sync), self._connect(sync)]
-        head = [*self._header(command, stamp), *self._imports()]
-        top = "\n".join([*head, *self._constants(command, target)])
+        constants = [*self._constants(command, target)]
+        top = "\n".join([*self._header(command, stamp), *self._imports(), *constants])
         aliases = ["\n".join(self.typist.aliases)] if self.typist.aliases else []
         return "\n\n\n".join([top, *types, *aliases, *faces]) + "\n"
 
@@ -116,17 +111,10 @@ class ModuleWriter:
             f"Tools: {len(self.model.schemas)}  Hash: {self.model.hash}",
         ]
         future = ["", "from __future__ import annotations", ""]
-        return ["# ruff: noqa", *comment, *docstring(lines, ""), *future]
+        return ["# ruff: noqa", "# fmt: off", *comment, *docstring(lines, ""), *future]
 
     def _imports(self) -> Iterator[str]:
-        bases = {"Handle"}
-        if self.model.spaces:
-            bases.add("Namespace")
-        if any(space.mixin for space in self.model.spaces):
-            bases.add("Calls")
-        used = self.typist.used | ALWAYS | bases
-        used |= {f"Sync{base}" for base in bases} if self.sync else set()
-        used |= set() if self.model.session is None else {"ParameterSession"}
+        used = self.typist.used | ALWAYS
         yield from ["import builtins"] if "builtins" in used else []
         yield from ["from collections.abc import Mapping"] if "Mapping" in used else []
         for module, known in (("typing", FROM_TYPING), ("holdfast.handles", FROM_HANDLES)):
@@ -136,14 +124,11 @@ class ModuleWriter:
             yield ""
 
     def _constants(self, command: str, target: Target) -> Iterator[str]:
-        yield assigned("REGISTRY_HASH: Final", literal(self.model.hash))
+        yield f"REGISTRY_HASH: Final = {literal(self.model.hash)}"
         if target is None or isinstance(target, str):
-            shown = "None" if target is None else literal(target, escaped=True)
-            yield assigned("TARGET: Final[Target]", shown)
+            yield f"TARGET: Final[Target] = {'None' if target is None else literal(target)}"
         else:
-            yield bracketed(
-                "TARGET: Final[Target] = [", [literal(word, escaped=True) for word in target], "]"
-            )
+            yield bracketed("TARGET: Final[Target] = [", [*map(literal, target)], "]")
         registry = ["hash=REGISTRY_HASH", f"command={literal(command)}"]
         if self.capabilities:
             declared = ", ".join(map(literal, self.capabilities))
@@ -160,40 +145,38 @@ class ModuleWriter:
             given = {"key": session.key, "open_tool": session.open_tool}
             given["close_tool"] = session.close_tool
             items = [f"{k}={'None' if v is None else literal(v)}" for k, v in given.items()]
-            yield exploded("ADAPTER: Final = ParameterSession(", items, ")")
+            adapter = self.typist.word("ParameterSession")
+            yield exploded(f"ADAPTER: Final = {adapter}(", items, ")")
 
     def _space(self, space: Space, sync: bool) -> Iterator[str]:
         prefix = "Sync" if sync else ""
-        bases = f"{prefix}Namespace"
+        bases = self.typist.word(f"{prefix}Namespace")
         if space.mixin is not None:
             # Tools without a namespace are methods of the handle too.
             bases = f"{prefix}{space.mixin}, {bases}"
-            yield f"class {prefix}{space.mixin}({prefix}Calls):"
+            yield f"class {prefix}{space.mixin}({self.typist.word(f'{prefix}Calls')}):"
             yield f'{INDENT}"""Tools without a namespace."""'
-            shown = [one for one in space.methods if one.name not in space.hidden]
-            yield from self._methods(shown, space, sync)
+            for method in space.methods:
+                if method.name not in space.hidden:
+                    yield from self._method(method, space, sync)
             yield "\n"
         yield f"class {prefix}{space.class_name}({bases}):"
         what = "without a namespace" if space.wire == ROOT else f"of ``{one_line(space.wire)}``"
         yield from docstring([f"Tools {what}."], INDENT)
         yield ""
-        yield assigned(f"{INDENT}_NAME", literal(space.wire, escaped=True))
+        yield f"{INDENT}_NAME = {literal(space.wire)}"
         keys = [f"{literal(method.key)}: {literal(method.name)}" for method in space.methods]
         yield exploded("_METHODS = {", keys, "}", INDENT)
-        own = [one for one in space.methods if space.mixin is None or one.name in space.hidden]
-        yield from self._methods(own, space, sync)
-
-    def _methods(self, methods: list[Method], space: Space, sync: bool) -> Iterator[str]:
-        shadowed = TYPE_NAMES & {method.name for method in space.methods}
-        for method in methods:
-            yield ""
-            yield from self._method(method, space, shadowed, sync)
+        for method in space.methods:
+            if space.mixin is None or method.name in space.hidden:
+                yield from self._method(method, space, sync)
 
     def _handle(self, sync: bool) -> str:
         prefix = "Sync" if sync else ""
         mixins = "".join(f", {prefix}{space.mixin}" for space in self.model.spaces if space.mixin)
         spaces = {space.attribute: f"{prefix}{space.class_name}" for space in self.model.spaces}
-        lines = [HANDLE.format(prefix=prefix, mixins=mixins)]
+        base = self.typist.word(f"{prefix}Handle")
+        lines = [HANDLE.format(prefix=prefix, bases=f"{base}{mixins}")]
         if spaces:
             items = [f"{literal(name)}: {kind}" for name, kind in spaces.items()]
             lines += [exploded("_NAMESPACES = {", items, "}", INDENT), ""]
@@ -209,47 +192,29 @@ class ModuleWriter:
         prefix, suffix = ("Sync", "_sync") if sync else ("", "")
         return CONNECT.format(prefix=prefix, suffix=suffix, adapter=adapter, opening=opening)
 
-    def _method(
-        self, method: Method, space: Space, shadowed: frozenset[str], sync: bool
-    ) -> Iterator[str]:
-        names = method.parameters.keys()
+    def _method(self, method: Method, space: Space, sync: bool) -> Iterator[str]:
+        names, typist = method.parameters.keys(), self.typist
         parallel, timeout = spare("parallel", names), spare("timeout", names)
         extra = spare("extra", names) if method.extra is not None else None
         path = (*(() if space.wire == ROOT else (space.class_name,)), method.name)
+        yield ""
         yield f"{INDENT}{'' if sync else 'async '}def {method.name}("
         yield f"{DEEP}self,"
         yield f"{DEEP}*,"
         for name, field in method.parameters.items():
-            yield self._parameter(name, field, (*path, field.wire), shadowed)
-        yield f"{DEEP}{parallel}: {self.typist.word('bool', shadowed)} = False,"
-        yield f"{DEEP}{timeout}: {self.typist.word('float', shadowed)} | None = None,"
-        if extra is not None and method.extra is not None:
-            room = COLUMNS - len(DEEP) - width(extra) - 5
-            kind = self.typist.fit(method.extra, room, (*path, "extra"), shadowed)
-            yield f"{DEEP}**{extra}: {kind},"
-        room = COLUMNS - len(INDENT) - len(") -> :")
+            text = typist.fit(field.kind, (*path, field.wire))
+            if not field.required:
+                text += " = UNSET" if field.kind == ANY else " | Unset = UNSET"
+                typist.used |= {"UNSET"} if field.kind == ANY else {"UNSET", "Unset"}
+            yield f"{DEEP}{name}: {text},"
+        yield f"{DEEP}{parallel}: {typist.word('bool')} = False,"
+        yield f"{DEEP}{timeout}: {typist.word('float')} | None = None,"
+        if method.extra is not None:
+            yield f"{DEEP}**{extra}: {typist.fit(method.extra, (*path, 'extra'))},"
         result = Kind("HandleResult") if method.result is None else method.result
-        returned = self.typist.fit(result, room, (*path, "result"), shadowed)
-        yield f"{INDENT}) -> {returned}:"
+        yield f"{INDENT}) -> {typist.fit(result, (*path, 'result'))}:"
         yield from docstring(_words(method, extra), DEEP)
         yield _body(method, extra, (parallel, timeout), sync)
-
-    def _parameter(
-        self, name: str, field: Field, path: tuple[str, ...], shadowed: frozenset[str]
-    ) -> str:
-        kind = field.kind
-        room = COLUMNS - len(DEEP) - width(name) - 2
-        if field.required:
-            return f"{DEEP}{name}: {self.typist.fit(kind, room - 1, path, shadowed)},"
-        self.typist.used.add("UNSET")
-        if kind == ANY:
-            return f"{DEEP}{name}: {self.typist.inline(ANY)} = UNSET,"
-        self.typist.used.add("Unset")
-        text = self.typist.fit(kind, room - len(OPTIONAL), path, shadowed)
-        if width(text) > room - len(OPTIONAL):
-            whole = self.typist.fit(either((kind, UNSET)), -1, (*path, "optional"))
-            return f"{DEEP}{name}: {whole} = UNSET,"
-        return f"{DEEP}{name}: {text}{OPTIONAL}"
 
 
 def _words(method: Method, extra: str | None) -> list[str]:
@@ -277,10 +242,7 @@ def _words(method: Method, extra: str | None) -> list[str]:
 def _body(method: Method, extra: str | None, options: tuple[str, str], sync: bool) -> str:
     items = [f"**{extra}"] if extra is not None else []
     items += [f"{literal(field.wire)}: {name}" for name, field in method.parameters.items()]
-    deep = DEEP + INDENT
-    arguments = bracketed("{", items, "}", deep)
-    if width(arguments) >= COLUMNS:
-        arguments = exploded("{", items, "}", deep)
+    arguments = bracketed("{", items, "}", DEEP + INDENT)
     call = "_call" if method.result is None else "_structured"
     passed = [
         literal(method.tool),
@@ -293,77 +255,59 @@ def _body(method: Method, extra: str | None, options: tuple[str, str], sync: boo
 
 
 class Typist:
-    """Writes types, names those that are too long, and remembers what has to be imported."""
+    """Writes types, names those that are long, and remembers what has to be imported.
 
-    def __init__(self, names: ClassNames) -> None:
+    ``shadowed`` are the builtins that a class of the module has a method of that name for.
+    """
+
+    def __init__(self, names: ClassNames, shadowed: Collection[str] = ()) -> None:
         self.aliases: list[str] = []
         """Definitions, each after those that it needs."""
         self.used: set[str] = set()
         self._names = names
-        self._known: dict[tuple[tuple[str, ...], str], str] = {}
+        self._shadowed = shadowed
+        self._known: dict[tuple[tuple[str, ...], Kind], str] = {}
 
-    def inline(self, kind: Kind, shadowed: Collection[str] = ()) -> str:
-        """Return a type on one line; ``shadowed`` are builtins with another meaning there."""
-        if kind.name == "Union":
-            return " | ".join(self.inline(option, shadowed) for option in kind.parts)
-        name = self.word(kind.name, shadowed)
-        if not kind.parts:
-            return name
-        if kind.name == "Literal":
-            return f"{name}[{', '.join(map(_value, kind.parts))}]"
-        return f"{name}[{', '.join(self.inline(part, shadowed) for part in kind.parts)}]"
-
-    def fit(
-        self, kind: Kind, room: int, path: tuple[str, ...], shadowed: Collection[str] = ()
-    ) -> str:
-        """Return the type if there is room for it, otherwise a name for it."""
-        if not kind.parts:
-            return self.inline(kind, shadowed)
-        plain, used = self.inline(kind), set(self.used)
-        if (path, plain) in self._known:
-            return self._known[path, plain]
-        text = self.inline(kind, shadowed)
-        if width(text) <= room:
-            return text
-        if kind.name in ("dict", "list"):
-            # The brackets around a name for what is in them.
-            *keys, last = kind.parts
-            head = f"{self.word(kind.name, shadowed)}["
-            head += "".join(f"{self.inline(key, shadowed)}, " for key in keys)
-            inner = self.fit(last, room - len(head) - 1, (*path, "item"), shadowed)
-            text = f"{head}{inner}]"
-            if width(text) <= room:
-                return text
-        if "builtins" not in used:
-            self.used.discard("builtins")
-        self._known[path, plain] = name = self._define(kind, path)
-        return name
-
-    def _define(self, kind: Kind, path: tuple[str, ...]) -> str:
-        name = self._names.take(*path)
-        if kind.name == "Literal":
-            items = list(map(_value, kind.parts))
-        else:
-            step = "option" if kind.name == "Union" else "item"
-            numbered = kind.name in ("Union", "tuple")
-            steps = [f"{step}{at}" if numbered else step for at in range(1, len(kind.parts) + 1)]
-            room = COLUMNS - len(INDENT) - 1
-            items = [
-                self.fit(part, room, (*path, step))
-                for part, step in zip(kind.parts, steps, strict=True)
-            ]
-        head = f"{name}: {self.word('TypeAlias')} = {self.word(kind.name)}["
-        self.aliases.append(bracketed(head, items, "]"))
-        return name
-
-    def word(self, name: str, shadowed: Collection[str] = ()) -> str:
+    def word(self, name: str) -> str:
         """Return a type that is one word, and remember that it is used."""
-        if name in shadowed:
+        if name in self._shadowed:
             self.used.add("builtins")
             return f"builtins.{name}"
         if name not in TYPE_NAMES:
             self.used.add(name)
         return name
+
+    def inline(self, kind: Kind) -> str:
+        """Return a type on one line."""
+        if kind.name == "Union":
+            return " | ".join(map(self.inline, kind.parts))
+        parts = map(_value if kind.name == "Literal" else self.inline, kind.parts)
+        return f"{self.word(kind.name)}[{', '.join(parts)}]" if kind.parts else self.word(kind.name)
+
+    def fit(self, kind: Kind, path: tuple[str, ...]) -> str:
+        """Return the type, or a name for it if it is long."""
+        text = self.inline(kind)
+        if len(text) <= LONGEST_TYPE or not kind.parts:
+            return text
+        if kind.name in ("dict", "list"):
+            # The brackets around a name for what is in them.
+            *keys, last = kind.parts
+            parts = [*map(self.inline, keys), self.fit(last, (*path, "item"))]
+            return f"{self.word(kind.name)}[{', '.join(parts)}]"
+        return self.alias(kind, path)
+
+    def alias(self, kind: Kind, path: tuple[str, ...]) -> str:
+        """Return a name for a type, and define it."""
+        if (path, kind) not in self._known:
+            self._known[path, kind] = name = self._names.take(*path)
+            step = "option" if kind.name == "Union" else "item"
+            items = [
+                _value(part) if kind.name == "Literal" else self.fit(part, (*path, f"{step}{at}"))
+                for at, part in enumerate(kind.parts, 1)
+            ]
+            head = f"{name}: {self.word('TypeAlias')} = {self.word(kind.name)}["
+            self.aliases.append(bracketed(head, items, "]"))
+        return self._known[path, kind]
 
 
 def _value(value: Value) -> str:
@@ -373,25 +317,14 @@ def _value(value: Value) -> str:
 def typed_dict(record: Record, typist: Typist, classes: Collection[str]) -> str:
     """Return a class if the keys can be attributes, otherwise a call of TypedDict."""
     typist.used.add("TypedDict")
-    if all(_is_attribute(field, record, typist, classes) for field in record.fields):
+    reserved = {*keyword.kwlist, *TYPE_NAMES, *MODULE_NAMES, *classes}
+    keys = [field.wire for field in record.fields]
+    if all(
+        key.isascii() and key.isidentifier() and key not in reserved and not key.startswith("__")
+        for key in keys
+    ):
         return _class(record, typist)
     return _call(record, typist)
-
-
-def _is_attribute(field: Field, record: Record, typist: Typist, classes: Collection[str]) -> bool:
-    """Return True if the key can be an attribute: a short identifier that is not reserved."""
-    key = field.wire
-    if not key.isascii() or not key.isidentifier() or keyword.iskeyword(key):
-        return False
-    if key.startswith("__") or key in TYPE_NAMES or key in MODULE_NAMES or key in classes:
-        return False
-    room = _room(key)
-    longest_alias = len(pascal(record.name, key)) + 4
-    return longest_alias <= room or width(typist.inline(field.kind)) <= room
-
-
-def _room(key: str) -> int:
-    return COLUMNS - len(INDENT) - len(f"{key}: NotRequired[]")
 
 
 def _class(record: Record, typist: Typist) -> str:
@@ -405,7 +338,7 @@ def _class(record: Record, typist: Typist) -> str:
     if text := docstring(words, INDENT):
         lines += [*text, ""]
     for field in record.fields:
-        kind = typist.fit(field.kind, _room(field.wire), (record.name, field.wire))
+        kind = typist.fit(field.kind, (record.name, field.wire))
         lines.append(f"{INDENT}{field.wire}: {_mark(kind, field.required or partial, typist)}")
     return "\n".join(lines)
 
@@ -415,8 +348,8 @@ def _call(record: Record, typist: Typist) -> str:
     items: list[str] = []
     for field in record.fields:
         text = typist.inline(field.kind)
-        if "Literal[" in text:  # quotes inside quotes: choices get a name
-            text = typist.fit(field.kind, -1, (record.name, field.wire))
+        if "Literal[" in text:  # pyright refuses escapes in such a string, so choices get a name
+            text = typist.alias(field.kind, (record.name, field.wire))
         items.append(f"{literal(field.wire)}: {literal(_mark(text, field.required, typist))}")
     body = exploded("{", items, "}", INDENT).lstrip()
     return exploded(f"{record.name} = TypedDict(", [literal(record.name), body], ")")

@@ -202,7 +202,7 @@ class Model:
         most = max(0, min(SCHEMA_PARTS, self._parts_left))
         reader = SchemaReader(schema, self._classes, path, most)
         yield reader
-        self._parts_left -= reader.parts
+        self._parts_left -= most - reader.budget.left
         self.records += reader.records
         if reader.cut:
             self._report(tool, "has a schema too deep or too large; parts of it are Any")

@@ -15,7 +15,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
-from holdfast._core.text import escape, has_unseen, one_line, show_json, split_lines, visible
+from holdfast._core.text import has_unseen, one_line, show_json, split_lines, visible
 from holdfast.schema.types import BOUNDS, is_number
 from holdfast.schema.walk import branches
 
@@ -23,8 +23,7 @@ ROOT: Final = "_root"
 """The namespace of tools without a dot."""
 
 LONGEST: Final = 64
-LONGEST_SPACE: Final = 34
-LONGEST_CLASS: Final = 56
+"""Characters of a name in Python."""
 
 HANDLE_OWN: Final = frozenset(
     {"adapter", "call", "call_tool", "client", "close", "closed", "open", "registry", "session"}
@@ -68,16 +67,11 @@ def spare(name: str, taken: Collection[str]) -> str:
 
 
 def _allot(
-    wires: Iterable[str],
-    word: str,
-    reserved: Collection[str],
-    longest: int = LONGEST,
-    *,
-    private: bool = False,
+    wires: Iterable[str], word: str, reserved: Collection[str], *, private: bool = False
 ) -> dict[str, str]:
     wanted: dict[str, list[str]] = {}
     for wire in sorted(set(wires)):
-        name = _shortened(identifier(wire, word, private=private), wire, longest, "_")
+        name = _shortened(identifier(wire, word, private=private), wire, "_")
         wanted.setdefault(f"{name}_" if name in reserved else name, []).append(wire)
     taken = set(wanted)
     found: dict[str, str] = {}
@@ -92,9 +86,7 @@ def _allot(
 
 
 method_names = partial(_allot, word="tool", reserved=ATTRIBUTE_RESERVED)
-namespace_names = partial(
-    _allot, word="ns", reserved=HANDLE_MEMBERS | ATTRIBUTE_RESERVED, longest=LONGEST_SPACE
-)
+namespace_names = partial(_allot, word="ns", reserved=HANDLE_MEMBERS | ATTRIBUTE_RESERVED)
 parameter_names = partial(_allot, word="arg", reserved=frozenset({"self"}), private=True)
 """A unique name in Python for each name on the wire."""
 
@@ -104,7 +96,7 @@ def _digits(wire: str) -> str:
 
 
 def identifier(wire: str, word: str, *, private: bool = False) -> str:
-    """Return the nearest identifier; ``word`` replaces what is missing.
+    """Return the nearest identifier; it begins with ``word`` if it has no letter to begin with.
 
     Only a parameter may begin with an underscore, and none with two (name mangling).
     """
@@ -124,10 +116,10 @@ def identifier(wire: str, word: str, *, private: bool = False) -> str:
     return text
 
 
-def _shortened(name: str, wire: str, most: int, mark: str) -> str:
-    if len(name) <= most:
+def _shortened(name: str, wire: str, mark: str = "") -> str:
+    if len(name) <= LONGEST:
         return name
-    return f"{name[: most - 6 - len(mark)]}{mark}{_digits(wire)[:6]}"
+    return f"{name[: LONGEST - 6 - len(mark)]}{mark}{_digits(wire)[:6]}"
 
 
 def pascal(*parts: str) -> str:
@@ -135,7 +127,7 @@ def pascal(*parts: str) -> str:
     words = [word for part in parts for word in re.findall(r"[A-Za-z0-9]+", part)]
     name = "".join(word[0].upper() + word[1:] for word in words) or "Unnamed"
     name = f"T{name}" if name[0].isdigit() else name
-    return _shortened(name, "\0".join(parts), LONGEST_CLASS - 4, "")
+    return _shortened(name, "\0".join(parts))
 
 
 class ClassNames:
@@ -147,9 +139,9 @@ class ClassNames:
     def take(self, *parts: str, pair: bool = False) -> str:
         """Return an unused class name made of the parts, and reserve it.
 
-        A ``pair`` is short, and has ``Sync`` before it for the other one.
+        A ``pair`` has ``Sync`` before it for the other one.
         """
-        name = base = pascal(*parts)[:LONGEST_SPACE] if pair else pascal(*parts)
+        name = base = pascal(*parts)
         number = 1
         while name in self.taken or (pair and f"Sync{name}" in self.taken):
             number += 1
@@ -166,21 +158,11 @@ MOST_CHARACTERS: Final = 4000
 QUOTES: Final = '"""'
 
 
-def literal(text: str, *, escaped: bool = False) -> str:
-    """Return a string literal, in the quotes that ``ruff format`` would choose.
-
-    ``escaped`` leaves ASCII only, whose width on the screen is known.
-    """
-    body = text.replace("\\", "\\\\")
-    if escaped:
-        body = "".join(char if " " <= char <= "~" else escape(char) for char in body)
+def literal(text: str) -> str:
+    """Return a string literal, in the quotes that need fewer escapes."""
     quote = "'" if text.count('"') > text.count("'") else '"'
-    return f"{quote}{visible(body).replace(quote, chr(92) + quote)}{quote}"
-
-
-def width(text: str) -> int:
-    """Return the most columns that a text may take: what is not ASCII may be wide."""
-    return len(text) if text.isascii() else sum(1 if char.isascii() else 4 for char in text)
+    body = visible(text.replace("\\", "\\\\"))
+    return f"{quote}{body.replace(quote, chr(92) + quote)}{quote}"
 
 
 def paragraphs(text: str, room: int) -> list[str]:
@@ -209,28 +191,13 @@ def paragraphs(text: str, room: int) -> list[str]:
 def bracketed(head: str, items: Sequence[str], tail: str, indent: str = "") -> str:
     """Return items between brackets, on one line if they fit."""
     line = f"{indent}{head}{', '.join(items)}{tail}"
-    if width(line) <= COLUMNS:
-        return line
-    if len(items) == 1 and tail.startswith("]"):
-        # A comma after the only item of a subscript would change what it says.
-        return f"{indent}{head}\n{indent}{INDENT}{items[0]}\n{indent}{tail}"
-    return exploded(head, items, tail, indent)
+    return line if len(line) <= COLUMNS else exploded(head, items, tail, indent)
 
 
 def exploded(head: str, items: Sequence[str], tail: str, indent: str = "") -> str:
     """Return items one to a line, each with a comma."""
     lines = "".join(f"{indent}{INDENT}{item},\n" for item in items)
     return f"{indent}{head}\n{lines}{indent}{tail}"
-
-
-def assigned(name: str, text: str) -> str:
-    """Return an assignment; a value too long for the line is in parentheses."""
-    line = f"{name} = {text}"
-    inset = name[: len(name) - len(name.lstrip())]
-    below = f"{inset}{INDENT}{text}"
-    if len(line) <= COLUMNS or (":" not in name and len(below) > COLUMNS):
-        return line
-    return f"{name} = (\n{below}\n{inset})"
 
 
 def described(fields: Collection[tuple[str, str]], room: int) -> list[str]:

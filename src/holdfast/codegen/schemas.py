@@ -14,8 +14,16 @@ from msgspec.structs import replace
 
 from holdfast.codegen.names import ClassNames, description, note
 from holdfast.schema.annotations import demanded
-from holdfast.schema.types import has_shape, is_plain, merge
-from holdfast.schema.walk import branches, properties, required, resolve, tuple_items
+from holdfast.schema.types import flatten, has_shape, merge
+from holdfast.schema.walk import (
+    Budget,
+    SchemaTooComplex,
+    branches,
+    properties,
+    required,
+    resolve,
+    tuple_items,
+)
 
 
 class Kind(Struct, frozen=True):
@@ -95,6 +103,7 @@ OBJECT_WORDS: Final = frozenset(
 )
 ARRAY_WORDS: Final = frozenset({"items", "prefixItems"})
 UNIONS: Final = ("anyOf", "oneOf")
+_SUMS: Final = frozenset({"$ref", "allOf", "anyOf", "const", "enum", "oneOf"})
 
 
 class SchemaReader:
@@ -109,27 +118,32 @@ class SchemaReader:
         self.records: list[Record] = []
         self.cut: bool = False
         """True if a part was too deep or too large, and became Any."""
+        self.budget: Budget = Budget(most)
+        """A part counts each time it is used: a small schema can expand without end."""
         self._document = document
         self._names = names
         self._path = path
-        self._most = most
         self._depth = 0
-        self.parts: int = 0
-        """The number of schema parts read so far."""
         self._known: dict[str, Kind] = {}
         self._open: set[str] = set()
 
     def arguments(self) -> tuple[tuple[Field, ...], Kind | None]:
-        """Return the parameters, and the kind of those without a name, if any may be given: of
-        those, too, that were too many to read."""
-        schema = self._settled(self._document)
-        needed = {*demanded(schema, self._document)}
-        fields = {
-            field.wire: replace(field, required=field.required and field.wire in needed)
-            for field in self._fields(schema, self._path)
-        }
-        for word in UNIONS:
-            self._add_options(fields, branches(schema, word))
+        """Return the parameters, and the kind of additional ones; None if there may be none.
+
+        If the schema was too large to read, there may be additional ones of any kind.
+        """
+        schema: dict[str, Any] = {}
+        fields: dict[str, Field] = {}
+        try:
+            schema = self._settled(self._document)
+            needed = {*demanded(schema, self._document)}
+            for field in self._fields(schema, self._path):
+                required = field.required and field.wire in needed
+                fields[field.wire] = replace(field, required=required)
+            for word in UNIONS:
+                self._add_options(fields, branches(schema, word))
+        except SchemaTooComplex:
+            self.cut = True
         order = sorted(fields.values(), key=lambda field: not field.required)
         more, extra = schema.get("additionalProperties"), None
         # Without any of these, a schema without properties is that of a tool without parameters.
@@ -144,8 +158,7 @@ class SchemaReader:
         """Add parameters that only some alternatives have, as optional."""
         for option in options:
             settled = self._settled(option)
-            if not self._affords(len(_keys(settled))):
-                return
+            self.budget.spend(len(_keys(settled)))
             for field in self._fields(settled, self._path):
                 old = fields.setdefault(field.wire, replace(field, required=False))
                 if old.wire in properties(settled):
@@ -156,24 +169,18 @@ class SchemaReader:
         """Return the kind of a schema; ``path`` names a record made of it."""
         if not isinstance(schema, dict) or not schema:
             return ANY
-        if self._depth >= DEEPEST:
-            self.cut = True
-        if self._depth >= DEEPEST or not self._affords(1):
-            return ANY
         self._depth += 1
         try:
+            if self._depth > DEEPEST:
+                raise SchemaTooComplex
+            self.budget.spend()
             found = self._kind(schema, path)
+        except SchemaTooComplex:
+            self.cut = True
+            return ANY
         finally:
             self._depth -= 1
         return either((found, NONE)) if schema.get("nullable") is True else found
-
-    def _affords(self, parts: int) -> bool:
-        """Return True if that many more parts may be read. A small schema can expand without end:
-        a part that is used many times counts each time."""
-        self.parts += parts
-        if self.parts > self._most:
-            self.cut = True
-        return self.parts <= self._most
 
     def _kind(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
         if isinstance(reference := schema.get("$ref"), str):
@@ -199,7 +206,8 @@ class SchemaReader:
         if name == "array" or (name is None and ARRAY_WORDS & schema.keys()):
             return self._array(schema, path)
         if name == "object" or (name is None and OBJECT_WORDS & schema.keys()):
-            if _can_be_record(schema) and self._affords(len(_keys(schema))):
+            if _can_be_record(schema):
+                self.budget.spend(len(_keys(schema)))
                 return self._record(schema, path, self._names.take(*path))
             more = schema.get("additionalProperties")
             value = self.kind(more, (*path, "value")) if isinstance(more, dict) else ANY
@@ -207,9 +215,7 @@ class SchemaReader:
         return ANY
 
     def _array(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
-        items, row = schema.get("items"), branches(schema, "prefixItems")
-        if isinstance(items, list) and schema.get("prefixItems") is None:
-            row, items = tuple_items(schema)
+        row, items = tuple_items(schema)
         if not row:
             return Kind("list", (self.kind(items, (*path, "item")),))
         kinds = [self.kind(one, (*path, f"item{at}")) for at, one in enumerate(row, 1)]
@@ -237,8 +243,7 @@ class SchemaReader:
             return either(self._options(options, path))
         if not any(has_shape(self._settled(option)) for option in options):
             return self.kind(base, path)
-        if not self._affords(len(options) * len(properties(base))):
-            return ANY
+        self.budget.spend(len(options) * len(properties(base)))
         joined = [merge([base, self._settled(option)]).schema for option in options]
         return either(self._options(joined, path))
 
@@ -256,8 +261,7 @@ class SchemaReader:
         last = reference.rpartition("/")[2].strip("#") or "arguments"
         own = (*self._path, last)
         if _is_object(target) and _can_be_record(target):
-            if not self._affords(len(_keys(target))):
-                return ANY
+            self.budget.spend(len(_keys(target)))
             # Known before it is read, because it may refer to itself.
             name = self._names.take(*own)
             self._known[reference] = Kind(name)
@@ -270,24 +274,14 @@ class SchemaReader:
         self._known[reference] = found
         return found
 
-    def _settled(self, schema: Any, depth: int = 0) -> dict[str, Any]:
+    def _settled(self, schema: Any) -> dict[str, Any]:
         """Return the schema with ``$ref`` and ``allOf`` merged in."""
-        if not isinstance(schema, dict) or depth > DEEPEST or not self._affords(1):
-            return {}
-        reference = schema.get("$ref")
-        if not isinstance(schema.get("allOf"), list) and not isinstance(reference, str):
-            return schema
-        rest = {key: value for key, value in schema.items() if key not in ("allOf", "$ref")}
-        found = [self._settled(part, depth + 1) for part in branches(schema, "allOf")]
-        if isinstance(reference, str):
-            found.append(self._settled(resolve(self._document, reference), depth + 1))
-        if not self._affords(sum(len(properties(part)) for part in found)):
-            return rest
-        return merge([rest, *found]).schema
+        return flatten(schema, lambda _, to: resolve(self._document, to), self.budget).schema
 
 
 def _is_object(schema: Any) -> bool:
-    if not isinstance(schema, dict) or not is_plain(schema):
+    """Return whether it is of one type, an object; not a sum or a choice of schemas."""
+    if not isinstance(schema, dict) or schema.keys() & _SUMS:
         return False
     name = schema.get("type")
     return name == "object" or (name is None and bool(OBJECT_WORDS & schema.keys()))

@@ -8,7 +8,7 @@ or ``format: password`` says.
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from msgspec import Raw
@@ -19,20 +19,16 @@ from holdfast.types.tools import UNREADABLE, decode_schema
 
 _REQUIRES: Final = frozenset({"required", "dependentRequired", "dependencies"})
 
-MOST_JOINED: Final = 8
-"""Schemas of one ``allOf`` or ``anyOf`` in which defaults are looked for: not all, for each of
-many properties may refer to the same long list."""
-
 
 def demanded(schema: Any, root: Any) -> list[str]:
     """Return the required properties that have no default: the caller has to give these."""
     try:
-        return _Defaults(root).without(required(schema), schema)
+        return _Defaults(root, walk.Budget()).without(required(schema), schema)
     except SchemaTooComplex:
         return list(required(schema))
 
 
-def without_defaulted(root: Any) -> Any:
+def without_defaulted(root: Any, budget: walk.Budget) -> Any:
     """Return the schema as a receiver reads it that fills in defaults; itself if that is the same.
 
     Where it excludes alternatives, it may refuse what the schema itself allows.
@@ -46,15 +42,15 @@ def without_defaulted(root: Any) -> Any:
             waiting += [part.schema for part in parts(schema)]
     if "default" not in keywords or _REQUIRES.isdisjoint(keywords):
         return root
-    relaxed = _Defaults(root).relaxed(root)
+    relaxed = _Defaults(root, budget).relaxed(root)
     return root if relaxed == root else relaxed
 
 
 class _Defaults:
     """The defaults of one document."""
 
-    def __init__(self, root: Any) -> None:
-        self._resolver = walk.Resolver(root)
+    def __init__(self, root: Any, budget: walk.Budget) -> None:
+        self._in_place = partial(walk.in_place, find=walk.Resolver(root).target, budget=budget)
 
     def relaxed(
         self, schema: Any, owner: walk.Schema | None = None, depth: int = 2 * walk.MAX_DEPTH
@@ -78,39 +74,23 @@ class _Defaults:
         return copy
 
     def without(self, names: Collection[Any], *schemas: Any) -> list[Any]:
-        """Return the names of properties that have no default in any of the schemas.
-
-        A schema and those in its ``allOf`` describe one object.
-        """
-        together = [*schemas] if names else []
-        for one in [one for schema in together for one in _joined(schema, "allOf")]:
-            together += [one, self._behind(one)]
-        known = [properties(schema) for schema in together]
+        """Return the names of properties that have no default in any of the schemas."""
+        found = [one for schema in schemas if names for one in self._in_place(schema)]
+        known = [properties(one) for one in found]
         return [
             name
             for name in names
             if not isinstance(name, str) or not any(self._has(own.get(name)) for own in known)
         ]
 
-    def _has(self, schema: Any, hops: int = 8, *, inside: bool = True) -> bool:
-        """Return whether a property has a default: itself, in its parts, or behind a reference."""
-        if not isinstance(schema, dict) or hops == 0:
-            return False
-        if "default" in schema or self._has(self._behind(schema), hops - 1, inside=inside):
-            return True
-        return inside and any(
-            self._has(one, inside=False) for one in _joined(schema, "allOf", "anyOf", "oneOf")
-        )
-
-    def _behind(self, schema: Any) -> Any:
-        """Return what a schema refers to; None if to nothing."""
-        reference = schema.get("$ref") if isinstance(schema, dict) else None
-        return self._resolver.target(schema, reference) if isinstance(reference, str) else None
-
-
-def _joined(schema: Any, *keywords: str) -> list[Any]:
-    """Return the first of the schemas that stand in the lists under these keywords."""
-    return [one for keyword in keywords for one in branches(schema, keyword)[:MOST_JOINED]]
+    def _has(self, schema: Any) -> bool:
+        """Return whether a property has a default, itself or in one of its alternatives."""
+        own = [*self._in_place(schema)]
+        options = [*own]
+        for one in own:
+            for option in (*branches(one, "anyOf"), *branches(one, "oneOf")):
+                options += self._in_place(option)
+        return any("default" in one for one in options)
 
 
 WHOLE: Final = ""

@@ -6,7 +6,7 @@ unit for each pair of schema and value, checking a unit for each `STEPS` steps o
 which take about 20 ns. The figures were measured on jsonschema-rs with the schemas that
 ``tests/schema/hostile.py`` generates.
 
-There are three bounds for checking, each for the schemas that the one before is no use for:
+There are three bounds for checking; the first one that exists is used:
 
 once        whatever the value: no part of the schema can apply to many values, and no pattern;
 each        times the number of JSON values: the schema does not refer to itself, and
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from math import log2
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from holdfast.schema import walk
 from holdfast.schema.graph import LEAF, Graph, Node, ordered
@@ -91,14 +91,14 @@ class Outline:
         if order is not None and not any(node.foreign or node.collects for node in order):
             self.once, self.each = _bound(order)
 
-    def work(self, value: Any, budget: Budget) -> Work:
+    def work(self, value: Any, budget: Budget) -> int:
         """Return the steps of checking one value.
 
         Raises:
             SchemaTooComplex: There are too many, or counting them takes too long.
         """
         try:
-            return _Count(budget, self.skipped).of(self._top, value)
+            return _Count(budget, self.skipped).of(self._top, value)[0]
         except RecursionError:
             raise SchemaTooComplex("it is too deep to check") from None
 
@@ -259,16 +259,6 @@ def _price(number: int | float) -> int:
 # Checking one value
 
 
-class Work(NamedTuple):
-    """Steps of checking one value."""
-
-    steps: int
-    patterns: int
-    """Those for patterns alone; not among ``steps``."""
-    again: int = 0
-    """Those of finding out once more what the schemas in place have covered."""
-
-
 class _Count:
     """One count. A pair of schema and value that was counted is only added again."""
 
@@ -276,10 +266,13 @@ class _Count:
         self._budget = budget
         self._skipped = skipped
         self._most = STEPS * budget.left
-        self._known: dict[tuple[int, int], Work] = {}
+        self._known: dict[tuple[int, int], tuple[int, int]] = {}
 
-    def of(self, node: Node, value: Any) -> Work:
-        """Return the steps of checking a value against a node."""
+    def of(self, node: Node, value: Any) -> tuple[int, int]:
+        """Return the steps of checking a value against a node.
+
+        Then those of finding out once more what the schemas in place have covered.
+        """
         key = (id(node), id(value))
         known = self._known.get(key)
         if known is not None:
@@ -287,26 +280,24 @@ class _Count:
         self._budget.spend(1, _CHECK)
         schema = node.schema
         if node.foreign:
-            return Work(DIALECT * self._scan(value)[0], 0)
-        steps, texts, again = self._alone(node, value), 0, 0
+            return DIALECT * self._scan(value)[0], 0
+        steps, again = self._alone(node, value), 0
         if isinstance(value, str) and self._matched(schema.get("pattern")):
-            texts += CHARACTER * len(value)
+            steps += CHARACTER * len(value)
         for one in node.here:
-            found = self.of(one, value)
-            steps, texts = steps + found.steps, texts + found.patterns
-            again += found.steps + found.patterns + found.again
-        for one, item in self._inside(node, value):
-            found = self.of(one, item)
-            steps, texts = steps + found.steps, texts + found.patterns
+            found, covering = self.of(one, value)
+            steps += found
+            again += found + covering
+        steps += sum(self.of(one, item)[0] for one, item in self._inside(node, value))
         if isinstance(value, dict):
             regexes = sum(map(self._matched, named(schema, "patternProperties")))
-            texts += CHARACTER * regexes * sum(map(len, value)) if regexes else 0
+            steps += CHARACTER * regexes * sum(map(len, value)) if regexes else 0
         if isinstance(value, dict | list | tuple) and node.collects:
             steps += (again + len(node.properties.by_key) + 1) * (1 + len(value))
-        if steps > self._most or texts > CAP:
+        if steps > self._most:
             raise SchemaTooComplex(_CHECK)
-        result = self._known[key] = Work(steps, texts, again)
-        return result
+        self._known[key] = steps, again
+        return steps, again
 
     def _inside(self, node: Node, value: Any) -> list[tuple[Node, Any]]:
         """Return the pairs that are checked one level further down."""

@@ -15,7 +15,6 @@ from holdfast._core.text import join_words, label, quote, show_json
 from holdfast.schema.report import Effect, Place, SchemaDiff, step
 from holdfast.schema.types import (
     BOUNDS,
-    Flat,
     is_number,
     mark,
     merge,
@@ -27,7 +26,7 @@ from holdfast.schema.types import (
     well_formed,
     wordy,
 )
-from holdfast.schema.walk import REFERENCES, Budget, Resolver, SchemaTooComplex, rewrite
+from holdfast.schema.walk import REFERENCES, Budget, Resolver, Schema, SchemaTooComplex, rewrite
 
 DEEPEST: Final = 40
 """Levels of nested schemas that are compared."""
@@ -64,9 +63,6 @@ _IDENTIFIERS: Final = frozenset(
     | {"id", "$vocabulary"}
 )
 _INTO_DEFS: Final = re.compile(r"#/(\$defs|definitions)/[^/]+")
-_PLAIN: Final = re.compile(
-    r"#|#/(\$defs|definitions)/[^/]+|#((/properties/[^/]+)|/items)+|https?://[^#]*"
-)
 _DIALECTS: Final = ("2020-12", "2019-09", "draft-07", "draft-06")
 """Dialects that agree on the keywords compared here."""
 
@@ -78,13 +74,12 @@ class Document:
         self._budget = budget
         self.root = root = self._without_texts(schema)
         self._resolver = Resolver(root)
-        found = list(_references(root, budget))
-        plain = not self._resolver.named
-        self.plain: bool = plain and all(_PLAIN.fullmatch(one) for one in found)
-        """Every reference leads to a usual place, where no text was left out."""
-        self.into_defs: bool = plain and all(_INTO_DEFS.fullmatch(one) for one in found)
+        self.into_defs: bool = not self._resolver.named and all(
+            _INTO_DEFS.fullmatch(one) for one in _references(root, budget)
+        )
+        """Every reference leads to a definition, where no text was left out."""
         own = root if isinstance(root, dict) else {}
-        self.definitions: Flat = {key: own[key] for key in _IDENTIFIERS & own.keys()}
+        self.definitions: Schema = {key: own[key] for key in _IDENTIFIERS & own.keys()}
         dialect = str(own.get("$schema", ""))
         self.dialect: str = "" if any(name in dialect for name in _DIALECTS) else dialect
 
@@ -95,7 +90,7 @@ class Document:
         kept = {key: value for key, value in schema.items() if key == "default" or not wordy(key)}
         return rewrite(kept, lambda part: self._without_texts(part.schema))
 
-    def flat(self, schema: Any, chain: int = CHAIN) -> Flat:
+    def flat(self, schema: Any, chain: int = CHAIN) -> Schema:
         """Return the keywords at one place, with references and ``allOf`` merged in."""
         if isinstance(schema, bool):
             return {} if schema else {"not": {}}
@@ -122,7 +117,7 @@ class Document:
         self._resolver.adopt(target, schema)
         return {**self.flat(target, chain - 1), **own}
 
-    def _merge(self, schemas: list[Flat]) -> Flat:
+    def _merge(self, schemas: list[Schema]) -> Schema:
         if len(schemas) == 1:
             return schemas[0]
         self._budget.spend(sum(map(len, schemas)))
@@ -131,7 +126,7 @@ class Document:
             raise Incomparable(f"{label(merged.conflicts[0])} applies twice")
         return merged.schema
 
-    def alternatives(self, flat: Flat, chain: int = CHAIN) -> list[Flat]:
+    def alternatives(self, flat: Schema, chain: int = CHAIN) -> list[Schema]:
         """Return the ways to fit a schema; none at all: nothing fits."""
         keyword = "anyOf" if "anyOf" in flat else "oneOf"
         if keyword not in flat:
@@ -139,7 +134,7 @@ class Document:
         if chain == 0:
             raise SchemaTooComplex
         outer = {key: value for key, value in flat.items() if key not in (keyword, "default")}
-        found: list[Flat] = []
+        found: list[Schema] = []
         for part in flat[keyword]:
             merged = self._merge([outer, self.flat(part, chain - 1)])
             found += self.alternatives(merged, chain - 1)
@@ -149,7 +144,7 @@ class Document:
             raise Incomparable("its alternatives exclude each other")
         return found
 
-    def default(self, schema: Any) -> Flat:
+    def default(self, schema: Any) -> Schema:
         """Return the default of a property under its keyword; empty if it has none."""
         try:
             flat = self.flat(schema)
@@ -171,7 +166,7 @@ def _references(root: Any, budget: Budget) -> Iterator[str]:
             waiting += part
 
 
-def _apart(one: Flat, other: Flat) -> bool:
+def _apart(one: Schema, other: Schema) -> bool:
     """Return whether no value can fit both."""
     mine, theirs = values(one), values(other)
     if mine is not None and theirs is not None:
@@ -180,7 +175,7 @@ def _apart(one: Flat, other: Flat) -> bool:
     return not kinds & (types(other) if theirs is None else {type_of(value) for value in theirs})
 
 
-def _outside(listed: list[Any], flat: Flat) -> list[Any]:
+def _outside(listed: list[Any], flat: Schema) -> list[Any]:
     """Return the values of a list that a schema does not allow by its own list or types."""
     others = values(flat)
     if others is None:
@@ -219,9 +214,8 @@ class _Comparison:
         self._found = found
         self._open: set[tuple[int, int]] = set()
         """The pairs under comparison: met again inside itself, a pair adds nothing new."""
-        plain, local = old.plain and new.plain, old.into_defs and new.into_defs
-        self._shared: bool = (plain and same(old.root, new.root, budget)) or (
-            local and same(old.definitions, new.definitions, budget)
+        self._shared: bool = (
+            old.into_defs and new.into_defs and same(old.definitions, new.definitions, budget)
         )
         """References lead to the same definitions on both sides."""
 
@@ -258,11 +252,11 @@ class _Comparison:
         finally:
             self._open.remove(key)
 
-    def _several(self, before: list[Flat], after: list[Flat], place: Place) -> None:
+    def _several(self, before: list[Schema], after: list[Schema], place: Place) -> None:
         """Compare alternatives; those that are the only ones of their type belong together."""
         old, new = _by_type(before), _by_type(after)
-        lost: list[Flat] = []
-        gained: list[Flat] = []
+        lost: list[Schema] = []
+        gained: list[Schema] = []
         for kind in sorted({*old, *new}):
             mine, theirs = old.get(kind, []), new.get(kind, [])
             if len(mine) == len(theirs) == 1:
@@ -278,7 +272,7 @@ class _Comparison:
         if gained and {} not in before:
             self._found.add(f"now allows {_summaries(gained)}", "wider", place)
 
-    def _one(self, before: Flat, after: Flat, place: Place) -> None:
+    def _one(self, before: Schema, after: Schema, place: Place) -> None:
         """Compare two schemas without alternatives."""
         if not self._values(before, after, place):
             return
@@ -291,7 +285,7 @@ class _Comparison:
             if not equal or key in _DEPENDS_ON_ALL:
                 self._found.add(f"cannot be compared: {label(key)}", "different", place)
 
-    def _values(self, before: Flat, after: Flat, place: Place) -> bool:
+    def _values(self, before: Schema, after: Schema, place: Place) -> bool:
         """Compare types and enums; return False if nothing is left that both would allow."""
         old, new = values(before), values(after)
         lost: Any
@@ -318,7 +312,7 @@ class _Comparison:
             self._found.add(text, effect, place)
         return left
 
-    def _bounds(self, before: Flat, after: Flat, place: Place) -> None:
+    def _bounds(self, before: Schema, after: Schema, place: Place) -> None:
         """Compare lengths, ranges, patterns and formats."""
         for key, text in _DEMANDS.items():
             # `uniqueItems: false` says nothing.
@@ -335,7 +329,7 @@ class _Comparison:
                 effect = "narrower" if (new > old) == ("min" in key.lower()) else "wider"
             self._found.add(change, effect, place)
 
-    def _properties(self, before: Flat, after: Flat, place: Place) -> None:
+    def _properties(self, before: Schema, after: Schema, place: Place) -> None:
         old, new = before.get("properties", {}), after.get("properties", {})
         needed, needs = self._demanded(self._before, before), self._demanded(self._after, after)
         others = before.get("additionalProperties", True)
@@ -368,7 +362,7 @@ class _Comparison:
         else:
             self._pair(others, others_now, (*place, "*"))
 
-    def _demanded(self, document: Document, flat: Flat) -> set[str]:
+    def _demanded(self, document: Document, flat: Schema) -> set[str]:
         """Return the required names. A parameter with a default may be left out nevertheless."""
         needed, own = {*flat.get("required", ())}, flat.get("properties", {})
         if self._returns:
@@ -386,9 +380,9 @@ class _Comparison:
             self._found.add(text, "different", place)
 
 
-def _by_type(alternatives: list[Flat]) -> dict[str, list[Flat]]:
+def _by_type(alternatives: list[Schema]) -> dict[str, list[Schema]]:
     """Return alternatives by their type; an integer is a number, and choices are one list."""
-    found: dict[str, list[Flat]] = {}
+    found: dict[str, list[Schema]] = {}
     choices: list[Any] = []
     for flat in alternatives:
         listed = values(flat)
@@ -410,7 +404,7 @@ def _listed(choices: list[Any]) -> str:
     return join_words([show_json(value, 60) for value in choices]) or "nothing"
 
 
-def _summaries(alternatives: list[Flat]) -> str:
+def _summaries(alternatives: list[Schema]) -> str:
     """Return types, or choices, as text."""
     words = []
     for flat in alternatives:

@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from holdfast.schema.walk import branches, properties, required
+from holdfast.schema.types import flatten
+from holdfast.schema.walk import Budget, SchemaTooComplex, branches, properties, required
 from holdfast.schema.walk import resolve as pointed
 
 Definition = Mapping[str, Any]
@@ -64,21 +65,12 @@ def _literal(value: Any) -> str:
     return text if len(text) <= 40 else "…"
 
 
-def resolve(part: Any, schema: Mapping[str, Any], steps: int = 16) -> Any:
-    """Return a part of a schema with its reference followed, if that is within the schema.
-
-    The keywords beside a reference, such as a default, count too.
-    """
-    beside: dict[str, Any] = {}
-    while isinstance(part, Mapping) and isinstance(part.get("$ref"), str) and steps:
-        steps -= 1
-        beside = {**part, **beside}
-        target = pointed(schema, part["$ref"])
-        if target is None:
-            break
-        part = target
-    beside.pop("$ref", None)
-    return {**part, **beside} if isinstance(part, Mapping) else beside
+def resolve(part: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a part of a schema with its ``allOf``, and what it refers to, merged in."""
+    try:
+        return flatten(part, lambda _, reference: pointed(schema, reference), Budget(100)).schema
+    except SchemaTooComplex:
+        return dict(part)
 
 
 def types(schema: Any) -> set[str]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Hashable
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from holdfast.schema.walk import LISTED, NAMED, Budget
-
-Flat: TypeAlias = dict[str, Any]
-"""The keywords of one schema, with what it refers to folded in."""
+from holdfast.schema.walk import LISTED, NAMED, Budget, Schema, in_place, properties
 
 TYPES: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
 
@@ -56,7 +53,7 @@ def same(one: Any, other: Any, budget: Budget | None = None) -> bool:
 ANY_TYPE: Final = frozenset({"null", "boolean", "integer", "fraction", "string", "array", "object"})
 
 
-def types(flat: Flat) -> frozenset[str]:
+def types(flat: Schema) -> frozenset[str]:
     """Return the types of values that may fit; a number is an integer or a fraction."""
     if "type" not in flat:
         return ANY_TYPE
@@ -101,7 +98,7 @@ def mark(value: Any) -> Hashable:
     return ("json", canonical(value))
 
 
-def values(flat: Flat) -> list[Any] | None:
+def values(flat: Schema) -> list[Any] | None:
     """Return the only values that may fit; None if they are not listed."""
     if "const" not in flat and "enum" not in flat:
         return None
@@ -145,7 +142,7 @@ _UNEVALUATED: Final = frozenset({"unevaluatedItems", "unevaluatedProperties"})
 class Merged(NamedTuple):
     """One schema for several, and the keywords in which it does not say the same as they do."""
 
-    schema: dict[str, Any]
+    schema: Schema
     conflicts: tuple[str, ...] = ()
 
 
@@ -154,12 +151,7 @@ def has_shape(schema: Any, besides: str = "") -> bool:
     return isinstance(schema, dict) and any(word != besides for word in SHAPE & schema.keys())
 
 
-def is_plain(schema: Mapping[str, Any]) -> bool:
-    """Return whether it is one type, not a sum or a choice of schemas."""
-    return not (schema.keys() & {"$ref", "allOf", "anyOf", "const", "enum", "oneOf"})
-
-
-def merge(schemas: list[dict[str, Any]]) -> Merged:
+def merge(schemas: list[Schema]) -> Merged:
     """Return one schema for all of these.
 
     Without conflicts, exactly the values that fit all of them fit it. A keyword in conflict is
@@ -182,6 +174,17 @@ def merge(schemas: list[dict[str, Any]]) -> Merged:
             conflicts += [] if exact else [word]
     plain = {word: value for word, value in found.items() if value is not _DROPPED}
     return Merged(plain, tuple(sorted({*conflicts})))
+
+
+def flatten(schema: Any, find: Callable[[Schema, str], Any], budget: Budget) -> Merged:
+    """Return one schema with its ``allOf``, and what it refers to, merged in; see `in_place`."""
+    schemas = [
+        {key: value for key, value in one.items() if key not in ("$ref", "allOf")}
+        for one in in_place(schema, find, budget)
+    ]
+    sizes = [len(own) for own in map(properties, schemas) if own]
+    budget.spend(sum(sizes) if len(sizes) > 1 else 0)
+    return merge(schemas)
 
 
 _DROPPED: Final = object()

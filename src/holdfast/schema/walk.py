@@ -47,9 +47,9 @@ class Budget:
         if self.left < 0:
             raise SchemaTooComplex(text)
 
-    def afford(self) -> bool:
-        """Use up one unit; return False when none are left."""
-        self.left -= 1
+    def afford(self, units: int = 1) -> bool:
+        """Use up some units; return False when none are left."""
+        self.left -= units
         return self.left >= 0
 
 
@@ -98,7 +98,7 @@ class Part(NamedTuple):
 
 
 def parts(schema: Mapping[str, Any]) -> Iterator[Part]:
-    """Return the subschemas directly inside a schema; what is malformed is passed over."""
+    """Return the subschemas directly inside a schema; malformed ones are skipped."""
     for keyword, value in schema.items():
         place = _PLACES.get(keyword)
         if place is None:
@@ -155,6 +155,35 @@ def branches(schema: Any, keyword: str) -> list[Any]:
     """Return the list under a keyword; empty if there is none."""
     found = schema.get(keyword) if isinstance(schema, Mapping) else None
     return found if isinstance(found, list) else []
+
+
+def in_place(schema: Any, find: Callable[[Schema, str], Any], budget: Budget) -> Iterator[Schema]:
+    """Yield the schemas that apply to one value: itself, its ``allOf``, and what these refer to.
+
+    Each comes once, so a reference that leads back ends there.
+
+    Args:
+        schema: The schema.
+        find: Returns what a reference leads to, from the schema that has it and its text.
+        budget: Pays for each schema.
+
+    Raises:
+        SchemaTooComplex: There are too many.
+    """
+    waiting: list[Any] = [schema]
+    seen: set[int] = set()
+    while waiting:
+        one = waiting.pop()
+        if not isinstance(one, dict) or id(one) in seen:
+            continue
+        seen.add(id(one))
+        budget.spend()
+        yield one
+        following = branches(one, "allOf")
+        reference = one.get("$ref")
+        if isinstance(reference, str):
+            following = [*following, find(one, reference)]
+        waiting += reversed(following)
 
 
 def tuple_items(schema: Mapping[str, Any]) -> tuple[list[Any], Any]:
@@ -266,7 +295,7 @@ class Resolver:
         return self._anchors.get((where, fragment))
 
     def adopt(self, target: Any, source: Schema) -> None:
-        """Give what a pointer found outside every schema the base of the one that refers to it."""
+        """Index a target that is in no schema, with the base URI of what refers to it."""
         if isinstance(target, dict) and id(target) not in self._bases:
             self._index(target, self._bases.get(id(source), ""))
 
