@@ -17,7 +17,7 @@ def outline(schema: Any) -> Outline:
 
 
 def work(schema: Any, value: Any) -> int:
-    return outline(schema).work(value, Budget())
+    return sum(outline(schema).work(value, Budget())[:2])
 
 
 @pytest.mark.req("T5")
@@ -73,7 +73,7 @@ def test_what_is_referred_to_twice_in_place_counts_twice() -> None:
 def test_some_schemas_have_no_bound_without_the_value(schema: Any) -> None:
     found = outline(schema)
     assert (found.once, found.each) == (CAP, CAP)
-    assert found.work({"a": {}}, Budget()) > 0
+    assert found.work({"a": {}}, Budget()).steps > 0
 
 
 @pytest.mark.req("T5")

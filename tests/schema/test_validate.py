@@ -355,16 +355,8 @@ def test_an_instance_that_is_too_deep_is_not_checked() -> None:
 )
 def test_a_catastrophic_pattern_costs_no_time(pattern: str, text: str) -> None:
     with bounded():
-        outcome({"pattern": pattern}, text)
-        outcome({"patternProperties": {pattern: False}}, {text: 1})
-
-
-@pytest.mark.req("T5")
-def test_a_value_whose_patterns_take_too_long_is_left_to_the_server() -> None:
-    schema = {"properties": {"a": {"pattern": "^a*$"}}, "required": ["b"]}
-    assert faults(schema, {"a": "a"}) == {"": "required"}
-    with pytest.raises(Unbounded, match="too long to check"):
-        compiled(schema).faults({"a": "a" * 100_000})
+        compiled({"pattern": pattern}).faults(text)
+        compiled({"patternProperties": {pattern: False}}).faults({text: 1})
 
 
 @pytest.mark.req("T5")

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from math import log2
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from holdfast.schema import walk
 from holdfast.schema.graph import LEAF, Graph, Node, ordered
@@ -91,14 +91,14 @@ class Outline:
         if order is not None and not any(node.foreign or node.collects for node in order):
             self.once, self.each = _bound(order)
 
-    def work(self, value: Any, budget: Budget) -> int:
+    def work(self, value: Any, budget: Budget) -> Work:
         """Return the steps of checking one value.
 
         Raises:
             SchemaTooComplex: There are too many, or counting them takes too long.
         """
         try:
-            return _Count(budget, self.skipped).of(self._top, value)[0]
+            return _Count(budget, self.skipped).of(self._top, value)
         except RecursionError:
             raise SchemaTooComplex("it is too deep to check") from None
 
@@ -259,6 +259,16 @@ def _price(number: int | float) -> int:
 # Checking one value
 
 
+class Work(NamedTuple):
+    """Steps of checking one value."""
+
+    steps: int
+    patterns: int
+    """Those for patterns alone; not among ``steps``."""
+    again: int = 0
+    """Those of finding out once more what the schemas in place have covered."""
+
+
 class _Count:
     """One count. A pair of schema and value that was counted is only added again."""
 
@@ -266,13 +276,10 @@ class _Count:
         self._budget = budget
         self._skipped = skipped
         self._most = STEPS * budget.left
-        self._known: dict[tuple[int, int], tuple[int, int]] = {}
+        self._known: dict[tuple[int, int], Work] = {}
 
-    def of(self, node: Node, value: Any) -> tuple[int, int]:
-        """Return the steps of checking a value against a node.
-
-        Then those of finding out once more what the schemas in place have covered.
-        """
+    def of(self, node: Node, value: Any) -> Work:
+        """Return the steps of checking a value against a node."""
         key = (id(node), id(value))
         known = self._known.get(key)
         if known is not None:
@@ -280,24 +287,26 @@ class _Count:
         self._budget.spend(1, _CHECK)
         schema = node.schema
         if node.foreign:
-            return DIALECT * self._scan(value)[0], 0
-        steps, again = self._alone(node, value), 0
+            return Work(DIALECT * self._scan(value)[0], 0)
+        steps, texts, again = self._alone(node, value), 0, 0
         if isinstance(value, str) and self._matched(schema.get("pattern")):
-            steps += CHARACTER * len(value)
+            texts += CHARACTER * len(value)
         for one in node.here:
-            found, covering = self.of(one, value)
-            steps += found
-            again += found + covering
-        steps += sum(self.of(one, item)[0] for one, item in self._inside(node, value))
+            found = self.of(one, value)
+            steps, texts = steps + found.steps, texts + found.patterns
+            again += found.steps + found.patterns + found.again
+        for one, item in self._inside(node, value):
+            found = self.of(one, item)
+            steps, texts = steps + found.steps, texts + found.patterns
         if isinstance(value, dict):
             regexes = sum(map(self._matched, named(schema, "patternProperties")))
-            steps += CHARACTER * regexes * sum(map(len, value)) if regexes else 0
+            texts += CHARACTER * regexes * sum(map(len, value)) if regexes else 0
         if isinstance(value, dict | list | tuple) and node.collects:
             steps += (again + len(node.properties.by_key) + 1) * (1 + len(value))
-        if steps > self._most:
+        if steps > self._most or texts > CAP:
             raise SchemaTooComplex(_CHECK)
-        self._known[key] = steps, again
-        return steps, again
+        result = self._known[key] = Work(steps, texts, again)
+        return result
 
     def _inside(self, node: Node, value: Any) -> list[tuple[Node, Any]]:
         """Return the pairs that are checked one level further down."""

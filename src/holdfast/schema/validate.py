@@ -65,6 +65,7 @@ class Checker:
         """As its receiver reads it."""
         self.skipped: tuple[str, ...] = ()
         """The patterns that are left to the server."""
+        self._compiled: dict[tuple[int, bool], Validator] = {}
         self._budget = Budget()
         """Pays for compiling; each check may use what is left."""
         try:
@@ -78,15 +79,7 @@ class Checker:
             raise Unusable(str(error)) from None
         except SchemaTooComplex as error:
             raise Unbounded(str(error)) from None
-        self._validator = _compile(_without(schema, {*self.skipped}))
-        self._fits: Callable[[Any], bool] = self._validator.is_valid
-
-    @cached_property
-    def _explaining(self) -> Validator:
-        """The schema compiled as its receiver reads it."""
-        if self._relaxed is self._schema:
-            return self._validator
-        return _compile(_without(self._relaxed, {*self.skipped}))
+        self._fits: Callable[[Any], bool] = self._validator(schema).is_valid
 
     @cached_property
     def _room(self) -> int:
@@ -131,22 +124,39 @@ class Checker:
         return self.faults(plain)
 
     def _counted(self, value: Any, text: bytes | Raw) -> tuple[SchemaFault, ...]:
-        """Return the faults of a value whose work has to be counted first."""
+        """Return the faults of a value whose work is counted; if need be, without patterns."""
         budget = Budget(self._budget.left)
-        steps = self._outline.work(value, budget)
-        steps += STEPS * (self._budget.left - budget.left)
-        if steps > self._room:
+        work = self._outline.work(value, budget)
+        counting = STEPS * (self._budget.left - budget.left)
+        room = self._room - counting
+        patterns = work.steps + work.patterns <= room
+        if not patterns:
+            room -= STEPS * self._outline.units // 2  # it is compiled once more
+        if work.steps > room:
             raise SchemaTooComplex("it would take too long to check")
-        return () if self._fits(value) else self._misfit(value, text, steps)
+        if self._validator(self._schema, patterns=patterns).is_valid(value):
+            return ()
+        steps = counting + work.steps + (work.patterns if patterns else 0)
+        return self._misfit(value, text, steps, patterns=patterns)
+
+    def _validator(self, schema: Any, *, patterns: bool = True) -> Validator:
+        key = (id(schema), patterns)
+        if key not in self._compiled:
+            unused = {*self.skipped} if patterns else self._outline.patterns
+            less = _without(schema, unused)
+            if not patterns and Outline(less, Budget()).patterns:
+                raise SchemaTooComplex("its patterns are where values are")
+            self._compiled[key] = _compile(less)
+        return self._compiled[key]
 
     def _misfit(
-        self, value: Any, text: bytes | Raw | None, steps: int = 0
+        self, value: Any, text: bytes | Raw | None, steps: int = 0, *, patterns: bool = True
     ) -> tuple[SchemaFault, ...]:
         """Return the faults of what does not fit; none if it does with defaults filled in.
 
         Only the first is named, or none in detail, if finding all takes long after these steps.
         """
-        validator = self._explaining
+        validator = self._validator(self._relaxed, patterns=patterns)
         if self._relaxed is not self._schema and validator.is_valid(value):
             return ()
         size = len(_encoded(value) if text is None else text)
@@ -154,7 +164,8 @@ class Checker:
         try:
             # No pair of schema and value takes less than a step.
             left = (self._room - steps) // STEPS
-            affordable = self._outline.work(value, Budget(min(left, 100 + most))) <= most
+            work = self._outline.work(value, Budget(min(left, 100 + most)))
+            affordable = work.steps + work.patterns <= most
         except SchemaTooComplex:
             affordable = False
         if affordable:
