@@ -16,14 +16,15 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from holdfast._core.text import visible
-from holdfast.config.entry import ConfigInput, ConfigProblem, ServerEntry, name_fault
-from holdfast.config.reader import EntryReader, Fields, Found, Make
+from holdfast._core.text import has_unseen, visible
+from holdfast.config.entry import ConfigInput, ConfigProblem, ServerEntry
+from holdfast.config.reader import OWN_FIELDS, EntryReader, Fields, Found, Make
 from holdfast.config.settings import HttpMode, convert
 
 if TYPE_CHECKING:
     from holdfast.config.loading import EntrySource
 
+LONGEST_NAME: Final = 128
 MOST_SERVERS: Final = {"project": 100, "user": 1000, "explicit": 1000}
 """Servers of one file, by its scope."""
 Document = Mapping[str, Any]
@@ -44,6 +45,7 @@ def read(document: Document, source: EntrySource) -> tuple[list[ServerEntry], li
     """Return the servers that a document describes, and what is wrong with the file itself."""
     row = DIALECTS[source.dialect]
     document = row.prepare(document)
+    fields = {**row.fields, **OWN_FIELDS}
     inputs = read_inputs(document) if "inputs" in document else {}
     servers = document.get(row.key)
     most = MOST_SERVERS[source.scope]
@@ -54,11 +56,17 @@ def read(document: Document, source: EntrySource) -> tuple[list[ServerEntry], li
         faults = [f"{row.key} has {len(servers):,} servers; at most {most:,} are read"]
     entries: list[ServerEntry] = []
     for name, raw in servers.items() if servers and not faults else ():
-        fault = name_fault(name)
-        if fault is None:
-            entries.append(EntryReader(source, name, row.fields).read(raw, inputs))
-        else:
-            faults.append(f"{row.key}: {fault}")
+        fault = ""
+        if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
+            fault = f"must be a string of 1 to {LONGEST_NAME} characters"
+        elif has_unseen(name) or name != name.strip():
+            # It would be printed, compared by eye and pasted into a shell.
+            fault = "has characters in it that cannot be seen"
+        if fault:
+            faults.append(f"{row.key}: the name '{visible(str(name), 40)}' {fault}")
+            continue
+        reader = EntryReader(source=source, name=name, fields=fields)
+        entries.append(reader.read(raw, inputs))
     return entries, [ConfigProblem(file=source.file, message=fault) for fault in faults]
 
 

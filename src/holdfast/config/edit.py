@@ -24,7 +24,6 @@ from holdfast.config.entry import (
     absolute,
     definition,
     input_definition,
-    name_fault,
     said,
 )
 from holdfast.config.files import JsonFile, UnreadableFileError
@@ -111,16 +110,14 @@ def add(
     source = _source(scope, environment)
     with _changing(source) as document:
         _put(document, name, said, overwrite)
-        fault = name_fault(name)
-        if fault is None:
-            # As it will be read; what could not be used is not written.
-            typed = replace(source, dialect="mcpServers")
-            (entry,), _ = dialects.read({**document.content, "mcpServers": {name: said}}, typed)
-            fault = next((f"{one.field}: {one.message}" for one in entry.errors), None)
-        if fault is not None:
-            raise ValidationError(f"server '{visible(name, 80)}': {fault}")
+        # As it will be read; what could not be used is not written.
+        typed = replace(source, dialect="mcpServers")
+        entries, faults = dialects.read({**document.content, "mcpServers": {name: said}}, typed)
+        for fault in (*faults, *(fault for entry in entries for fault in entry.errors)):
+            place = "" if fault.field is None else f"{fault.field}: "
+            raise ValidationError(f"server '{visible(name, 80)}': {place}{fault.message}")
     # What was typed is approved, not what the file says by now (CWE-367).
-    ApprovalStore(environment).approve({name: entry}, {})
+    ApprovalStore(environment).approve({name: entries[0]}, {})
     return ConfigEdit(file=source.file, servers=(name,))
 
 

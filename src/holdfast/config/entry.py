@@ -14,6 +14,7 @@ Nothing is expanded twice: a variable's value is taken as it is. ``$VAR`` is pla
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -22,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from holdfast._core.text import has_unseen, visible
-from holdfast.config.settings import TABLE, HttpMode, Setting, flatten
+from holdfast._core.text import visible
+from holdfast.config.settings import TABLE, HttpMode, Setting
 
 if TYPE_CHECKING:
     from holdfast.client import Client
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 VariableKind = Literal["environment", "input", "place"]
 InputPrompt = Callable[["ConfigInput"], "str | None"]
 """Asks a person for an input; ``input.password`` says that the answer must not be echoed."""
-LONGEST_NAME: Final = 128
 TYPES: Final = {"auto": "http", "streamable": "streamable-http", "sse": "sse"}
 """The ``type`` of an entry, by its HTTP transport."""
 Level = Literal["error", "warning"]
@@ -159,7 +159,7 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
         return client_for(admit(self, prompt=prompt), overrides)
 
 
-def said(entry: ServerEntry | ResolvedServer) -> Iterator[tuple[Setting, Any]]:
+def said(entry: ServerEntry) -> Iterator[tuple[Setting, Any]]:
     """Yield what an entry says: every setting with a value, in the order of the table."""
     for row in TABLE.values():
         value = entry.settings.get(row.name) if row.own else getattr(entry, row.name, None)
@@ -172,10 +172,18 @@ _NOTHING: Final[tuple[object, ...]] = ((), {}, False, "auto")
 
 
 def texts(entry: ServerEntry) -> Iterator[tuple[Setting, str, str]]:
-    """Yield every value of an entry as text, with its setting and its place."""
-    for row, value in said(entry):
-        for field, text in flatten(row.key or row.name, value):
-            yield row, field, text
+    """Yield every value of an entry as text, with its setting and place (``env.TOKEN``)."""
+    for row, whole in said(entry):
+        left = [(row.key or row.name, whole)]
+        while left:
+            field, value = left.pop()
+            if isinstance(value, dict) and value:
+                left += [(f"{field}.{name}", one) for name, one in reversed(value.items())]
+            elif isinstance(value, list | tuple) and value:
+                places = range(len(value) - 1, -1, -1)
+                left += [(f"{field}[{place}]", value[place]) for place in places]
+            else:
+                yield row, field, value if isinstance(value, str) else json.dumps(value)
 
 
 def definition(entry: ServerEntry) -> dict[str, Any]:
@@ -258,18 +266,6 @@ def _variable(match: re.Match[str]) -> Variable:
 # Names
 
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:/+-]*")
-
-
-def name_fault(name: Any) -> str | None:
-    """Return why this cannot be a server's name; None if it can."""
-    if not isinstance(name, str):
-        return "a server's name must be a string"
-    if not name.strip() or len(name) > LONGEST_NAME:
-        return f"the name '{visible(name, 40)}' must have 1 to {LONGEST_NAME} characters"
-    if has_unseen(name) or name != name.strip():
-        # It would be printed, compared by eye and pasted into a shell.
-        return f"the name '{visible(name, 40)}' has characters in it that cannot be seen"
-    return None
 
 
 def is_safe_name(name: str) -> bool:

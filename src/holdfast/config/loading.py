@@ -221,7 +221,8 @@ def load(
 def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Configuration:
     """Read these files; of two entries with the same name the first wins."""
     documents: dict[str, Mapping[str, Any] | None] = {}
-    budget = files.ReadBudget()
+    """By path; None if there is no such file, or it cannot be used."""
+    project_budget = files.ReadBudget()
     entries: dict[str, list[ServerEntry]] = {}
     found: dict[str, LoadedFile] = {}
     for source in sources:
@@ -229,10 +230,15 @@ def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Config
         read: list[ServerEntry] = []
         problems: list[ConfigProblem] = []
         if path not in documents:
+            documents[path] = None
+            limit, inside, budget = files.USER_BYTES, None, None
+            if source.scope == "project":
+                limit, inside, budget = files.PROJECT_BYTES, source.workspace, project_budget
             try:
-                documents[path] = _document(source, budget)
+                data = files.read(path, limit, inside=inside, owned=source.scope == "user")
+                if data is not None:
+                    documents[path] = files.parse(path, data, budget)
             except files.UnreadableFileError as error:
-                documents[path] = None
                 problems = [ConfigProblem(file=path, message=str(error))]
         document = documents[path]
         if document is not None:
@@ -267,14 +273,6 @@ def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Config
         problems=tuple(problem for file in found.values() for problem in file.problems),
         environment=environment,
     )
-
-
-def _document(source: EntrySource, budget: files.ReadBudget) -> Mapping[str, Any] | None:
-    """Return a file's content; None if there is no such file. Raises UnreadableFileError."""
-    project = source.scope == "project"
-    limit, inside = (files.PROJECT_BYTES, source.workspace) if project else (files.USER_BYTES, None)
-    data = files.read(source.file, limit, inside=inside, owned=source.scope == "user")
-    return None if data is None else files.parse(source.file, data, budget if project else None)
 
 
 # The files

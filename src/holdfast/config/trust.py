@@ -39,7 +39,6 @@ from holdfast.config.entry import (
 )
 from holdfast.config.files import EnvFile, UnreadableFileError
 from holdfast.config.resolution import project_contents, read_env_file
-from holdfast.config.settings import map_strings
 from holdfast.errors import StateError, TrustError
 
 if TYPE_CHECKING:
@@ -287,11 +286,20 @@ def preview(config: Configuration, name: str) -> Approval:
         file=visible(entry.source.file),
         verdict=status.verdict,
         changes=status.changes,
-        definition=map_strings("", found, lambda _, text: visible(text), visible),
+        definition=_visible(found),
         variables=tuple(dict.fromkeys(visible(one.name, 120) for _, one in entry.variables)),
         cautions=tuple(dict.fromkeys(_cautions(entry, env_file))),
         fingerprint=fingerprint(parts),
     )
+
+
+def _visible(value: Any) -> Any:
+    """Return a value with the unseen characters of all its texts escaped."""
+    if isinstance(value, dict):
+        return {visible(name): _visible(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_visible(one) for one in value]
+    return visible(value) if isinstance(value, str) else value
 
 
 def approve(config: Configuration, name: str, *, seen: Approval | None = None) -> Approval:
