@@ -336,7 +336,7 @@ class SyncHandle(SyncWrapper[Handle]):
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self._portal.end(self._inner, self._inner.__aexit__(kind, error, traceback))
 
-{verbs(tree, "Handle")}
+{verbs(tree, "Handle", owner="Handle")}
 
 
 {_blocking(source, "Calls")}
@@ -346,13 +346,13 @@ class SyncHandle(SyncWrapper[Handle]):
 '''
     own = """
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from holdfast import sync
-from holdfast.handles.handle import PATIENCE, Handle, Log, client_for
+from holdfast.handles.handle import Handle, Log, client_for
 from holdfast.handles.results import Methods, attribute_for
 from holdfast.handles.results import HandleResult, structured
-from holdfast.sync.portal import SyncWrapper
+from holdfast.sync.portal import SyncWrapper, blocking, closing
 """
     found = imports_for(tree, names_in(body) - {"Namespace"}, own)
     title = "Handles, for code without a loop."
