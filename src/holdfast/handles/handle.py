@@ -29,7 +29,7 @@ from holdfast.handles.drift import MODES, Drift, DriftCheck, Registry
 from holdfast.handles.results import Namespace, attribute_for, given
 from holdfast.handles.sessions import HandleSession, SessionAdapter
 from holdfast.lock.commands import capabilities
-from holdfast.policies import Identity
+from holdfast.policies import Identity, one_of
 from holdfast.types.tools import ToolResult
 
 Log: TypeAlias = "LogTarget | None"
@@ -76,20 +76,27 @@ class Handle:
         registry: Registry | None = None,
         **options: Any,
     ) -> None:
-        _check_settings(session, adapter, open_arguments, drift)
+        if session is not None and adapter is None:
+            raise ValidationError(
+                f"session={session!r}: there is no adapter that knows how the server keeps "
+                "sessions (give adapter=…, or generate the handle with --session)"
+            )
+        if session is None and open_arguments is not None:
+            raise ValidationError("open_arguments=…: there is no session to open with them")
+        one_of("drift", drift, MODES)
         self.registry: Registry | None = registry or getattr(self, "_REGISTRY", None)
         client = client_for(target, Client, connect, self.registry, options, log=log)
         self._handle: Handle = self
         self.client: Client = client
         self.adapter = adapter
-        self._name = session
+        self.session: str | None = session
         keeper = None if session is None else adapter
         self._session = HandleSession(client, keeper, session or "", open_arguments or {})
         self._watch = DriftCheck(client.name, self.registry, drift)
         self._queue = CallQueue(client.name)
         self._flights = SingleFlight()
         self._opened = False
-        self._listed = not self._watch.looks and session is None
+        self._listed = session is None and (drift == "off" or self.registry is None)
         """True if the current tools are known, or need not be."""
         self._removals: list[Callable[[], None]] = []
         if not self._listed:
@@ -105,11 +112,6 @@ class Handle:
         session = "" if self.session is None else f" {self._session!r}"
         state = "closed" if self._queue.closed else "open" if self._opened else "new"
         return f"<{type(self).__name__} {self.client.name} {state}{session}>"
-
-    @property
-    def session(self) -> str | None:
-        """The session's name."""
-        return self._name
 
     @property
     def closed(self) -> bool:
@@ -398,21 +400,3 @@ def client_for(
         identity = options.get("identity") or Identity()
         options["identity"] = identity.declaring(capabilities(registry.capabilities))
     return connect(target, **options)
-
-
-def _check_settings(
-    session: str | None,
-    adapter: SessionAdapter | None,
-    open_arguments: Mapping[str, object] | None,
-    drift: Drift,
-) -> None:
-    """Refuse settings that would have no effect."""
-    if session is not None and adapter is None:
-        raise ValidationError(
-            f"session={session!r}: there is no adapter that knows how the server keeps sessions "
-            "(give adapter=…, or generate the handle with --session)"
-        )
-    if session is None and open_arguments is not None:
-        raise ValidationError("open_arguments=…: there is no session to open with them")
-    if drift not in MODES:
-        raise ValidationError(f"drift={drift!r}: must be one of {', '.join(MODES)}")

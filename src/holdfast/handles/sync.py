@@ -52,6 +52,7 @@ class SyncHandle(SyncWrapper[Handle]):
         self.client: sync.Client = client
         self.registry: Registry | None = own
         self.adapter: SessionAdapter | None = adapter
+        self.session: str | None = session
         for attribute, kind in self._NAMESPACES.items():
             setattr(self, attribute, kind(self))
         # A program that ends without closing: the session first, then the client.
@@ -72,11 +73,6 @@ class SyncHandle(SyncWrapper[Handle]):
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self._portal.end(self._inner, self._inner.__aexit__(kind, error, traceback))
-
-    @property
-    def session(self) -> str | None:
-        """The session's name."""
-        return self._inner.session
 
     @property
     def closed(self) -> bool:

@@ -14,10 +14,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 from holdfast._core.text import LIMIT, join_words, label, quote, visible
 from holdfast.errors import DriftError, HoldfastError, ValidationError
-from holdfast.lock.changes import Changes, Definitions, compare
+from holdfast.lock.changes import Changes, compare
 from holdfast.lock.lockfile import (
     NAME,
-    Locked,
     LockedServer,
     LockFile,
     PathLike,
@@ -35,7 +34,6 @@ from holdfast.types.tools import Tool
 __all__ = [
     "Lock",
     "LockFile",
-    "Locked",
     "LockedServer",
     "compare_locked",
     "definitions",
@@ -121,7 +119,7 @@ class Lock:
 
         def compared(locked: LockedServer) -> Changes:
             # Only those that are here: a skill is read by its name, without a list.
-            pinned = {uri: one.definition for uri, one in locked.skills.items() if uri in now}
+            pinned = {uri: one for uri, one in locked.skills.items() if uri in now}
             return compare({}, {}, skills=(pinned, now))
 
         self._check("skills", compared)
@@ -176,12 +174,12 @@ def compare_locked(
 ) -> Changes:
     """Return what changed since a server was locked; ``skills`` None: only tools are compared."""
     before = locked.definitions
-    after = definitions(tools, known=before)
-    found: tuple[Definitions, Definitions] = ({}, {})
-    if skills is not None:
-        pinned = {uri: one.definition for uri, one in locked.skills.items()}
-        found = (pinned, skill_definitions(skills))
-    return compare(before, after, instructions=(locked.instructions, instructions), skills=found)
+    return compare(
+        before,
+        definitions(tools, known=before),
+        instructions=(locked.instructions, instructions),
+        skills=({}, {}) if skills is None else (locked.skills, skill_definitions(skills)),
+    )
 
 
 def entry_name(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct, field
@@ -16,7 +17,6 @@ from holdfast.errors import HoldfastError, ShutdownError, StateError, Validation
 from holdfast.events import Transition
 
 if TYPE_CHECKING:
-    from holdfast.config.entry import ServerEntry
     from holdfast.config.loading import Configuration
 
 
@@ -161,12 +161,6 @@ class Member:
             source=self.source,
         )
 
-    def next_attempt(self) -> float:
-        """Return the seconds until the client's next attempt to connect has ended."""
-        policy = self.obtain()._policy
-        pause = policy.backoff.first * (1 + policy.backoff.jitter)
-        return pause + policy.timeouts.handshake
-
     async def close(self) -> bool:
         """Close the client, if there is one."""
         self.closed = True
@@ -188,20 +182,19 @@ def members(config: Config, overrides: Mapping[str, Any]) -> dict[str, Member]:
         raise ValidationError(
             f"Servers({config!r}): must be a mapping of names to targets, a path or a Configuration"
         )
-    return {name: _configured(name, one, overrides) for name, one in config.servers.items()}
-
-
-def _configured(name: str, entry: ServerEntry, overrides: Mapping[str, Any]) -> Member:
     from holdfast.config.resolution import admit
 
-    return Member(
-        name,
-        lambda: entry.connect(**overrides),
-        # Raises what keeps an entry from being used: no approval, a variable without a value.
-        check=lambda: admit(entry),
-        disabled=entry.disabled,
-        source=entry.source.file,
-    )
+    return {
+        name: Member(
+            name,
+            partial(entry.connect, **overrides),
+            # Raises what keeps an entry from being used: no approval, a variable without a value.
+            check=partial(admit, entry),
+            disabled=entry.disabled,
+            source=entry.source.file,
+        )
+        for name, entry in config.servers.items()
+    }
 
 
 def _given(name: str, what: Any, overrides: Mapping[str, Any]) -> Member:
