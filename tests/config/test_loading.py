@@ -58,8 +58,8 @@ def test_a_project_wins_over_its_user_and_the_nearer_folder_over_the_farther(wor
         "three": "root",
         "two": "own",
     }
-    assert [entry.command for entry in found.shadowed["one"]] == ["root", "own"]
-    assert list(found.shadowed) == ["one"]
+    assert [entry.command for entry in found["one"].hides] == ["root", "own"]
+    assert [entry.name for entry in found if entry.hides] == ["one"]
 
 
 @pytest.mark.req("F3")

@@ -205,7 +205,7 @@ def plan_import(
             skipped[entry.name] = "a server of this name is there already"
         else:
             entries.append(entry)
-        for other in wanted.shadowed.get(entry.name, ()):
+        for other in entry.hides:
             if definition(at_home(other)) != definition(at_home(entry)):
                 source = visible(str(entry.source))
                 skipped[f"{entry.name} of {other.source}"] = f"{source} has another of this name"
@@ -269,7 +269,9 @@ def _is_called(product: str, word: str) -> bool:
 def _source(scope: EditScope, environment: ConfigEnvironment) -> EntrySource:
     """Return the file that is edited: the user's own, or the project's."""
     root = str(environment.workspace())
-    file = str(environment.own_file) if scope == "user" else f"{root}/.mcp.json"
+    file = (
+        f"{environment.config_home}/holdfast/mcp.json" if scope == "user" else f"{root}/.mcp.json"
+    )
     if scope == "project" and not environment.folders():
         raise ValidationError("the home folder is not a project; use the user's own file")
     return EntrySource(file=file, scope=scope, workspace=root, environment=environment)

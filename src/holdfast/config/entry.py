@@ -99,8 +99,8 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
     inputs: dict[str, ConfigInput] = {}
     """The inputs that its strings ask for, by id."""
     problems: tuple[ConfigProblem, ...] = ()
-    hides: tuple[EntrySource, ...] = ()
-    """Sources of entries with the same name that lost to this one."""
+    hides: tuple[ServerEntry, ...] = ()
+    """Entries with the same name that this one takes precedence over, in order."""
 
     def __repr__(self) -> str:
         # Not the definition: commands, environments and headers have secrets in them.

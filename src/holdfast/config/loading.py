@@ -1,4 +1,4 @@
-"""All servers of all files: where the files are, precedence, shadowed entries, and problems."""
+"""Find and read all configuration files; of two entries with the same name the first wins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.errors import ValidationError
 
 ConfigScope = Literal["explicit", "project", "user"]
 VARIABLE: Final = "HOLDFAST_CONFIG"
-"""Names the one file to use instead of those that are found."""
+"""The environment variable that names the only file to read."""
 MOST_FOLDERS: Final = 64
 """Folders between the start and the repository's root whose files are read."""
 
@@ -53,7 +53,13 @@ _MOST_SHOWN: Final = 20
 
 
 class ConfigEnvironment:
-    """Home, start and variables, given once: the same ones give the same configuration."""
+    """The home, the starting folder and the environment variables that a configuration depends on.
+
+    Args:
+        start: The folder to begin in. Default: the current one.
+        environ: Environment variables. Default: those of the process.
+        home: The home folder. Default: ``$HOME``.
+    """
 
     def __init__(
         self,
@@ -76,11 +82,6 @@ class ConfigEnvironment:
     def state_home(self) -> Path:
         """``$XDG_STATE_HOME``, or its default."""
         return xdg_folder("state", self.environ, self.home)
-
-    @property
-    def own_file(self) -> Path:
-        """The user's own file of Holdfast."""
-        return self.config_home / "holdfast" / "mcp.json"
 
     def folders(self) -> list[Path]:
         """Return the folders of the project, nearest first.
@@ -115,7 +116,7 @@ class EntrySource(Struct, frozen=True, kw_only=True):
     """The folder that ``${workspaceFolder}`` means."""
     environment: ConfigEnvironment
     dialect: str = ""
-    """Found out from the content."""
+    """Detected from the content."""
     section: tuple[str, ...] = ()
     """Keys that lead to it, where it is not at the top of the file."""
     product: str = ""
@@ -147,8 +148,6 @@ class Configuration(Struct, frozen=True, kw_only=True):
     """
 
     servers: Mapping[str, ServerEntry]
-    shadowed: Mapping[str, tuple[ServerEntry, ...]]
-    """Entries of the same name that lost, in order."""
     files: tuple[LoadedFile, ...]
     problems: tuple[ConfigProblem, ...]
     """Faults of files; those of a server are in its entry."""
@@ -260,14 +259,12 @@ def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Config
             servers=(*file.servers, *(entry.name for entry in read)),
             problems=(*file.problems, *problems[:_MOST_SHOWN]),
         )
-    shadowed = {name: tuple(others) for name, (_, *others) in entries.items() if others}
     servers = {
-        name: replace(one, hides=tuple(lost.source for lost in others)) if others else one
+        name: replace(one, hides=tuple(others)) if others else one
         for name, (one, *others) in entries.items()
     }
     return Configuration(
         servers=MappingProxyType(servers),
-        shadowed=MappingProxyType(shadowed),
         files=tuple(found.values()),
         problems=tuple(problem for file in found.values() for problem in file.problems),
         environment=environment,

@@ -116,7 +116,7 @@ def require(entry: ServerEntry, env_file: EnvFile | None) -> None:
     else:
         what += " is not trusted: a project's file is not used before you approve it"
     trouble = "" if found.problem is None else f" ({found.problem})"
-    own = next((source for source in entry.hides if source.scope == "user"), None)
+    own = next((lost.source for lost in entry.hides if lost.source.scope == "user"), None)
     hidden = "" if own is None else f". It hides your own of {visible(str(own))}"
     look = approving(entry.name, verb="explain")
     commands = f"Look: {look}. Approve: {approving(entry.name)}"

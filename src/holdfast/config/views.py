@@ -107,7 +107,7 @@ def _explained(entry: ServerEntry, status: TrustStatus) -> ServerExplanation:
         trust=status.verdict,
         changes=status.changes,
         approve=None if status.ok else trust.approving(entry.name),
-        shadows=tuple(visible(str(lost)) for lost in entry.hides),
+        shadows=tuple(visible(str(lost.source)) for lost in entry.hides),
         problems=tuple(map(str, entry.errors)),
         warnings=(*map(str, entry.warnings), *filter(None, [status.problem])),
     )

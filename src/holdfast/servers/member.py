@@ -198,27 +198,28 @@ def members(config: Config, overrides: Mapping[str, Any]) -> dict[str, Member]:
 
 
 def _given(name: str, what: Any, overrides: Mapping[str, Any]) -> Member:
+    """Return the server of a mapping: a client, a target, or options of `connect`."""
     if not name or not isinstance(name, str):
         raise ValidationError(f"Servers({{{name!r}: …}}): a server needs a name, a string")
     if isinstance(what, Client):
         return Member(name, lambda: what)
-    options = dict(what) if isinstance(what, Mapping) else {"target": what}
+    options = {**overrides, **(what if isinstance(what, Mapping) else {"target": what})}
     disabled = bool(options.pop("disabled", False))
-    return Member(name, lambda: _connect(name, {**overrides, **options}), disabled=disabled)
-
-
-def _connect(name: str, options: dict[str, Any]) -> Client:
-    """Connect with the options of `connect`; a target may be as a configuration file has it."""
-    from holdfast._connect import connect
-
     if "target" not in options:
+        # As a configuration file has it.
         command, args = options.pop("command", None), options.pop("args", ())
         words = [command, *((args,) if isinstance(args, str) else args)]
         options["target"] = options.pop("url", None) if command is None else words
-    try:
-        return connect(**{"name": name, **options})
-    except TypeError as error:
-        raise ValidationError(f"{name}: {error}") from error
-    except HoldfastError as error:
-        error.message = f"{name}: {error.message}"
-        raise
+
+    def make() -> Client:
+        from holdfast._connect import connect
+
+        try:
+            return connect(**{"name": name, **options})
+        except TypeError as error:
+            raise ValidationError(f"{name}: {error}") from error
+        except HoldfastError as error:
+            error.message = f"{name}: {error.message}"
+            raise
+
+    return Member(name, make, disabled=disabled)
