@@ -283,7 +283,7 @@ def test_all_servers_are_imported_in_one_step(world: World) -> None:
     products(world)
     world.own(surf={"command": "mine"})
     done = import_products(environment=around(world))
-    assert done.skipped["surf"] == "a server of this name is there already"
+    assert done.skipped["surf"] == "a server of this name exists already"
     assert any("has no effect here" in lost for lost in done.lost)
     own = json.loads(own_file(world).read_text())
     assert set(own["mcpServers"]) == {"surf", *done.servers}

@@ -504,7 +504,7 @@ async def test_a_handle_can_be_put_on_a_client_that_is_there() -> None:
         await mcp.call("nav.goto", {"url": "there"})
     assert client.state is State.CLOSED
     assert desk.story == ["open s", "goto s there", "close s"]
-    with pytest.raises(ValidationError, match=r"log, name: not for a client that is there already"):
+    with pytest.raises(ValidationError, match=r"log, name: not for a client that exists already"):
         Handle(client, log=print, name="other")
 
 

@@ -1,4 +1,4 @@
-"""Dialects: the ways in which products write down their servers, one row of a table each.
+"""Dialects: the formats in which products store their servers, one row of a table each.
 
 mcpServers  Claude Desktop, Claude Code, Cursor, most others, and Holdfast's own files
 vscode      ``mcp.json`` of VS Code
@@ -30,7 +30,7 @@ Document = Mapping[str, Any]
 
 
 class Dialect(NamedTuple):
-    """One way of writing down servers."""
+    """The format of one product."""
 
     key: str
     """The table of servers in a document."""
@@ -70,17 +70,17 @@ def read(document: Document, source: EntrySource) -> tuple[list[ServerEntry], li
 
 
 def read_inputs(document: Document) -> dict[str, ConfigInput]:
-    """Return what the file asks its user for, by id. A malformed one is not there."""
+    """Return the inputs that a file asks its user for, by id; malformed ones are left out."""
     found: dict[str, ConfigInput] = {}
     listed = document.get("inputs")
     for raw in listed if isinstance(listed, list) else ():
         try:
             raw = convert(raw, dict[Any, Any])
-            said = {key: one for key, one in raw.items() if one is not None}
+            given = {key: one for key, one in raw.items() if one is not None}
             # An option is a string, or an object with its value and a label.
-            options = convert(said.pop("options", []), list[Any])
+            options = convert(given.pop("options", []), list[Any])
             values = [one.get("value") if isinstance(one, Mapping) else one for one in options]
-            asked: ConfigInput = convert({**said, "options": values}, ConfigInput)
+            asked: ConfigInput = convert({**given, "options": values}, ConfigInput)
         except ValueError:
             continue
         found.setdefault(asked.id, asked)
@@ -88,7 +88,7 @@ def read_inputs(document: Document) -> dict[str, ConfigInput]:
 
 
 def detect(path: str, document: Document) -> str | None:
-    """Return the dialect of a file, by its place and its content; None if it is in none."""
+    """Return the dialect of a file, by its path and content; None if it has no servers."""
     folder, name = os.path.split(path)
     ending = os.path.splitext(name)[1].lower()
     if ending == ".toml":
@@ -105,7 +105,7 @@ def _object(value: Any) -> Document:
 # What a value becomes
 
 _NO_EFFECT: Final = UserWarning("has no effect here")
-"""Of fields that a user may rely on."""
+"""For fields that a user may rely on."""
 _MODES: Final[dict[str, HttpMode]] = {"http": "auto", "streamable": "streamable", "sse": "sse"}
 
 
@@ -173,7 +173,7 @@ def _login(loopback: str) -> Fields:
         return {} if convert(value, bool) else {"oauth": {"enabled": "false"}}
 
     def switch(value: Any) -> Found:
-        """``oauth`` may be False, and ``auth`` the name of a way."""
+        """``oauth`` may be False, and ``auth`` the name of a method."""
         if value is False or value == "oauth":
             return {} if value else {"oauth": {"enabled": "false"}}
         if isinstance(value, str):

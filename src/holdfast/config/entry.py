@@ -9,7 +9,7 @@ Variables in its strings:
     ${workspaceFolderBasename}, ${userHome}, ${pathSeparator}, ${/}
     $${                       a plain ${
 
-Nothing is expanded twice: a variable's value is taken as it is. ``$VAR`` is plain text.
+Nothing is expanded twice: the value of a variable is not expanded again. ``$VAR`` is plain text.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ class ConfigInput(Struct, frozen=True, kw_only=True):
 class ServerEntry(Struct, frozen=True, kw_only=True):
     """One configured server; `connect` makes a client for it.
 
-    Its strings are as they stand in the file; `resolve` expands them. It has a command
+    Its strings are those of the file; `resolve` expands their variables. It has a command
     (``command``, ``args``, ``env``, ``env_file``, ``cwd``) or a URL (``url``, ``headers``,
-    ``transport``); ``settings`` has what stands below ``holdfast``, by name.
+    ``transport``); ``settings`` has the settings below ``holdfast``, by name.
     """
 
     name: str
@@ -150,7 +150,7 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
             overrides: Options of `holdfast.connect`; they win over the configuration.
 
         Raises:
-            TrustError: The entry is of a project's file and not approved as it is.
+            TrustError: The entry is of a project's file, and not approved in its present form.
             StateError: The entry is disabled.
             ValidationError: The entry has errors, or a variable has no value.
         """
@@ -159,8 +159,8 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
         return client_for(admit(self, prompt=prompt), overrides)
 
 
-def said(entry: ServerEntry) -> Iterator[tuple[Setting, Any]]:
-    """Yield what an entry says: every setting with a value, in the order of the table."""
+def given_settings(entry: ServerEntry) -> Iterator[tuple[Setting, Any]]:
+    """Yield every setting that an entry gives a value, in the order of the table."""
     for row in TABLE.values():
         value = entry.settings.get(row.name) if row.own else getattr(entry, row.name, None)
         if value is not None and (row.own or value not in _NOTHING):
@@ -168,12 +168,12 @@ def said(entry: ServerEntry) -> Iterator[tuple[Setting, Any]]:
 
 
 _NOTHING: Final[tuple[object, ...]] = ((), {}, False, "auto")
-"""Fields of an entry that say nothing."""
+"""Values of fields that are not given."""
 
 
 def texts(entry: ServerEntry) -> Iterator[tuple[Setting, str, str]]:
     """Yield every value of an entry as text, with its setting and place (``env.TOKEN``)."""
-    for row, whole in said(entry):
+    for row, whole in given_settings(entry):
         left = [(row.key or row.name, whole)]
         while left:
             field, value = left.pop()
@@ -189,7 +189,7 @@ def texts(entry: ServerEntry) -> Iterator[tuple[Setting, str, str]]:
 def definition(entry: ServerEntry) -> dict[str, Any]:
     """Return an entry as ``mcpServers`` writes it."""
     found: dict[str, Any] = {} if entry.url is None else {"type": TYPES[entry.transport]}
-    for row, value in said(entry):
+    for row, value in given_settings(entry):
         if row.own:
             found.setdefault("holdfast", {})[row.name] = value
         elif row.name != "transport":

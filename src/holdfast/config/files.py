@@ -21,7 +21,7 @@ from holdfast._core.text import visible
 
 PROJECT_BYTES: Final = 1 << 18
 USER_BYTES: Final = 16 << 20
-"""The longest file of the user's own: some products keep their history in theirs."""
+"""The longest file of the user's own: some products store their history in it."""
 ENV_BYTES: Final = 1 << 16
 """The longest file of variables: an approval shows all of it."""
 DEEPEST: Final = 100
@@ -206,7 +206,7 @@ _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "
 
 
 class EnvFile(Struct, frozen=True, kw_only=True):
-    """A file of variables (``.env``) as it was when it was read: the same is approved and used."""
+    """A file of variables (``.env``), read once: the same bytes are approved and used."""
 
     path: str
     data: bytes | None = None
@@ -253,7 +253,7 @@ def parse_env(text: str) -> dict[str, str]:
     return found
 
 
-# Editing JSON: the rest of a file stays as it is, comments and indentation included
+# Editing JSON: the rest of a file is preserved, comments and indentation included
 
 _GAP: Final = re.compile(r"[\s,:]*+")
 

@@ -1,4 +1,4 @@
-"""One entry of a file, read by the table of its dialect; faults are noted by the field's name."""
+"""Read one entry of a file by the table of its dialect; collect faults by field."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from holdfast.config.entry import (
     Level,
     ServerEntry,
     Variable,
+    given_settings,
     pieces,
-    said,
     texts,
 )
 from holdfast.config.settings import MOST_ITEMS, OWN, TABLE, convert, parse_setting, value_faults
@@ -43,9 +43,9 @@ Found: TypeAlias = dict[str, Any]
 Make: TypeAlias = Callable[[Any], Found]
 """Makes settings of a field's value. A ValueError is an error, a UserWarning a warning."""
 Fields: TypeAlias = Mapping[str, "str | Make | tuple[Fields, Make] | Exception | None"]
-"""What a field becomes: a setting by name (``oauth.scopes``: one key of it), or what a function
-makes of it. For an object: its own fields, and a function for a value that is none. An exception
-says why it is not taken; None: it does not matter here."""
+"""What each field becomes: a setting by name (``oauth.scopes``: one key of it), or the result of a
+function. For an object: its own fields, and a function for a value that is no object. An exception
+is the reason why the field is refused or has no effect; None: ignored."""
 
 OWN_FIELDS: Final[Fields] = {
     "holdfast": ({row.name: row.name for row in OWN}, lambda value: convert(value, dict[str, Any]))
@@ -165,7 +165,7 @@ class EntryReader(Struct, kw_only=True):
         if len(convert(value, dict[Any, Any])) > MOST_ITEMS:
             raise ValueError(f"has more than {MOST_ITEMS:,} items")
         for key, item in value.items():
-            # VS Code: ``null`` takes a variable away; a server gets none that it was not given.
+            # VS Code: ``null`` removes a variable, and a server inherits none by default.
             if isinstance(item, str | int | float):
                 found[str(key)] = item if isinstance(item, str) else json.dumps(item)
             elif item is not None:
@@ -176,7 +176,7 @@ class EntryReader(Struct, kw_only=True):
 
     def _checked(self, entry: ServerEntry, inputs: Mapping[str, ConfigInput]) -> ServerEntry:
         """Return the entry with the inputs that it asks for, and all problems."""
-        values = {row.name: value for row, value in said(entry)}
+        values = {row.name: value for row, value in given_settings(entry)}
         for field, fault in value_faults(values, expanded=False):
             self._fault(field, fault)
         if entry.command is not None and not entry.args and len(entry.command.split()) > 1:

@@ -1,4 +1,4 @@
-"""From an entry to a client: checked, trusted, expanded, and its transport built by kind."""
+"""From an entry to a client: check it, check its approval, expand its variables, connect."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from holdfast.config.entry import (
     ServerEntry,
     Variable,
     absolute,
+    given_settings,
     pieces,
-    said,
 )
 from holdfast.config.files import EnvFile, UnreadableFileError
 from holdfast.config.settings import (
@@ -124,7 +124,7 @@ def client_for(
 
 
 def read_env_file(entry: ServerEntry) -> EnvFile | None:
-    """Return the file of variables that an entry names, as it is now; None if it names none."""
+    """Read the file of variables that an entry names; None if it names none."""
     if entry.env_file is None:
         return None
     resolution = Resolution(entry)
@@ -141,7 +141,7 @@ def project_contents(entry: ServerEntry) -> Iterator[tuple[str, bytes | None]]:
     user's own, and a renewed certificate of theirs needs no new approval.
     """
     resolution = Resolution(entry)
-    for row, value in said(entry):
+    for row, value in given_settings(entry):
         path = resolution.path(row.name, value) if row.path and row.kind == "url" else ""
         folder = resolution.folder_of(path)
         if folder is not None:
@@ -165,7 +165,7 @@ class Resolution(Struct):
         """Return the resolved entry, or raise one error for all faults."""
         entry, source, faults = self.entry, self.entry.source, self.faults
         values: dict[str, Any] = {}
-        for row, value in said(entry):
+        for row, value in given_settings(entry):
             name = row.key or row.name
             if row.path:
                 values[row.name] = map_path(value, partial(self.path, name))
@@ -187,10 +187,10 @@ class Resolution(Struct):
                 ConfigProblem(file=source.file, server=entry.name, field=field, message=fault)
                 for field, fault in faults.items()
             )
-        return self._handed_over(values)
+        return self._build(values)
 
-    def _handed_over(self, values: dict[str, Any]) -> ResolvedServer:
-        """Return the values as the options of those that take them: client, tools, transport."""
+    def _build(self, values: dict[str, Any]) -> ResolvedServer:
+        """Return the values as options of their receivers: client, tools and transport."""
         entry, source = self.entry, self.entry.source
         kind = "command" if entry.url is None else "url"
         found: dict[str, dict[str, Any]] = {to: {} for to in get_args(Receiver)}
@@ -311,7 +311,7 @@ class Resolution(Struct):
         shown = visible(name, 80)
         environ = self.entry.source.environment.environ
         answer = environ.get(wanted.variable, self.answers.get(name))
-        # For a command VS Code runs one of an extension; there is none here.
+        # VS Code runs a command of an extension for this type; there is no such thing here.
         if answer is None and asked is not None and asked.type != "command":
             answer = None if self.prompt is None else self.prompt(asked)
             answer = asked.default if answer is None else answer

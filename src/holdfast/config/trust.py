@@ -155,7 +155,7 @@ class _Approvals(Struct, kw_only=True):
 
 
 class ApprovalStore:
-    """The approvals of one user. Read once; changes go to the file as it is then."""
+    """The approvals of one user. The file is read once, and again before each change."""
 
     def __init__(self, environment: ConfigEnvironment) -> None:
         self.path: Path = environment.state_home / "holdfast" / "trust.json"
@@ -172,14 +172,14 @@ class ApprovalStore:
         except FileNotFoundError:
             return _Approvals(form=_FORM, approvals={})
         except OSError as error:
-            # An approval that somebody else could have written is none.
+            # Do not trust approvals that another user could have written.
             why = reason(error)
         except (msgspec.ValidationError, UnreadableFileError):
             why = "is not a file of approvals"
         raise UnreadableFileError(f"{visible(str(self.path))} {why}")
 
     def status(self, entry: ServerEntry, env_file: EnvFile | None = None) -> TrustStatus:
-        """Return how an entry stands with the approvals."""
+        """Return whether an entry is approved in its present form."""
         if entry.source.scope != "project":
             return TrustStatus(verdict="own")
         try:
@@ -376,7 +376,7 @@ def _cautions(entry: ServerEntry, env_file: EnvFile | None) -> Iterator[str]:
         host = visible(server.rpartition("@")[2], 100)
         yield f"the URL has a user name in it; the server is {host}"
     cautions = {
-        "the command is a shell: what it runs stands in the arguments": program in _SHELLS,
+        "the command is a shell: what it runs is in the arguments": program in _SHELLS,
         "the arguments have code in them that is run": has_code,
         "the command is a file of the project: approving it approves what that file becomes": local,
         "the URL is not encrypted": url.lower().startswith("http://"),

@@ -129,7 +129,7 @@ class Handle:
         try:
             return await self.open()
         except asyncio.CancelledError:
-            # Nobody will come to leave what was never entered.
+            # Nothing calls __aexit__ if __aenter__ fails.
             with suppress(Exception):
                 await self.close(wait=0)
             raise
@@ -140,7 +140,7 @@ class Handle:
         except Exception as failure:
             if error is None:
                 raise
-            # What went wrong inside matters more than how it ended.
+            # The error inside the block matters more than that of closing.
             log.warning("%s: %s", self.client.name, failure)
 
     async def open(self) -> Self:
@@ -270,7 +270,7 @@ class Handle:
 
     async def _list(self) -> None:
         """List the tools, which the client's guards then check."""
-        # Set before, not after: news that comes while the list is under way counts.
+        # Set before, not after: a change during the listing counts.
         self._listed = True
         try:
             try:
@@ -394,7 +394,7 @@ def client_for(
     if isinstance(target, kind):
         if options:
             given_too = ", ".join(sorted(options))
-            raise ValidationError(f"{given_too}: not for a client that is there already")
+            raise ValidationError(f"{given_too}: not for a client that exists already")
         return target
     if registry is not None and registry.capabilities:
         identity = options.get("identity") or Identity()

@@ -1,4 +1,4 @@
-"""Holding a server to its lock file: tools that were never reviewed are not called.
+"""Compare a server with its lock file: tools that were never reviewed are not called.
 
 A server can pass every review and change afterwards: another description, one more parameter, a
 new tool. A `Lock` compares each list of tools that a client gets with the lock file, before any
@@ -49,7 +49,7 @@ Check: TypeAlias = Callable[[Sequence[Tool], "str | None"], None]
 SkillCheck: TypeAlias = Callable[[Sequence[Skill]], None]
 
 MOST_WARNINGS: Final = 1_000
-"""Warnings that are remembered so as not to be repeated."""
+"""Warnings that are remembered, so that each is logged once."""
 
 
 class Lock:
@@ -71,7 +71,7 @@ class Lock:
         self.server = server
         self._client: str | None = None
         self._reach: str | None = None
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def __repr__(self) -> str:
         server = "" if self.server is None else f", server={self.server!r}"
@@ -95,7 +95,7 @@ class Lock:
         return held
 
     def capabilities(self, client: str | None) -> dict[str, Any]:
-        """Return what the client has to declare to be offered what was locked."""
+        """Return the capabilities to declare: servers list tools by them."""
         try:
             file = read(self.path)
             entry = file.servers[entry_name(file, self.server, client, self.path)]
@@ -104,7 +104,7 @@ class Lock:
         return entry.capabilities or {}
 
     def check(self, tools: Sequence[Tool], instructions: str | None = None) -> None:
-        """Raise, warn or do nothing about what a server offers now."""
+        """Compare what a server offers now with the file; raise or warn, by the mode."""
         self._check("tools", lambda locked: compare_locked(locked, tools, instructions))
 
     def _check_skills(self, skills: Sequence[Skill]) -> None:
@@ -154,10 +154,10 @@ class Lock:
         text = f"{visible(who, LIMIT)}: {text}" if who else text
         if self.mode == "block":
             raise DriftError(text, data=changes) from cause
-        if text not in self._told:
-            if len(self._told) >= MOST_WARNINGS:
-                self._told.clear()
-            self._told.add(text)
+        if text not in self._warned:
+            if len(self._warned) >= MOST_WARNINGS:
+                self._warned.clear()
+            self._warned.add(text)
             log.warning("%s", text)
 
 

@@ -155,7 +155,7 @@ def _advising(path: PathLike) -> Iterator[None]:
 
 
 def _load(path: PathLike) -> dict[str, Any]:
-    """Return the servers of a lock file as they stand there."""
+    """Return the servers of a lock file, not checked yet."""
     mend = f"restore it, or delete it and lock its servers again: {lock_command(path)}"
     try:
         text = read_bytes(path, MOST_BYTES).decode()
@@ -189,7 +189,7 @@ def _load(path: PathLike) -> dict[str, Any]:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; refuse a name that stands twice: reviewers may have read the other one."""
+    """Return an object; refuse a duplicate key: reviewers may have read the other one."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

@@ -158,7 +158,7 @@ class Servers:
         return found
 
     def _wanted(self, names: Collection[str] | None) -> list[Member]:
-        """Those named; otherwise all that are not disabled."""
+        """Return the named servers; by default all that are not disabled."""
         if names is None:
             return [member for member in self._members.values() if not member.disabled]
         if isinstance(names, str):
