@@ -23,7 +23,7 @@ from holdfast.config.entry import (
     pieces,
     texts,
 )
-from holdfast.config.settings import MOST_ITEMS, OWN, TABLE, convert, parse_setting, value_faults
+from holdfast.config.settings import OWN, TABLE, convert, parse_setting, value_faults
 from holdfast.policies import Timeouts
 
 if TYPE_CHECKING:
@@ -139,9 +139,9 @@ class EntryReader(Struct, kw_only=True):
 
     def _add(self, field: str, name: str, value: Any) -> None:
         """Add a value to a setting: the first counts, ours over all; objects are joined."""
-        if name in ("env", "headers"):
-            value = self._table(field, value)
-        elif name in TABLE:
+        if name in ("env", "headers") and isinstance(value, Mapping):
+            value = self._strings(field, value)
+        if name in TABLE:
             parsed = parse_setting(TABLE[name], value)
             if isinstance(parsed, Struct) and isinstance(value, Mapping):
                 unknown = [key for key in value if key not in parsed.__struct_fields__]
@@ -159,11 +159,9 @@ class EntryReader(Struct, kw_only=True):
             more = {key: one for key, one in value.items() if key.lower() not in known}
             self.found[name] = {**there, **more}
 
-    def _table(self, field: str, value: Any) -> dict[str, str]:
+    def _strings(self, field: str, value: Mapping[Any, Any]) -> dict[str, str]:
         """Return an object of strings; numbers and booleans are taken as they are written."""
         found: dict[str, str] = {}
-        if len(convert(value, dict[Any, Any])) > MOST_ITEMS:
-            raise ValueError(f"has more than {MOST_ITEMS:,} items")
         for key, item in value.items():
             # VS Code: ``null`` removes a variable, and a server inherits none by default.
             if isinstance(item, str | int | float):
