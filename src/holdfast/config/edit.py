@@ -269,9 +269,8 @@ def _is_called(product: str, word: str) -> bool:
 def _source(scope: EditScope, environment: ConfigEnvironment) -> EntrySource:
     """Return the file that is edited: the user's own, or the project's."""
     root = str(environment.workspace())
-    file = (
-        f"{environment.config_home}/holdfast/mcp.json" if scope == "user" else f"{root}/.mcp.json"
-    )
+    own = f"{environment.config_home}/holdfast/mcp.json"
+    file = own if scope == "user" else f"{root}/.mcp.json"
     if scope == "project" and not environment.folders():
         raise ValidationError("the home folder is not a project; use the user's own file")
     return EntrySource(file=file, scope=scope, workspace=root, environment=environment)
