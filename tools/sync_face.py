@@ -31,9 +31,8 @@ class Method:
     """One verb: its text, as far as it is the same on both sides, and its kind."""
 
     node: ast.FunctionDef | ast.AsyncFunctionDef
-    owner: str | None
-    """The asynchronous class, by its name here; None: a subclass may override the method, or the
-    asynchronous class is not loaded with this one."""
+    owner: str
+    """The asynchronous class, by its name here."""
 
     @property
     def is_property(self) -> bool:
@@ -55,7 +54,7 @@ class Method:
 
     def render(self) -> str:
         name = self.node.name
-        if self.owner and not self.is_property and not self.differs:
+        if not self.is_property and not self.differs:
             is_async = isinstance(self.node, ast.AsyncFunctionDef)
             face = "closing" if name == "close" else "blocking" if is_async else "on_loop"
             heard = ", handler=True" if name in HEARD else ""
@@ -77,15 +76,11 @@ class Method:
         if self.is_property:
             return f"return {call}"
         call = f"{call}({self.passed_on()})"
-        if self.node.name == "close":
-            return f"return bool(self._portal.end(self._inner, {call}))"
         if self.returns == "Self":
             return f"self._portal.run({call})\n    return self"
         if self.returns.startswith(RUNNING):
             return f"return RunningCall(self._portal.do(lambda: {call}), self._portal)"
-        if self.returns == TOOLS:
-            return f"return bound(self._portal.run({call}), self._portal)"
-        return f"return self._portal.run({call})"
+        return f"return bound(self._portal.run({call}), self._portal)"
 
 
 HEARD = ("on_notification", "on_log")
@@ -97,11 +92,10 @@ def class_of(tree: ast.Module, name: str) -> ast.ClassDef:
     return found
 
 
-def verbs(tree: ast.Module, *names: str, owner: str | None = None) -> str:
-    """The public methods and properties of some classes, in their order."""
+def verbs(tree: ast.Module, name: str, owner: str) -> str:
+    """The public methods and properties of a class, in their order."""
     methods = [
         Method(node, owner)
-        for name in names
         for node in class_of(tree, name).body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
@@ -154,7 +148,7 @@ CONTEXT = """
 def client_face() -> str:
     """The client, and a call under way, whose result is asked for."""
     tree = parsed("client.py")
-    running = verbs(parsed("_core", "calls", "running.py"), "RunningCall", owner="AsyncRunningCall")
+    running = verbs(parsed("_core", "calls", "running.py"), "RunningCall", "AsyncRunningCall")
     body = f'''
 class Client(SyncWrapper[AsyncClient]):
     """One server, for as long as you need it. May be shared by threads.
@@ -167,7 +161,7 @@ class Client(SyncWrapper[AsyncClient]):
         self.name: str = client.name
         portal.kept.add(client)
 {CONTEXT}
-{verbs(tree, "Client", owner="AsyncClient")}
+{verbs(tree, "Client", "AsyncClient")}
 
 
 class RunningCall(SyncWrapper[AsyncRunningCall[R]], Generic[R]):
@@ -232,6 +226,7 @@ def servers_face() -> str:
     (made,) = (one for one in found.body if getattr(one, "name", "") == "__init__")
     assert isinstance(made, ast.FunctionDef)
     text = without_await(ast.get_docstring(found, clean=False) or "")
+    given = Method(made, "AsyncServers").passed_on()
     body = f'''
 class Servers(SyncWrapper[AsyncServers]):
     """{text}"""
@@ -239,7 +234,7 @@ class Servers(SyncWrapper[AsyncServers]):
     def __init__({ast.unparse(made.args)}) -> None:
         overrides = with_threads(overrides)
         loop = portal()
-        super().__init__(loop.do(lambda: AsyncServers({Method(made, None).passed_on()})), loop)
+        super().__init__(loop.do(lambda: AsyncServers({given})), loop)
         loop.kept.add(self._inner)
 {CONTEXT}
     def __len__(self) -> int:
@@ -255,7 +250,7 @@ class Servers(SyncWrapper[AsyncServers]):
         """The client of a server."""
         return Client(self._portal.do(lambda: self._inner[name]), self._portal)
 
-{verbs(tree, "Servers", owner="AsyncServers")}
+{verbs(tree, "Servers", "AsyncServers")}
 '''
     own = """
 from typing import Final
@@ -315,6 +310,7 @@ class SyncHandle(SyncWrapper[Handle]):
         self.client: sync.Client = client
         self.registry: Registry | None = own
         self.adapter: SessionAdapter | None = adapter
+        self.session: str | None = session
         for attribute, kind in self._NAMESPACES.items():
             setattr(self, attribute, kind(self))
         # A program that ends without closing: the session first, then the client.
@@ -336,7 +332,7 @@ class SyncHandle(SyncWrapper[Handle]):
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self._portal.end(self._inner, self._inner.__aexit__(kind, error, traceback))
 
-{verbs(tree, "Handle")}
+{verbs(tree, "Handle", "Handle")}
 
 
 {_blocking(source, "Calls")}
@@ -346,13 +342,13 @@ class SyncHandle(SyncWrapper[Handle]):
 '''
     own = """
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from holdfast import sync
-from holdfast.handles.handle import PATIENCE, Handle, Log, client_for
+from holdfast.handles.handle import Handle, Log, client_for
 from holdfast.handles.results import Methods, attribute_for
 from holdfast.handles.results import HandleResult, structured
-from holdfast.sync.portal import SyncWrapper
+from holdfast.sync.portal import SyncWrapper, blocking, closing
 """
     found = imports_for(tree, names_in(body) - {"Namespace"}, own)
     title = "Handles, for code without a loop."

@@ -141,7 +141,7 @@ def test_only_what_can_be_imported_is_asked_about(
     ]
     one.send("y\n")
     assert one.end() == 0
-    assert "demo: left out: a server of this name is there already" in one.text
+    assert "demo: left out: a server of this name exists already" in one.text
     assert "broken: left out:" in one.text
     assert list(servers(own)) == ["demo", "new"]
 

@@ -16,7 +16,6 @@ TOPS = {
     "vscode": "servers",
     "codex": "mcp_servers",
     "gemini": "mcpServers",
-    "goose": "extensions",
 }
 
 

@@ -261,7 +261,6 @@ def products(world: World) -> None:
         "vscode.mcp.json": ".config/Code/User/mcp.json",
         "codex.config.toml": ".codex/config.toml",
         "gemini.settings.json": ".gemini/settings.json",
-        "goose.config.yaml": ".config/goose/config.yaml",
         "claude_desktop_config.json": ".config/Claude/claude_desktop_config.json",
     }.items():
         world.write(world.home / place, (DATA / name).read_bytes())
@@ -274,7 +273,7 @@ def test_the_files_of_installed_products_are_found(world: World) -> None:
     for entry in plan_import(environment=around(world)).entries:
         found.setdefault(entry.source.product, []).append(entry.name)
     assert set(found) == {
-        *("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Codex", "Gemini", "Goose"),
+        *("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Codex", "Gemini"),
         "Windsurf",
     }
     assert found["Windsurf"] == ["surf"]
@@ -284,7 +283,7 @@ def test_all_servers_are_imported_in_one_step(world: World) -> None:
     products(world)
     world.own(surf={"command": "mine"})
     done = import_products(environment=around(world))
-    assert done.skipped["surf"] == "a server of this name is there already"
+    assert done.skipped["surf"] == "a server of this name exists already"
     assert any("has no effect here" in lost for lost in done.lost)
     own = json.loads(own_file(world).read_text())
     assert set(own["mcpServers"]) == {"surf", *done.servers}
@@ -302,8 +301,8 @@ def test_all_servers_are_imported_in_one_step(world: World) -> None:
 
 def test_one_product_a_file_or_some_servers_can_be_chosen(world: World) -> None:
     products(world)
-    done = import_products(["goose"], names=["nested"], environment=around(world))
-    assert done.servers == ("nested",)
+    done = import_products(["codex"], names=["context"], environment=around(world))
+    assert done.servers == ("context",)
     path = world.servers(world.root / "their.json", theirs={"command": "./x", "cwd": "sub"})
     done = import_products([str(path)], environment=around(world))
     assert done.servers == ("theirs",)
@@ -329,7 +328,6 @@ FILES = {
     "vscode.mcp.json": "vscode",
     "codex.config.toml": "codex",
     "gemini.settings.json": "gemini",
-    "goose.config.yaml": "goose",
 }
 
 

@@ -334,7 +334,7 @@ def test_an_approval_is_not_borrowed_through_a_link(world: World) -> None:
     (world.project / "below").mkdir()
     (world.project / "below/.mcp.json").symlink_to("../.mcp.json")
     config = world.load(start=world.project / "below")
-    assert config["one"].resolve().cwd == str(world.project)
+    assert config["one"].resolve().transport_options["cwd"] == str(world.project)
     assert "leads out of the project" in config.problems[0].message
 
 

@@ -25,7 +25,6 @@ def test_every_product_s_file_is_found_in_its_place(world: World) -> None:
         "vscode.mcp.json": project / ".vscode/mcp.json",
         "gemini.settings.json": project / ".gemini/settings.json",
         "codex.config.toml": home / ".codex/config.toml",
-        "goose.config.yaml": home / ".config/goose/config.yaml",
         "claude_desktop_config.json": home / ".config/Claude/claude_desktop_config.json",
         "holdfast.mcp.json": home / ".config/holdfast/mcp.json",
     }.items():
@@ -41,10 +40,9 @@ def test_every_product_s_file_is_found_in_its_place(world: World) -> None:
         ("user", "mcpServers"),
         ("user", "mcpServers"),
         ("user", "codex"),
-        ("user", "goose"),
     ]
     assert list(found.servers)[:4] == ["local", "tracker", "events", "database"]
-    assert {"everywhere", "filesystem", "context", "git", "search"} <= set(found.servers)
+    assert {"everywhere", "filesystem", "context", "git"} <= set(found.servers)
     assert "other" not in found.servers, "that is another project's"
     assert found["local"].source.section == ("projects", str(project))
 
@@ -60,8 +58,8 @@ def test_a_project_wins_over_its_user_and_the_nearer_folder_over_the_farther(wor
         "three": "root",
         "two": "own",
     }
-    assert [entry.command for entry in found.shadowed["one"]] == ["root", "own"]
-    assert list(found.shadowed) == ["one"]
+    assert [entry.command for entry in found["one"].hides] == ["root", "own"]
+    assert [entry.name for entry in found if entry.hides] == ["one"]
 
 
 @pytest.mark.req("F3")

@@ -21,7 +21,7 @@ def read(dialect: str, **fields: Any) -> ServerEntry:
 
 
 def options(entry: ServerEntry) -> OAuth:
-    authorizer = entry.resolve().build_transport().authorizer  # type: ignore[union-attr]
+    authorizer = entry.connect().transport.authorizer
     assert authorizer is not None
     assert isinstance(authorizer.options, OAuth)
     return authorizer.options
@@ -120,8 +120,7 @@ def test_the_keys_of_a_product_become_options(
 
 @pytest.mark.parametrize("fields", [{"oauth": False}, {"oauth": {"enabled": False}}])
 def test_a_login_can_be_switched_off(fields: dict[str, Any]) -> None:
-    transport = read("mcpServers", **fields).resolve().build_transport()
-    assert transport.authorizer is None  # type: ignore[union-attr]
+    assert read("mcpServers", **fields).connect().transport.authorizer is None
 
 
 @pytest.mark.req("A1")
@@ -185,6 +184,6 @@ def test_a_key_of_ours_that_is_not_known_is_an_error() -> None:
 
 def test_a_secret_may_come_from_a_variable() -> None:
     entry = read("mcpServers", oauth={"clientId": "me", "clientSecret": "${SECRET:-s}"})
-    authorizer = entry.resolve().build_transport().authorizer  # type: ignore[union-attr]
+    authorizer = entry.connect().transport.authorizer
     assert authorizer is not None
-    assert authorizer.options.client_secret == "s"  # type: ignore[union-attr]
+    assert authorizer.options.client_secret == "s"

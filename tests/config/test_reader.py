@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 
 from holdfast.config import ServerEntry
-from holdfast.config.reader import EntryReader
+from holdfast.config.reader import OWN_FIELDS, EntryReader, Fields
 from tests.config.rig import faults, read_one, source, warnings
 
-FIELDS = {"command": "command", "a": "log", "b": "log", "env": "env", "allow": "allow"}
+FIELDS: Fields = {
+    **{"command": "command", "a": "log", "b": "log", "env": "env", "allow": "allow"},
+    **OWN_FIELDS,
+}
 
 
 def read(**raw: Any) -> ServerEntry:
-    return EntryReader(source(), "one", FIELDS).read({"command": "x", **raw}, {})
+    return EntryReader(source=source(), name="one", fields=FIELDS).read({"command": "x", **raw}, {})
 
 
 def test_the_first_field_that_is_there_counts_and_ours_over_all() -> None:

@@ -54,11 +54,15 @@ def test_variables_are_expanded_in_every_string(world: World) -> None:
     home = str(world.home)
     assert found.command == ("a-b-c", "a-b-c")
     assert found.env == {"X": "a-b-c"}
-    assert found.cwd == f"{home}/a-b-c"
-    said = found.settings
-    assert (said["protocol"], said["allow"], said["deny"]) == ("a-b-c", ("a-b-c",), ("a-b-c",))
+    said = found.options
+    assert said["protocol"] == "a-b-c"
+    assert said["tools"] == ToolPolicy(allow=("a-b-c",), deny=("a-b-c",))
     assert (said["lock"].path, said["log"]) == (f"{home}/a-b-c", f"{home}/a-b-c")
-    assert said["inherit_env"] == ("a-b-c",)
+    assert found.transport_options == {
+        "env": {"X": "a-b-c"},
+        "cwd": f"{home}/a-b-c",
+        "inherit_env": ("a-b-c",),
+    }
 
     entry = own(
         world,
@@ -68,7 +72,7 @@ def test_variables_are_expanded_in_every_string(world: World) -> None:
     )
     remote = entry.resolve()
     assert remote.url == "https://x/a-b-c"
-    assert remote.transport_options() == {
+    assert remote.transport_options == {
         "headers": {"X": "a-b-c"},
         "ca": f"{home}/a-b-c",
         "cert": (f"{home}/a-b-c", f"{home}/a-b-c"),
@@ -93,7 +97,7 @@ def test_every_unset_variable_is_named_with_file_server_and_field(world: World) 
 def test_all_settings_reach_the_client(world: World) -> None:
     world.write(world.home / ".config/holdfast/mcp.json", (DATA / "holdfast.mcp.json").read_bytes())
     resolved = world.load()["git"].resolve()
-    options = resolved.options()
+    options = resolved.options
     lock = options.pop("lock", None)
     assert lock is not None
     assert options == {
@@ -115,17 +119,17 @@ def test_all_settings_reach_the_client(world: World) -> None:
         "replay": "safe",
         "log": f"{world.home}/calls.jsonl",
     }
-    assert resolved.transport_options() == {"inherit_env": ("SSH_AUTH_SOCK",), "grace": 5.0}
+    assert resolved.transport_options == {"inherit_env": ("SSH_AUTH_SOCK",), "grace": 5.0}
 
 
 def test_what_is_not_said_is_left_to_the_client(world: World) -> None:
     for raw in ({"command": "a"}, {"url": "https://x"}):
         found = own(world, **raw).resolve()
-        assert found.options() == {"name": "one"}
-        assert found.transport_options() == {}
+        assert found.options == {"name": "one"}
+        assert found.transport_options == {}
     sse = own(world, type="sse", url="https://x").resolve()
-    assert sse.transport_options() == {"transport": "sse"}
-    lock = own(world, command="a", holdfast={"lock": "/l"}).resolve().options()["lock"]
+    assert sse.transport_options == {"transport": "sse"}
+    lock = own(world, command="a", holdfast={"lock": "/l"}).resolve().options["lock"]
     assert (lock.path, lock.mode) == ("/l", "block")
 
 
@@ -133,13 +137,13 @@ def test_a_project_s_server_starts_in_its_folder(world: World) -> None:
     (world.project / "below").mkdir()
     world.servers(".mcp.json", one={"command": "./run"}, two={"command": "a", "cwd": "sub"})
     found = world.load(start=world.project / "below")
-    assert found["one"].resolve().cwd == str(world.project)
-    assert found["two"].resolve().cwd == str(world.project / "sub")
+    assert found["one"].resolve().transport_options["cwd"] == str(world.project)
+    assert found["two"].resolve().transport_options["cwd"] == str(world.project / "sub")
 
 
 def test_the_user_s_own_server_starts_where_we_are(world: World) -> None:
     found = own(world, command="~/bin/run").resolve()
-    assert found.cwd is None
+    assert "cwd" not in found.transport_options
     assert found.command == (f"{world.home}/bin/run",)
 
 

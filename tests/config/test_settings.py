@@ -11,10 +11,10 @@ import pytest
 from holdfast import connect
 from holdfast._core.transports.http import Http
 from holdfast._core.transports.stdio import Stdio
-from holdfast.config import ResolvedServer
 from holdfast.config.entry import ServerEntry
 from holdfast.config.settings import OWN, TABLE, LockSetting, parse_setting
 from holdfast.policies import Timeouts, ToolPolicy
+from tests.config.rig import read_one
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -83,9 +83,11 @@ def test_every_setting_is_documented() -> None:
 
 def test_the_policy_for_tools() -> None:
     def tools(**settings: Any) -> Any:
-        return ResolvedServer(name="x", command=("a",), settings=settings).options().get("tools")
+        servers = {"x": {"command": "a", "holdfast": settings}}
+        entry = read_one("mcpServers", {"mcpServers": servers})
+        return entry.resolve().options.get("tools")
 
     assert tools() is None
-    assert tools(allow=()) == ToolPolicy(allow=())
-    said = tools(deny=("a",), validate="off", tool_timeouts={"b": 2.0})
+    assert tools(allow=[]) == ToolPolicy(allow=())
+    said = tools(deny=["a"], validate="off", tool_timeouts={"b": 2.0})
     assert said == ToolPolicy(deny=("a",), validate="off", timeouts={"b": 2.0})

@@ -504,7 +504,7 @@ async def test_a_handle_can_be_put_on_a_client_that_is_there() -> None:
         await mcp.call("nav.goto", {"url": "there"})
     assert client.state is State.CLOSED
     assert desk.story == ["open s", "goto s there", "close s"]
-    with pytest.raises(ValidationError, match=r"log, name: not for a client that is there already"):
+    with pytest.raises(ValidationError, match=r"log, name: not for a client that exists already"):
         Handle(client, log=print, name="other")
 
 
@@ -515,7 +515,7 @@ async def test_a_handle_can_be_put_on_a_client_that_is_there() -> None:
     [
         ({"session": "s"}, "session='s': there is no adapter"),
         ({"adapter": SESSION, "open_arguments": {}}, "open_arguments=…: there is no session"),
-        ({"drift": "no"}, "drift='no': must be one of raise, breaking, warn, off"),
+        ({"drift": "no"}, "drift='no': must be 'raise' or 'breaking' or 'warn' or 'off'"),
     ],
 )
 def test_settings_that_would_do_nothing_are_refused(

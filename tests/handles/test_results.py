@@ -78,8 +78,8 @@ async def test_a_tool_without_a_dot_is_a_method_of_the_handle() -> None:
 
 
 def test_the_members_of_a_handle_are_those_that_generation_knows() -> None:
-    own = {name for name in dir(Handle) if not name.startswith("_")} | {"client", "registry"}
-    assert own | {"adapter"} == HANDLE_OWN
+    own = {name for name in dir(Handle) if not name.startswith("_")}
+    assert own | {"adapter", "client", "registry", "session"} == HANDLE_OWN
 
 
 @pytest.mark.req("H3")

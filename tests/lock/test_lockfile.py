@@ -80,8 +80,8 @@ def test_a_lock_file_is_json_for_reviewers(path: Path) -> None:
 @pytest.mark.req("H8")
 def test_all_of_a_tool_is_in_the_file_and_in_its_fingerprint(path: Path) -> None:
     write(path, locked(ADD))
-    tool = read(path).servers["demo"].tools["add"]
-    assert tool.definition == {
+    tool = json.loads(path.read_text())["servers"]["demo"]["tools"]["add"]
+    assert tool["definition"] == {
         "name": "add",
         "title": "Add",
         "description": "Adds two numbers.",
@@ -89,7 +89,8 @@ def test_all_of_a_tool_is_in_the_file_and_in_its_fingerprint(path: Path) -> None
         "outputSchema": {"type": "object"},
         "annotations": {"readOnlyHint": True},
     }
-    assert tool.fingerprint == fingerprint(tool.definition)
+    assert tool["fingerprint"] == fingerprint(tool["definition"])
+    assert read(path).servers["demo"].definitions == {"add": tool["definition"]}
 
 
 @pytest.mark.req("H8")
@@ -106,7 +107,10 @@ def test_other_servers_stay_as_they_are(path: Path) -> None:
     write(path, locked(PING, name="two"))
     write(path, locked(PING, name="one"))
     servers = read(path).servers
-    assert (list(servers["one"].tools), list(servers["two"].tools)) == (["ping"], ["ping"])
+    assert (list(servers["one"].definitions), list(servers["two"].definitions)) == (
+        ["ping"],
+        ["ping"],
+    )
     write(path, locked(ADD, name="three"), keep_others=False)
     assert list(read(path).servers) == ["three"]
 
@@ -138,7 +142,7 @@ def test_what_a_reviewer_would_not_see_is_written_by_its_number(path: Path) -> N
     write(path, locked(tricky))
     text = path.read_text(encoding="utf-8")
     assert r"a\u202eb\u200bc\udb40\udc41d\u009be é😀" in text
-    found = read(path).servers["demo"].tools["t"].definition
+    found = read(path).servers["demo"].definitions["t"]
     assert found["description"] == tricky.description
 
 
@@ -203,7 +207,7 @@ def test_permissions_and_links_stay(path: Path, tmp_path: Path) -> None:
     write(link, locked(PING))
     assert link.is_symlink()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    assert list(read(path).servers["demo"].tools) == ["ping"]
+    assert list(read(path).servers["demo"].definitions) == ["ping"]
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
@@ -289,8 +293,8 @@ def test_a_numbered_name_is_that_of_its_definition(path: Path, name: str) -> Non
     definition = {"name": name, "inputSchema": {"type": "object"}}
     entry = {"definition": definition, "fingerprint": fingerprint(definition)}
     place = "servers__demo__tools__"
-    assert name in read(edited(path, **{f"{place}{name}": entry})).servers["demo"].tools
-    assert read(edited(path, **{f"{place}{name} (2)": entry})).servers["demo"].tools
+    assert name in read(edited(path, **{f"{place}{name}": entry})).servers["demo"].definitions
+    assert read(edited(path, **{f"{place}{name} (2)": entry})).servers["demo"].definitions
     with pytest.raises(ValidationError, match="must be the name that it is listed under"):
         read(edited(path, **{f"{place}{'x' * len(name)} (2)": entry}))
 

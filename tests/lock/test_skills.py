@@ -33,8 +33,8 @@ async def locked(path: Path, peer: Peer) -> locks.LockedServer:
 async def test_a_lock_file_has_every_file_with_its_digest(tmp_path: Path) -> None:
     entry = await locked(tmp_path / "l", shop())
     (pinned,) = entry.skills.values()
-    assert pinned.definition["frontmatter"]["name"] == "refunds"
-    assert set(pinned.definition["resources"]) == {f"{ROOT}/SKILL.md", f"{ROOT}/guide.md"}
+    assert pinned["frontmatter"]["name"] == "refunds"
+    assert set(pinned["resources"]) == {f"{ROOT}/SKILL.md", f"{ROOT}/guide.md"}
 
 
 async def test_a_skill_as_locked_is_read(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_never_opened(mcp_client_sync):
 """
     try_out(pytester, source, RECORD, passed=6)
     (path,) = Path(pytester.path).glob("tape/tools/*.lock")
-    assert set(read(path).servers["shop"].tools) == {"add", "fail", "login", "novel"}
+    assert set(read(path).servers["shop"].definitions) == {"add", "fail", "login", "novel"}
     found = manifests(pytester)
     told = {name: said["clients"][0]["tools"] for name, (said, _) in found.items()}
     assert told.pop("test_never_opened") is None

@@ -38,11 +38,3 @@ def test_a_new_verb_would_be_carried_over() -> None:
         '        """Its colour."""',
         "        return self._inner.colour",
     ]
-
-
-def test_a_verb_that_may_be_overridden_is_written_out() -> None:
-    assert sync_face.verbs(SOURCE, "Client").split("\n")[1:4] == [
-        "    def brew(self, cup: str, *, sugar: int=0) -> Tea:",
-        '        """Make tea."""',
-        "        return self._portal.run(self._inner.brew(cup, sugar=sugar))",
-    ]

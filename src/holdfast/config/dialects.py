@@ -1,10 +1,9 @@
-"""Dialects: the ways in which products write down their servers, one row of a table each.
+"""Dialects: the formats in which products store their servers, one row of a table each.
 
 mcpServers  Claude Desktop, Claude Code, Cursor, most others, and Holdfast's own files
 vscode      ``mcp.json`` of VS Code
 gemini      ``settings.json``: ``mcpServers`` with ``httpUrl`` beside ``url``
 codex       ``config.toml``: ``[mcp_servers.name]``
-goose       ``config.yaml``: ``extensions``, some of which are MCP servers
 
 A dialect says which setting each field of an entry becomes; `EntryReader` does the reading.
 """
@@ -16,21 +15,22 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from holdfast._core.text import visible
-from holdfast.config.entry import ConfigInput, ConfigProblem, ServerEntry, name_fault
-from holdfast.config.reader import EntryReader, Fields, Found, Make
+from holdfast._core.text import has_unseen, visible
+from holdfast.config.entry import ConfigInput, ConfigProblem, ServerEntry
+from holdfast.config.reader import OWN_FIELDS, EntryReader, Fields, Found, Make
 from holdfast.config.settings import HttpMode, convert
 
 if TYPE_CHECKING:
     from holdfast.config.loading import EntrySource
 
+LONGEST_NAME: Final = 128
 MOST_SERVERS: Final = {"project": 100, "user": 1000, "explicit": 1000}
 """Servers of one file, by its scope."""
 Document = Mapping[str, Any]
 
 
 class Dialect(NamedTuple):
-    """One way of writing down servers."""
+    """The format of one product."""
 
     key: str
     """The table of servers in a document."""
@@ -44,6 +44,7 @@ def read(document: Document, source: EntrySource) -> tuple[list[ServerEntry], li
     """Return the servers that a document describes, and what is wrong with the file itself."""
     row = DIALECTS[source.dialect]
     document = row.prepare(document)
+    fields = {**row.fields, **OWN_FIELDS}
     inputs = read_inputs(document) if "inputs" in document else {}
     servers = document.get(row.key)
     most = MOST_SERVERS[source.scope]
@@ -54,26 +55,32 @@ def read(document: Document, source: EntrySource) -> tuple[list[ServerEntry], li
         faults = [f"{row.key} has {len(servers):,} servers; at most {most:,} are read"]
     entries: list[ServerEntry] = []
     for name, raw in servers.items() if servers and not faults else ():
-        fault = name_fault(name)
-        if fault is None:
-            entries.append(EntryReader(source, name, row.fields).read(raw, inputs))
-        else:
-            faults.append(f"{row.key}: {fault}")
+        fault = ""
+        if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
+            fault = f"must be a string of 1 to {LONGEST_NAME} characters"
+        elif has_unseen(name) or name != name.strip():
+            # It would be printed, compared by eye and pasted into a shell.
+            fault = "has characters in it that cannot be seen"
+        if fault:
+            faults.append(f"{row.key}: the name '{visible(str(name), 40)}' {fault}")
+            continue
+        reader = EntryReader(source=source, name=name, fields=fields)
+        entries.append(reader.read(raw, inputs))
     return entries, [ConfigProblem(file=source.file, message=fault) for fault in faults]
 
 
 def read_inputs(document: Document) -> dict[str, ConfigInput]:
-    """Return what the file asks its user for, by id. A malformed one is not there."""
+    """Return the inputs that a file asks its user for, by id; malformed ones are left out."""
     found: dict[str, ConfigInput] = {}
     listed = document.get("inputs")
     for raw in listed if isinstance(listed, list) else ():
         try:
             raw = convert(raw, dict[Any, Any])
-            said = {key: one for key, one in raw.items() if one is not None}
+            given = {key: one for key, one in raw.items() if one is not None}
             # An option is a string, or an object with its value and a label.
-            options = convert(said.pop("options", []), list[Any])
+            options = convert(given.pop("options", []), list[Any])
             values = [one.get("value") if isinstance(one, Mapping) else one for one in options]
-            asked: ConfigInput = convert({**said, "options": values}, ConfigInput)
+            asked: ConfigInput = convert({**given, "options": values}, ConfigInput)
         except ValueError:
             continue
         found.setdefault(asked.id, asked)
@@ -81,13 +88,11 @@ def read_inputs(document: Document) -> dict[str, ConfigInput]:
 
 
 def detect(path: str, document: Document) -> str | None:
-    """Return the dialect of a file, by its place and its content; None if it is in none."""
+    """Return the dialect of a file, by its path and content; None if it has no servers."""
     folder, name = os.path.split(path)
     ending = os.path.splitext(name)[1].lower()
     if ending == ".toml":
         return "codex" if "mcp_servers" in document else None
-    if ending in (".yaml", ".yml"):
-        return "goose" if "extensions" in document else None
     if "mcpServers" in document:
         return "gemini" if os.path.basename(folder) == ".gemini" else "mcpServers"
     return "vscode" if "servers" in document else None
@@ -100,7 +105,7 @@ def _object(value: Any) -> Document:
 # What a value becomes
 
 _NO_EFFECT: Final = UserWarning("has no effect here")
-"""Of fields that a user may rely on."""
+"""For fields that a user may rely on."""
 _MODES: Final[dict[str, HttpMode]] = {"http": "auto", "streamable": "streamable", "sse": "sse"}
 
 
@@ -168,7 +173,7 @@ def _login(loopback: str) -> Fields:
         return {} if convert(value, bool) else {"oauth": {"enabled": "false"}}
 
     def switch(value: Any) -> Found:
-        """``oauth`` may be False, and ``auth`` the name of a way."""
+        """``oauth`` may be False, and ``auth`` the name of a method."""
         if value is False or value == "oauth":
             return {} if value else {"oauth": {"enabled": "false"}}
         if isinstance(value, str):
@@ -258,39 +263,6 @@ def _env_vars(value: Any) -> Found:
     return {"inherit_env": convert(named, list[str])} if named else {}
 
 
-# Goose
-
-_BUILT_IN: Final = ("builtin", "platform", "frontend", "inline_python")
-"""Parts of Goose itself: no servers that another program could reach."""
-
-
-def _goose_document(document: Document) -> Document:
-    extensions = document.get("extensions")
-    if not isinstance(extensions, Mapping):
-        return document
-    found = {}
-    for name, raw in extensions.items():
-        if isinstance(raw, Mapping):
-            # Some versions keep the settings one level down. An empty list says nothing.
-            raw = {**_object(raw.get("config")), **raw}
-            raw = {key: one for key, one in raw.items() if key != "config" and one != []}
-            if raw.get("type") in _BUILT_IN:
-                continue
-            if "uri" in raw:
-                given = _object(raw.pop("envs", None))
-                raw["headers"] = _with_values(raw.get("headers"), given)
-        found[name] = raw
-    return {"extensions": found}
-
-
-def _with_values(headers: Any, given: Document) -> Any:
-    if isinstance(headers, Mapping):
-        return {name: _with_values(text, given) for name, text in headers.items()}
-    if not isinstance(headers, str):
-        return headers
-    return re.sub(r"\$\{(\w+)\}", lambda one: str(given.get(one[1], one[0])), headers)
-
-
 # The table
 
 _COMMAND: Final[Fields] = {"command": _command, "args": "args", "env": "env", "cwd": "cwd"}
@@ -347,16 +319,5 @@ DIALECTS: Final = {
             "experimental_environment": _NO_EFFECT,
         },
         _codex_document,
-    ),
-    "goose": Dialect(
-        "extensions",
-        {
-            **{"type": _type, "cmd": _command, "args": "args", "envs": "env", "cwd": "cwd"},
-            **{"uri": "url", "headers": "headers", "enabled": _enabled},
-            **{"timeout": _seconds("request"), "available_tools": "allow"},
-            "env_keys": "inherit_env",
-            **dict.fromkeys(("name", "display_name", "description", "bundled")),
-        },
-        _goose_document,
     ),
 }

@@ -23,9 +23,8 @@ from holdfast.config.entry import (
     ServerEntry,
     absolute,
     definition,
+    given_settings,
     input_definition,
-    name_fault,
-    said,
 )
 from holdfast.config.files import JsonFile, UnreadableFileError
 from holdfast.config.loading import (
@@ -81,7 +80,7 @@ def add(
         headers: Headers for a URL.
         cwd: The folder that a command runs in.
         transport: The HTTP transport.
-        settings: Holdfast's own settings, as they stand below ``holdfast`` in a file.
+        settings: Holdfast's own settings, those below ``holdfast`` in a file.
         scope: ``"user"``, or ``"project"``: the repository's root, or the current folder. What
             is added to a project is approved at once: its user typed it.
         overwrite: Replace a server of this name.
@@ -107,20 +106,18 @@ def add(
         "headers": dict(headers or {}),
         "holdfast": dict(settings or {}),
     }
-    said = {key: value for key, value in raw.items() if value not in (None, [], {})}
+    given = {key: value for key, value in raw.items() if value not in (None, [], {})}
     source = _source(scope, environment)
     with _changing(source) as document:
-        _put(document, name, said, overwrite)
-        fault = name_fault(name)
-        if fault is None:
-            # As it will be read; what could not be used is not written.
-            typed = replace(source, dialect="mcpServers")
-            (entry,), _ = dialects.read({**document.content, "mcpServers": {name: said}}, typed)
-            fault = next((f"{one.field}: {one.message}" for one in entry.errors), None)
-        if fault is not None:
-            raise ValidationError(f"server '{visible(name, 80)}': {fault}")
+        _put(document, name, given, overwrite)
+        # As it will be read; what could not be used is not written.
+        typed = replace(source, dialect="mcpServers")
+        entries, faults = dialects.read({**document.content, "mcpServers": {name: given}}, typed)
+        for fault in (*faults, *(fault for entry in entries for fault in entry.errors)):
+            place = "" if fault.field is None else f"{fault.field}: "
+            raise ValidationError(f"server '{visible(name, 80)}': {place}{fault.message}")
     # What was typed is approved, not what the file says by now (CWE-367).
-    ApprovalStore(environment).approve({name: entry}, {})
+    ApprovalStore(environment).approve({name: entries[0]}, {})
     return ConfigEdit(file=source.file, servers=(name,))
 
 
@@ -205,10 +202,10 @@ def plan_import(
         if entry.errors:
             skipped[entry.name] = str(entry.errors[0])
         elif entry.name in own and not overwrite:
-            skipped[entry.name] = "a server of this name is there already"
+            skipped[entry.name] = "a server of this name exists already"
         else:
             entries.append(entry)
-        for other in wanted.shadowed.get(entry.name, ()):
+        for other in entry.hides:
             if definition(at_home(other)) != definition(at_home(entry)):
                 source = visible(str(entry.source))
                 skipped[f"{entry.name} of {other.source}"] = f"{source} has another of this name"
@@ -262,8 +259,8 @@ def _chosen(products: Iterable[str] | None, environment: ConfigEnvironment) -> l
 
 def _is_called(product: str, word: str) -> bool:
     """Return whether a word means a product: ``vscode``, ``lm-studio``, ``claude``."""
-    name, said = ("".join(filter(str.isalnum, one.lower())) for one in (product, word))
-    return name == said or (len(said) > 2 and name.startswith(said))
+    name, given = ("".join(filter(str.isalnum, one.lower())) for one in (product, word))
+    return name == given or (len(given) > 2 and name.startswith(given))
 
 
 # Files
@@ -272,7 +269,8 @@ def _is_called(product: str, word: str) -> bool:
 def _source(scope: EditScope, environment: ConfigEnvironment) -> EntrySource:
     """Return the file that is edited: the user's own, or the project's."""
     root = str(environment.workspace())
-    file = str(environment.own_file) if scope == "user" else f"{root}/.mcp.json"
+    own = f"{environment.config_home}/holdfast/mcp.json"
+    file = own if scope == "user" else f"{root}/.mcp.json"
     if scope == "project" and not environment.folders():
         raise ValidationError("the home folder is not a project; use the user's own file")
     return EntrySource(file=file, scope=scope, workspace=root, environment=environment)
@@ -323,7 +321,7 @@ def at_home(entry: ServerEntry) -> ServerEntry:
             return path
         return absolute(path, source.base, str(source.environment.home))
 
-    moved = {row.name: map_path(value, move) for row, value in said(entry) if row.path}
+    moved = {row.name: map_path(value, move) for row, value in given_settings(entry) if row.path}
     if entry.cwd is None and entry.command and "/" in entry.command:
         # From another folder it would run whatever has this name there.
         moved["command"] = move(entry.command)

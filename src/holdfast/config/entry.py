@@ -9,11 +9,12 @@ Variables in its strings:
     ${workspaceFolderBasename}, ${userHome}, ${pathSeparator}, ${/}
     $${                       a plain ${
 
-Nothing is expanded twice: a variable's value is taken as it is. ``$VAR`` is plain text.
+Nothing is expanded twice: the value of a variable is not expanded again. ``$VAR`` is plain text.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -22,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from holdfast._core.text import has_unseen, visible
-from holdfast.config.settings import TABLE, HttpMode, Setting, flatten
+from holdfast._core.text import visible
+from holdfast.config.settings import TABLE, HttpMode, Setting
 
 if TYPE_CHECKING:
     from holdfast.client import Client
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 VariableKind = Literal["environment", "input", "place"]
 InputPrompt = Callable[["ConfigInput"], "str | None"]
 """Asks a person for an input; ``input.password`` says that the answer must not be echoed."""
-LONGEST_NAME: Final = 128
 TYPES: Final = {"auto": "http", "streamable": "streamable-http", "sse": "sse"}
 """The ``type`` of an entry, by its HTTP transport."""
 Level = Literal["error", "warning"]
@@ -77,9 +77,9 @@ class ConfigInput(Struct, frozen=True, kw_only=True):
 class ServerEntry(Struct, frozen=True, kw_only=True):
     """One configured server; `connect` makes a client for it.
 
-    Its strings are as they stand in the file; `resolve` expands them. It has a command
+    Its strings are those of the file; `resolve` expands their variables. It has a command
     (``command``, ``args``, ``env``, ``env_file``, ``cwd``) or a URL (``url``, ``headers``,
-    ``transport``); ``settings`` has what stands below ``holdfast``, by name.
+    ``transport``); ``settings`` has the settings below ``holdfast``, by name.
     """
 
     name: str
@@ -99,8 +99,8 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
     inputs: dict[str, ConfigInput] = {}
     """The inputs that its strings ask for, by id."""
     problems: tuple[ConfigProblem, ...] = ()
-    hides: tuple[EntrySource, ...] = ()
-    """Sources of entries with the same name that lost to this one."""
+    hides: tuple[ServerEntry, ...] = ()
+    """Entries with the same name that this one takes precedence over, in order."""
 
     def __repr__(self) -> str:
         # Not the definition: commands, environments and headers have secrets in them.
@@ -150,7 +150,7 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
             overrides: Options of `holdfast.connect`; they win over the configuration.
 
         Raises:
-            TrustError: The entry is of a project's file and not approved as it is.
+            TrustError: The entry is of a project's file, and not approved in its present form.
             StateError: The entry is disabled.
             ValidationError: The entry has errors, or a variable has no value.
         """
@@ -159,8 +159,8 @@ class ServerEntry(Struct, frozen=True, kw_only=True):
         return client_for(admit(self, prompt=prompt), overrides)
 
 
-def said(entry: ServerEntry | ResolvedServer) -> Iterator[tuple[Setting, Any]]:
-    """Yield what an entry says: every setting with a value, in the order of the table."""
+def given_settings(entry: ServerEntry) -> Iterator[tuple[Setting, Any]]:
+    """Yield every setting that an entry gives a value, in the order of the table."""
     for row in TABLE.values():
         value = entry.settings.get(row.name) if row.own else getattr(entry, row.name, None)
         if value is not None and (row.own or value not in _NOTHING):
@@ -168,20 +168,28 @@ def said(entry: ServerEntry | ResolvedServer) -> Iterator[tuple[Setting, Any]]:
 
 
 _NOTHING: Final[tuple[object, ...]] = ((), {}, False, "auto")
-"""Fields of an entry that say nothing."""
+"""Values of fields that are not given."""
 
 
 def texts(entry: ServerEntry) -> Iterator[tuple[Setting, str, str]]:
-    """Yield every value of an entry as text, with its setting and its place."""
-    for row, value in said(entry):
-        for field, text in flatten(row.key or row.name, value):
-            yield row, field, text
+    """Yield every value of an entry as text, with its setting and place (``env.TOKEN``)."""
+    for row, whole in given_settings(entry):
+        left = [(row.key or row.name, whole)]
+        while left:
+            field, value = left.pop()
+            if isinstance(value, dict) and value:
+                left += [(f"{field}.{name}", one) for name, one in reversed(value.items())]
+            elif isinstance(value, list | tuple) and value:
+                places = range(len(value) - 1, -1, -1)
+                left += [(f"{field}[{place}]", value[place]) for place in places]
+            else:
+                yield row, field, value if isinstance(value, str) else json.dumps(value)
 
 
 def definition(entry: ServerEntry) -> dict[str, Any]:
     """Return an entry as ``mcpServers`` writes it."""
     found: dict[str, Any] = {} if entry.url is None else {"type": TYPES[entry.transport]}
-    for row, value in said(entry):
+    for row, value in given_settings(entry):
         if row.own:
             found.setdefault("holdfast", {})[row.name] = value
         elif row.name != "transport":
@@ -258,18 +266,6 @@ def _variable(match: re.Match[str]) -> Variable:
 # Names
 
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@:/+-]*")
-
-
-def name_fault(name: Any) -> str | None:
-    """Return why this cannot be a server's name; None if it can."""
-    if not isinstance(name, str):
-        return "a server's name must be a string"
-    if not name.strip() or len(name) > LONGEST_NAME:
-        return f"the name '{visible(name, 40)}' must have 1 to {LONGEST_NAME} characters"
-    if has_unseen(name) or name != name.strip():
-        # It would be printed, compared by eye and pasted into a shell.
-        return f"the name '{visible(name, 40)}' has characters in it that cannot be seen"
-    return None
 
 
 def is_safe_name(name: str) -> bool:

@@ -18,13 +18,14 @@ from msgspec import Struct
 
 from holdfast._core.files import RefusedFileError, read_bytes, reason
 from holdfast._core.text import visible
-from holdfast._core.yaml_reader import DEEPEST, YamlFault, read_yaml
 
 PROJECT_BYTES: Final = 1 << 18
 USER_BYTES: Final = 16 << 20
-"""The longest file of the user's own: some products keep their history in theirs."""
+"""The longest file of the user's own: some products store their history in it."""
 ENV_BYTES: Final = 1 << 16
 """The longest file of variables: an approval shows all of it."""
+DEEPEST: Final = 100
+"""Levels of nesting."""
 _NUMBER_BITS: Final = 1024
 _KEY_PARTS: Final = 32
 
@@ -34,8 +35,8 @@ class ReadBudget(Struct, kw_only=True):
 
     bytes: int = 1 << 19
     values: int = 20_000
-    slow_bytes: int = 1 << 16
-    """The longest file of a format whose parser is slow: TOML and YAML."""
+    toml_bytes: int = 1 << 16
+    """The longest file in TOML, whose parser is slow."""
 
 
 class UnreadableFileError(Exception):
@@ -67,20 +68,18 @@ def parse(path: str, data: bytes, budget: ReadBudget | None = None) -> Mapping[s
     own.
     """
     text = _decode(data)
-    budget = budget or ReadBudget(bytes=USER_BYTES, values=2_000_000, slow_bytes=1 << 20)
+    budget = budget or ReadBudget(bytes=USER_BYTES, values=2_000_000, toml_bytes=1 << 20)
     budget.bytes -= len(data)
     if budget.bytes < 0:
         raise UnreadableFileError("is not read: the project's files are too long together")
-    ending = os.path.splitext(path)[1].lower()
-    if ending in (".toml", ".yaml", ".yml") and len(text) > budget.slow_bytes:
-        raise UnreadableFileError(f"is longer than {budget.slow_bytes >> 10} KiB")
     try:
-        if ending == ".toml":
-            value = _toml(text)
+        if path.lower().endswith(".toml"):
+            value = _toml(text, budget.toml_bytes)
         else:
-            value = read_yaml(text, budget.values) if ending in (".yaml", ".yml") else _json(text)
-    except YamlFault as error:
-        raise UnreadableFileError(str(error)) from None
+            try:
+                value = _JSON.decode(text) if text.strip() else None
+            except ValueError:
+                value = _json_with_comments(text)
     except RecursionError:
         raise UnreadableFileError("is nested too deeply") from None
     if value is None:
@@ -114,7 +113,7 @@ def _check_bounds(value: Any, budget: ReadBudget) -> None:
             elif isinstance(one, float) and not math.isfinite(one):
                 raise UnreadableFileError("has a number in it that is too large")
             elif isinstance(one, int) and one.bit_length() > _NUMBER_BITS:
-                # Hexadecimal digits of TOML and YAML: thousands of them cannot be printed.
+                # Hexadecimal digits of TOML: thousands of them cannot be printed.
                 raise UnreadableFileError("has a number in it that is too large")
             if len(below) > budget.values:
                 raise UnreadableFileError(f"has more than {most:,} values in it")
@@ -128,20 +127,23 @@ def _check_bounds(value: Any, budget: ReadBudget) -> None:
 # JSON with comments and trailing commas
 
 
-def _json(text: str) -> Any:
+def _json_with_comments(text: str) -> Any:
     try:
-        return _JSON.decode(text) if text.strip() else None
-    except ValueError:
-        # It may have comments and trailing commas; every other character stays where it was.
-        text = _COMMENTS.sub(lambda match: match[1] or re.sub(r"[^\n]", " ", match[0]), text)
-        text = _COMMAS.sub(lambda match: match[1] or " ", text)
-    try:
-        return _JSON.decode(text)
+        return _JSON.decode(_without_comments(text)[1])
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise UnreadableFileError(f"is not JSON: {error.msg.lower()} ({where})") from None
     except ValueError as error:
         raise UnreadableFileError(f"is not JSON: {error}") from None
+
+
+def _without_comments(text: str) -> tuple[str, str]:
+    """Return the text without comments, and also without trailing commas.
+
+    Spaces take their place: every other character keeps its position.
+    """
+    text = _COMMENTS.sub(lambda match: match[1] or re.sub(r"[^\n]", " ", match[0]), text)
+    return text, _COMMAS.sub(lambda match: match[1] or " ", text)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -179,9 +181,11 @@ _TOML_TOKENS: Final = re.compile(
 _LONG_KEY: Final = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{_KEY_PARTS}}}")
 
 
-def _toml(text: str) -> Any:
+def _toml(text: str, limit: int) -> Any:
     import tomllib
 
+    if len(text) > limit:
+        raise UnreadableFileError(f"is longer than {limit >> 10} KiB")
     # The time of `tomllib` grows with the square of a key's parts.
     if _LONG_KEY.search(_TOML_TOKENS.sub("s", text)):
         raise UnreadableFileError(f"has a key of more than {_KEY_PARTS} parts")
@@ -202,7 +206,7 @@ _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "
 
 
 class EnvFile(Struct, frozen=True, kw_only=True):
-    """A file of variables (``.env``) as it was when it was read: the same is approved and used."""
+    """A file of variables (``.env``), read once: the same bytes are approved and used."""
 
     path: str
     data: bytes | None = None
@@ -249,45 +253,40 @@ def parse_env(text: str) -> dict[str, str]:
     return found
 
 
-# Editing JSON: the rest of a file stays as it is, comments and indentation included
+# Editing JSON: the rest of a file is preserved, comments and indentation included
 
-_TOKENS: Final = (
-    rf"(?s:(?P<skip>\s++|{_COMMENT})|(?P<string>{_STRING})|(?P<mark>[{{}}\[\],:])"
-    r"|[^\s\"{}\[\],:/]++|/)"
-)
+_GAP: Final = re.compile(r"[\s,:]*+")
 
 
 class JsonMember(NamedTuple):
-    """One member of an object, by offsets in the text: its key, its value, a comma behind it."""
+    """A member of an object, by offsets in the text: key, value, the comma behind it (or -1)."""
 
     key: str
     start: int
     value: int
     end: int
-    comma: int | None
+    comma: int
 
 
 def find_members(text: str, start: int) -> tuple[list[JsonMember], int]:
     """Return the members of the object that begins at an offset, and where it ends."""
+    with_commas, plain = _without_comments(text)
     found: list[JsonMember] = []
-    tokens: list[re.Match[str]] = []
-    depth = 0
-    for match in re.compile(_TOKENS).finditer(text, start):
-        if match["skip"] is not None:
-            continue
-        mark = match["mark"]
-        depth += (mark in ("{", "[")) - (mark in ("}", "]"))
-        if (depth == 1 and mark == ",") or depth == 0:
-            if tokens:  # key, colon and all of the value
-                key, end = json.loads(tokens[0][0], strict=False), tokens[-1].end()
-                comma = match.start() if mark == "," else None
-                found.append(JsonMember(key, tokens[0].start(), tokens[2].start(), end, comma))
-            if depth == 0:
-                return found, match.start()
-            tokens = []
-        elif match.start() > start:
-            tokens.append(match)
-    raise UnreadableFileError("is not JSON: an object is never closed")
+    at = _skip_gap(plain, start + 1)
+    while plain[at] != "}":
+        key, end = _JSON.raw_decode(plain, at)
+        value = _skip_gap(plain, end)
+        _, end = _JSON.raw_decode(plain, value)
+        after = _skip_gap(plain, end)
+        found.append(JsonMember(key, at, value, end, with_commas.find(",", end, after)))
+        at = after
+    return found, at
+
+
+def _skip_gap(text: str, at: int) -> int:
+    gap = _GAP.match(text, at)
+    assert gap is not None
+    return gap.end()
 
 
 def set_member(text: str, start: int, key: str, value: Any, depth: int = 1) -> str:
@@ -316,16 +315,16 @@ def drop_member(text: str, start: int, key: str) -> str:
     members, _ = find_members(text, start)
     place = next(number for number, member in enumerate(members) if member.key == key)
     member, comma = members[place], members[place].comma
-    end = member.end if comma is None else comma + 1
+    end = member.end if comma < 0 else comma + 1
     alone = re.compile(r"[ \t]*\r?\n").match(text, end)
     line = text.rfind("\n", 0, member.start) + 1
     if alone is not None and line and not text[line : member.start].strip(" \t"):
         after = text[:line] + text[alone.end() :]
     else:
         after = text[: member.start] + text[end:]
-    if comma is None and place:
+    if comma < 0 and place:
         # The last one takes the comma before it along.
-        before = members[place - 1].comma or 0
+        before = members[place - 1].comma
         after = after[:before] + after[before + 1 :]
     return after
 
@@ -353,8 +352,7 @@ class JsonFile:
             parent, key, value, inner = "", parent, {key: value}, self.content
         if not isinstance(inner, dict):
             raise UnreadableFileError(f"must hold an object under {parent}")
-        tokens = re.finditer(_TOKENS, self._text)
-        start = next(match.start() for match in tokens if match["mark"] == "{")
+        start = _without_comments(self._text)[1].index("{")
         if parent:
             members, _ = find_members(self._text, start)
             start = next(member.value for member in members if member.key == parent)

@@ -1,4 +1,4 @@
-"""All servers of all files: where the files are, precedence, shadowed entries, and problems."""
+"""Find and read all configuration files; of two entries with the same name the first wins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.errors import ValidationError
 
 ConfigScope = Literal["explicit", "project", "user"]
 VARIABLE: Final = "HOLDFAST_CONFIG"
-"""Names the one file to use instead of those that are found."""
+"""The environment variable that names the only file to read."""
 MOST_FOLDERS: Final = 64
 """Folders between the start and the repository's root whose files are read."""
 
@@ -38,7 +38,6 @@ USER_FILES: Final = (
     ("VS Code", "library", "Code/User/mcp.json"),
     ("Codex", "codex", "config.toml"),
     ("Gemini", "home", ".gemini/settings.json"),
-    ("Goose", "config", "goose/config.yaml"),
 )
 """Files of the user that are always read: product, base folder, path in it."""
 IMPORTABLE_FILES: Final = (
@@ -54,7 +53,13 @@ _MOST_SHOWN: Final = 20
 
 
 class ConfigEnvironment:
-    """Home, start and variables, given once: the same ones give the same configuration."""
+    """The home, the starting folder and the environment variables that a configuration depends on.
+
+    Args:
+        start: The folder to begin in. Default: the current one.
+        environ: Environment variables. Default: those of the process.
+        home: The home folder. Default: ``$HOME``.
+    """
 
     def __init__(
         self,
@@ -77,11 +82,6 @@ class ConfigEnvironment:
     def state_home(self) -> Path:
         """``$XDG_STATE_HOME``, or its default."""
         return xdg_folder("state", self.environ, self.home)
-
-    @property
-    def own_file(self) -> Path:
-        """The user's own file of Holdfast."""
-        return self.config_home / "holdfast" / "mcp.json"
 
     def folders(self) -> list[Path]:
         """Return the folders of the project, nearest first.
@@ -116,7 +116,7 @@ class EntrySource(Struct, frozen=True, kw_only=True):
     """The folder that ``${workspaceFolder}`` means."""
     environment: ConfigEnvironment
     dialect: str = ""
-    """Found out from the content."""
+    """Detected from the content."""
     section: tuple[str, ...] = ()
     """Keys that lead to it, where it is not at the top of the file."""
     product: str = ""
@@ -148,8 +148,6 @@ class Configuration(Struct, frozen=True, kw_only=True):
     """
 
     servers: Mapping[str, ServerEntry]
-    shadowed: Mapping[str, tuple[ServerEntry, ...]]
-    """Entries of the same name that lost, in order."""
     files: tuple[LoadedFile, ...]
     problems: tuple[ConfigProblem, ...]
     """Faults of files; those of a server are in its entry."""
@@ -221,7 +219,8 @@ def load(
 def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Configuration:
     """Read these files; of two entries with the same name the first wins."""
     documents: dict[str, Mapping[str, Any] | None] = {}
-    budget = files.ReadBudget()
+    """By path; None if there is no such file, or it cannot be used."""
+    project_budget = files.ReadBudget()
     entries: dict[str, list[ServerEntry]] = {}
     found: dict[str, LoadedFile] = {}
     for source in sources:
@@ -229,10 +228,15 @@ def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Config
         read: list[ServerEntry] = []
         problems: list[ConfigProblem] = []
         if path not in documents:
+            documents[path] = None
+            limit, inside, budget = files.USER_BYTES, None, None
+            if source.scope == "project":
+                limit, inside, budget = files.PROJECT_BYTES, source.workspace, project_budget
             try:
-                documents[path] = _document(source, budget)
+                data = files.read(path, limit, inside=inside, owned=source.scope == "user")
+                if data is not None:
+                    documents[path] = files.parse(path, data, budget)
             except files.UnreadableFileError as error:
-                documents[path] = None
                 problems = [ConfigProblem(file=path, message=str(error))]
         document = documents[path]
         if document is not None:
@@ -243,7 +247,7 @@ def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Config
             if source.dialect:
                 read, problems = dialects.read(document, source)
             elif source.scope == "explicit":
-                keys = "neither mcpServers, servers, mcp_servers nor extensions"
+                keys = "neither mcpServers, servers nor mcp_servers"
                 problems = [ConfigProblem(file=path, message=f"has no servers in it: {keys}")]
         if (document is None or source.section) and not (read or problems):
             continue
@@ -255,26 +259,16 @@ def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Config
             servers=(*file.servers, *(entry.name for entry in read)),
             problems=(*file.problems, *problems[:_MOST_SHOWN]),
         )
-    shadowed = {name: tuple(others) for name, (_, *others) in entries.items() if others}
     servers = {
-        name: replace(one, hides=tuple(lost.source for lost in others)) if others else one
+        name: replace(one, hides=tuple(others)) if others else one
         for name, (one, *others) in entries.items()
     }
     return Configuration(
         servers=MappingProxyType(servers),
-        shadowed=MappingProxyType(shadowed),
         files=tuple(found.values()),
         problems=tuple(problem for file in found.values() for problem in file.problems),
         environment=environment,
     )
-
-
-def _document(source: EntrySource, budget: files.ReadBudget) -> Mapping[str, Any] | None:
-    """Return a file's content; None if there is no such file. Raises UnreadableFileError."""
-    project = source.scope == "project"
-    limit, inside = (files.PROJECT_BYTES, source.workspace) if project else (files.USER_BYTES, None)
-    data = files.read(source.file, limit, inside=inside, owned=source.scope == "user")
-    return None if data is None else files.parse(source.file, data, budget if project else None)
 
 
 # The files

@@ -1,4 +1,4 @@
-"""One entry of a file, read by the table of its dialect; faults are noted by the field's name."""
+"""Read one entry of a file by the table of its dialect; collect faults by field."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,11 +19,11 @@ from holdfast.config.entry import (
     Level,
     ServerEntry,
     Variable,
+    given_settings,
     pieces,
-    said,
     texts,
 )
-from holdfast.config.settings import MOST_ITEMS, OWN, TABLE, convert, parse_setting, value_faults
+from holdfast.config.settings import OWN, TABLE, convert, parse_setting, value_faults
 from holdfast.policies import Timeouts
 
 if TYPE_CHECKING:
@@ -43,44 +43,48 @@ Found: TypeAlias = dict[str, Any]
 Make: TypeAlias = Callable[[Any], Found]
 """Makes settings of a field's value. A ValueError is an error, a UserWarning a warning."""
 Fields: TypeAlias = Mapping[str, "str | Make | tuple[Fields, Make] | Exception | None"]
-"""What a field becomes: a setting by name (``oauth.scopes``: one key of it), or what a function
-makes of it. For an object: its own fields, and a function for a value that is none. An exception
-says why it is not taken; None: it does not matter here."""
+"""What each field becomes: a setting by name (``oauth.scopes``: one key of it), or the result of a
+function. For an object: its own fields, and a function for a value that is no object. An exception
+is the reason why the field is refused or has no effect; None: ignored."""
 
-_OWN: Final = ({row.name: row.name for row in OWN}, lambda value: convert(value, dict[str, Any]))
-_WAYS: Final = {
-    "command": ("command", "cmd"),
-    "url": ("url", "uri", "httpUrl", "serverUrl", "type", "transport"),
+OWN_FIELDS: Final[Fields] = {
+    "holdfast": ({row.name: row.name for row in OWN}, lambda value: convert(value, dict[str, Any]))
 }
-"""The fields that say how a server is reached."""
+"""The field of Holdfast's own settings, in every dialect."""
+_WAYS: Final = ("command", "url", "httpUrl", "serverUrl", "type", "transport", None)
+"""The fields that say how a server is reached; None: the whole entry."""
 
 
-class EntryReader:
+class EntryReader(Struct, kw_only=True):
     """Collects the settings of one entry, and what is wrong with it."""
 
-    def __init__(self, source: EntrySource, name: str, fields: Fields) -> None:
-        self._source = source
-        self._name = name
-        self._fields = {**fields, "holdfast": _OWN}
-        self._found: Found = {}
-        self._from: dict[str, str] = {}
-        """The field that each setting is from."""
-        self._problems: list[ConfigProblem] = []
-        self._count = {"error": 0, "warning": 0}
+    source: EntrySource
+    name: str
+    fields: Fields
+    found: Found = {}
+    origins: dict[str, str] = {}
+    """The field that each setting is from."""
+    problems: list[ConfigProblem] = []
 
     def read(self, raw: Any, inputs: Mapping[str, ConfigInput]) -> ServerEntry:
         """Return the entry that these fields describe."""
+        found, origins = self.found, self.origins
         try:
-            self._take(convert(raw, dict[Any, Any]), self._fields)
-            kind = self._kind()
+            self._take(convert(raw, dict[Any, Any]), self.fields)
         except ValueError as error:
             self._fault(None, str(error))
-            kind = "command"
-        found = self._found
+        kind = found.pop("type", None)
+        if kind is None and "command" in found and "url" in found:
+            self._fault(origins["url"], "there is both a command and a URL; leave one out")
+        missing = "is missing" if kind is not None else "is missing, and so is a URL"
+        kind = kind or ("url" if "url" in found else "command")
+        broken = {problem.field for problem in self.problems if problem.level == "error"}
+        if kind not in found and broken.isdisjoint(_WAYS):
+            self._fault(kind, missing)
         other = [name for name in found if TABLE[name].kind not in (kind, "any")]
-        for field in dict.fromkeys(self._from[name] for name in other if not TABLE[name].own):
-            self._fault(field, "has no effect here", "warning")
-        if "timeouts" in found and not self._from["timeouts"].startswith("holdfast."):
+        for place in dict.fromkeys(origins[name] for name in other if not TABLE[name].own):
+            self._fault(place, "has no effect here", "warning")
+        if "timeouts" in found and not origins["timeouts"].startswith("holdfast."):
             # The cap of a whole call makes room for what a product allows.
             longest = max(found["timeouts"].values())
             found["timeouts"] |= {"total": longest} if longest > Timeouts().total else {}
@@ -88,22 +92,20 @@ class EntryReader:
         way: Any = {name: value for name, value in found.items() if name not in other}
         if "args" in way:
             way["args"] = tuple(way["args"])
-        entry = ServerEntry(name=self._name, source=self._source, settings=settings, **way)
+        entry = ServerEntry(name=self.name, source=self.source, settings=settings, **way)
         return self._checked(entry, inputs)
 
     def _fault(self, field: str | None, message: str, level: Level = "error") -> None:
-        """Note a problem of a field; None: of the whole entry."""
-        self._count[level] += 1
-        if self._count[level] <= MOST_PROBLEMS:
-            self._problems.append(
-                ConfigProblem(
-                    file=self._source.file,
-                    server=self._name,
-                    field=field and field[:_LONGEST_FIELD],
-                    message=message,
-                    level=level,
-                )
+        """Add a problem of a field; None: of the whole entry."""
+        self.problems.append(
+            ConfigProblem(
+                file=self.source.file,
+                server=self.name,
+                field=field and field[:_LONGEST_FIELD],
+                message=message,
+                level=level,
             )
+        )
 
     # Fields
 
@@ -137,58 +139,42 @@ class EntryReader:
 
     def _add(self, field: str, name: str, value: Any) -> None:
         """Add a value to a setting: the first counts, ours over all; objects are joined."""
-        if name in ("env", "headers"):
-            value = self._table(field, value)
-        elif name in TABLE:
+        if name in ("env", "headers") and isinstance(value, Mapping):
+            value = self._strings(field, value)
+        if name in TABLE:
             parsed = parse_setting(TABLE[name], value)
             if isinstance(parsed, Struct) and isinstance(value, Mapping):
                 unknown = [key for key in value if key not in parsed.__struct_fields__]
                 for key in unknown:
                     self._fault(f"{field}.{key}", "is not known here", "warning")
                 value = {key: value[key] for key in parsed.__struct_fields__ if key in value}
-        there = self._found.get(name)
+        there = self.found.get(name)
         if there is None or field.startswith("holdfast."):
-            self._found[name], self._from[name] = value, field
+            self.found[name], self.origins[name] = value, field
         elif name == "args":
-            self._found[name] = [*there, *value]
+            self.found[name] = [*there, *value]
         elif isinstance(there, dict):
             # Names of headers are the same in upper and lower case.
             known = {key.lower() for key in there}
             more = {key: one for key, one in value.items() if key.lower() not in known}
-            self._found[name] = {**there, **more}
+            self.found[name] = {**there, **more}
 
-    def _table(self, field: str, value: Any) -> dict[str, str]:
+    def _strings(self, field: str, value: Mapping[Any, Any]) -> dict[str, str]:
         """Return an object of strings; numbers and booleans are taken as they are written."""
         found: dict[str, str] = {}
-        if len(convert(value, dict[Any, Any])) > MOST_ITEMS:
-            raise ValueError(f"has more than {MOST_ITEMS:,} items")
         for key, item in value.items():
-            # VS Code: ``null`` takes a variable away; a server gets none that it was not given.
+            # VS Code: ``null`` removes a variable, and a server inherits none by default.
             if isinstance(item, str | int | float):
                 found[str(key)] = item if isinstance(item, str) else json.dumps(item)
             elif item is not None:
                 self._fault(f"{field}.{key}", "must be a string or a number")
         return found
 
-    def _kind(self) -> Literal["command", "url"]:
-        """Return how the server is reached: by its type, a command or a URL."""
-        kind: Literal["command", "url"] | None = self._found.pop("type", None)
-        if kind is None and "command" in self._found and "url" in self._found:
-            text = "there is both a command and a URL; leave one out"
-            self._fault(self._from["url"], text)
-        missing = "is missing" if kind is not None else "is missing, and so is a URL"
-        kind = kind or ("url" if "url" in self._found else "command")
-        broken = {problem.field for problem in self._problems if problem.level == "error"}
-        if kind not in self._found and broken.isdisjoint((*_WAYS["command"], *_WAYS["url"])):
-            field = next(name for name in _WAYS[kind] if name in self._fields)
-            self._fault(field, missing)
-        return kind
-
     # Values
 
     def _checked(self, entry: ServerEntry, inputs: Mapping[str, ConfigInput]) -> ServerEntry:
         """Return the entry with the inputs that it asks for, and all problems."""
-        values = {row.name: value for row, value in said(entry)}
+        values = {row.name: value for row, value in given_settings(entry)}
         for field, fault in value_faults(values, expanded=False):
             self._fault(field, fault)
         if entry.command is not None and not entry.args and len(entry.command.split()) > 1:
@@ -213,15 +199,17 @@ class EntryReader:
                 self._fault(field, str(error))
             if len(used) > MOST_VARIABLES:
                 self._fault(field, f"has more variables than the {MOST_VARIABLES:,} of an entry")
-        more = sum(self._count.values()) - len(self._problems)
-        if more:
-            level: Level = "error" if self._count["error"] > MOST_PROBLEMS else "warning"
-            self._count[level] = 0  # this one is always kept
+        errors = [problem for problem in self.problems if problem.level == "error"]
+        warnings = [problem for problem in self.problems if problem.level == "warning"]
+        kept = [*errors[:MOST_PROBLEMS], *warnings[:MOST_PROBLEMS]]
+        if more := len(self.problems) - len(kept):
+            level: Level = "error" if len(errors) > MOST_PROBLEMS else "warning"
             self._fault(None, f"{more:,} more problems are not shown", level)
+            kept.append(self.problems[-1])
         asked = [variable.name for _, variable in used if variable.kind == "input"]
         return replace(
             entry,
             variables=tuple(used),
             inputs={one: inputs[one] for one in asked if one in inputs},
-            problems=tuple(sorted(self._problems, key=lambda problem: problem.level)),
+            problems=tuple(sorted(kept, key=lambda problem: problem.level)),
         )

@@ -1,11 +1,11 @@
-"""From an entry to a client: checked, trusted, expanded, and its transport built by kind."""
+"""From an entry to a client: check it, check its approval, expand its variables, connect."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,15 +21,14 @@ from holdfast.config.entry import (
     ServerEntry,
     Variable,
     absolute,
+    given_settings,
     pieces,
-    said,
 )
 from holdfast.config.files import EnvFile, UnreadableFileError
 from holdfast.config.settings import (
     TABLE,
-    HttpMode,
+    Receiver,
     map_path,
-    map_strings,
     parse_setting,
     value_faults,
 )
@@ -37,8 +36,6 @@ from holdfast.errors import StateError, ValidationError
 from holdfast.policies import ToolPolicy
 
 if TYPE_CHECKING:
-    from holdfast._core.transports.http import Http
-    from holdfast._core.transports.stdio import Stdio
     from holdfast.client import Client
 
 MOST_CHARACTERS: Final = 1 << 20
@@ -52,67 +49,16 @@ class ResolvedServer(Struct, frozen=True, kw_only=True):
 
     name: str
     command: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    cwd: str | None = None
     url: str | None = None
+    env: dict[str, str] = {}
     headers: dict[str, str] = {}
-    transport: HttpMode = "auto"
-    settings: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    """The options of `holdfast.connect` that the configuration sets."""
+    transport_options: dict[str, Any] = {}
+    """The options of `Stdio` or `Http` that it sets."""
 
     def __repr__(self) -> str:
         return f"<ResolvedServer {self.name}>"
-
-    def options(self) -> dict[str, Any]:
-        """Return the options of `holdfast.connect` that the configuration sets."""
-        found = self._said("client")
-        tools = self._said("tools")
-        if tools:
-            found["tools"] = ToolPolicy(**tools)
-        if "lock" in found:
-            from holdfast.lock.guard import Lock
-
-            found["lock"] = Lock(found["lock"].path, mode=found["lock"].mode)
-        return {"name": self.name, **found}
-
-    def transport_options(self) -> dict[str, Any]:
-        """Return the options of `Stdio` or `Http` that the configuration sets."""
-        found = self._said("transport")
-        if self.url is not None and "oauth" in self.settings:
-            found["auth"] = _auth(self.settings["oauth"])
-        if self.url is not None and "key" in self.settings:
-            found["cert"] = (found.get("cert"), self.settings["key"])
-        return found
-
-    def build_transport(self, overrides: Mapping[str, Any] | None = None) -> Stdio | Http:
-        """Return the transport, by the kind of the entry: a URL never becomes a command line."""
-        said = self.transport_options()
-        options = {**said, **(overrides or {})}
-        if self.url is not None:
-            from holdfast._core.transports.http import Http
-
-            if "auth" in said and options["auth"] == "oauth":
-                configured = said["auth"]
-                options["auth"] = configured and replace(configured, interactive=True)
-            return Http(self.url, **options)
-        from holdfast._core.transports.stdio import Stdio
-
-        return Stdio(list(self.command), **options)
-
-    def _said(self, to: str) -> dict[str, Any]:
-        kinds = ("any", "command" if self.url is None else "url")
-        rows = ((row, value) for row, value in said(self) if row.to == to and row.kind in kinds)
-        return {row.option or row.name: value for row, value in rows}
-
-
-def _auth(login: Mapping[str, str]) -> Any:
-    """Return what ``auth`` is to be: a stored login is used, none is started."""
-    if login.get("enabled") == "false":
-        return None
-    from holdfast._core.auth.options import OAuth
-
-    options: dict[str, Any] = {name: one for name, one in login.items() if name != "enabled"}
-    ends = {name: options.pop(name) for name in tuple(options) if name.endswith("_endpoint")}
-    return OAuth(**options, endpoints=ends, interactive=False)
 
 
 def admit(entry: ServerEntry, *, prompt: InputPrompt | None = None) -> ResolvedServer:
@@ -120,7 +66,7 @@ def admit(entry: ServerEntry, *, prompt: InputPrompt | None = None) -> ResolvedS
 
     The same bytes are checked and used: nothing is read twice (CWE-367).
     """
-    if entry.errors:
+    if any(problem.level == "error" for problem in entry.problems):
         # A warning may be the reason: a misspelt field leaves another one missing.
         raise _refusal(entry.problems)
     if entry.disabled:
@@ -147,8 +93,22 @@ def client_for(
 
     own = {name: value for name, value in overrides.items() if name in Options.__optional_keys__}
     rest = {name: value for name, value in overrides.items() if name not in own}
+    configured = resolved.transport_options
+    options = {**configured, **own}
+    if "auth" in configured and options["auth"] == "oauth":
+        login = configured["auth"]
+        options["auth"] = login and replace(login, interactive=True)
+    transport: Any
     try:
-        transport = resolved.build_transport(own)
+        # By the kind of the entry: a URL never becomes a command line.
+        if resolved.url is not None:
+            from holdfast._core.transports.http import Http
+
+            transport = Http(resolved.url, **options)
+        else:
+            from holdfast._core.transports.stdio import Stdio
+
+            transport = Stdio(list(resolved.command), **options)
     except TypeError:
         kind = "a command" if resolved.url is None else "a URL"
         names = ", ".join(sorted(own))
@@ -159,12 +119,12 @@ def client_for(
     if authorizer is not None:
         # The command in an error names the server as the configuration does.
         authorizer.name = resolved.name
-    target: Any = transport if wrap is None else wrap(transport)
-    return connect(target, **{**resolved.options(), **rest})
+    transport = transport if wrap is None else wrap(transport)
+    return connect(transport, **{**resolved.options, **rest})
 
 
 def read_env_file(entry: ServerEntry) -> EnvFile | None:
-    """Return the file of variables that an entry names, as it is now; None if it names none."""
+    """Read the file of variables that an entry names; None if it names none."""
     if entry.env_file is None:
         return None
     resolution = Resolution(entry)
@@ -181,7 +141,7 @@ def project_contents(entry: ServerEntry) -> Iterator[tuple[str, bytes | None]]:
     user's own, and a renewed certificate of theirs needs no new approval.
     """
     resolution = Resolution(entry)
-    for row, value in said(entry):
+    for row, value in given_settings(entry):
         path = resolution.path(row.name, value) if row.path and row.kind == "url" else ""
         folder = resolution.folder_of(path)
         if folder is not None:
@@ -191,95 +151,110 @@ def project_contents(entry: ServerEntry) -> Iterator[tuple[str, bytes | None]]:
                 yield row.name, None
 
 
-class Resolution:
-    """One walk over an entry; every fault is noted, so that all can be mended at once."""
+class Resolution(Struct):
+    """One walk over an entry. Every fault is recorded, so that all can be fixed at once."""
 
-    def __init__(self, entry: ServerEntry, prompt: InputPrompt | None = None) -> None:
-        source = entry.source
-        self._entry = entry
-        self._prompt = prompt
-        self._environ = source.environment.environ
-        self._home = str(source.environment.home)
-        self._answers: dict[str, str] = {}
-        self._faults: dict[str, str] = {}
-        """By field; the first of each counts."""
-        self._places = {
-            "workspaceFolder": source.workspace,
-            "workspaceFolderBasename": os.path.basename(source.workspace),
-            "userHome": self._home,
-            "pathSeparator": os.sep,
-            "/": os.sep,
-        }
+    entry: ServerEntry
+    prompt: InputPrompt | None = None
+    answers: dict[str, str] = {}
+    """Inputs that were answered."""
+    faults: dict[str, str] = {}
+    """By field; the first of each counts."""
 
     def result(self, env_file: EnvFile | None) -> ResolvedServer:
         """Return the resolved entry, or raise one error for all faults."""
-        entry, source = self._entry, self._entry.source
+        entry, source, faults = self.entry, self.entry.source, self.faults
         values: dict[str, Any] = {}
-        for row, value in said(entry):
+        for row, value in given_settings(entry):
             name = row.key or row.name
             if row.path:
                 values[row.name] = map_path(value, partial(self.path, name))
             else:
-                values[row.name] = map_strings(name, value, self.text)
-        env = values.get("env", {})
+                values[row.name] = self.expanded(name, value)
         if env_file is not None:
-            env = {**env_file.variables, **env}
+            values["env"] = {**env_file.variables, **values.get("env", {})}
             if env_file.fault is not None:
-                fault = f"{visible(env_file.path)} {env_file.fault}"
-                self._faults.setdefault("envFile", fault)
-        for field, fault in value_faults({**values, "env": env}, expanded=True):
-            self._faults.setdefault(field, fault)
-        settings: dict[str, Any] = {}
-        for name in (name for name in values if TABLE[name].own and name not in self._faults):
+                faults.setdefault("envFile", f"{visible(env_file.path)} {env_file.fault}")
+        for field, fault in value_faults(values, expanded=True):
+            faults.setdefault(field, fault)
+        for name in (name for name in values if TABLE[name].own and name not in faults):
             try:
-                settings[name] = parse_setting(TABLE[name], values[name])
+                values[name] = parse_setting(TABLE[name], values[name])
             except ValueError as error:
-                self._faults[name] = str(error)
-        if self._faults:
+                faults[name] = str(error)
+        if faults:
             raise _refusal(
                 ConfigProblem(file=source.file, server=entry.name, field=field, message=fault)
-                for field, fault in self._faults.items()
+                for field, fault in faults.items()
             )
-        command = (values["command"], *values.get("args", ())) if "command" in values else ()
+        return self._build(values)
+
+    def _build(self, values: dict[str, Any]) -> ResolvedServer:
+        """Return the values as options of their receivers: client, tools and transport."""
+        entry, source = self.entry, self.entry.source
+        kind = "command" if entry.url is None else "url"
+        found: dict[str, dict[str, Any]] = {to: {} for to in get_args(Receiver)}
+        for row in (TABLE[name] for name in values):
+            if row.kind in ("any", kind):
+                found[row.to][row.option or row.name] = values[row.name]
+        client, transport, parts = found["client"], found["transport"], found["entry"]
+        command = (parts["command"], *parts.get("args", ())) if "command" in parts else ()
         if command and command[0].startswith("~/"):
-            command = (self._home + command[0][1:], *command[1:])
-        # A project's commands are written as seen from its folder, wherever we are in it.
-        is_project = source.scope == "project" and entry.url is None
+            command = (str(source.environment.home) + command[0][1:], *command[1:])
+        if source.scope == "project" and kind == "command":
+            # A project's commands are written as seen from its folder, wherever we are in it.
+            transport.setdefault("cwd", source.workspace)
+        if "oauth" in parts:
+            transport["auth"] = _auth(parts["oauth"])
+        if "key" in parts:
+            transport["cert"] = (transport.get("cert"), parts["key"])
+        if found["tools"]:
+            client["tools"] = ToolPolicy(**found["tools"])
+        if "lock" in client:
+            from holdfast.lock.guard import Lock
+
+            client["lock"] = Lock(client["lock"].path, mode=client["lock"].mode)
         return ResolvedServer(
             name=entry.name,
             command=command,
-            env=env,
-            cwd=values.get("cwd") or (source.workspace if is_project else None),
-            url=values.get("url"),
-            headers=values.get("headers", {}),
-            transport=entry.transport,
-            settings=settings,
+            url=parts.get("url"),
+            env=transport.get("env", {}),
+            headers=transport.get("headers", {}),
+            options={"name": entry.name, **client},
+            transport_options=transport,
         )
 
-    def text(self, field: str, text: str) -> str:
-        """Expand a string; empty if that fails."""
+    def expanded(self, field: str, value: Any) -> Any:
+        """Return a value with its strings expanded; one where that fails is empty."""
+        if isinstance(value, dict):
+            return {key: self.expanded(f"{field}.{key}", one) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.expanded(f"{field}[{place}]", one) for place, one in enumerate(value)]
+        if not isinstance(value, str):
+            return value
         try:
-            found = self.expand(text) if "${" in text else text
+            found = self.expand(value) if "${" in value else value
         except ExpansionError as error:
-            self._faults[field] = str(error)
+            self.faults[field] = str(error)
             return ""
         if "\0" in found:
-            self._faults[field] = "has a zero character in it after expansion"
+            self.faults[field] = "has a zero character in it after expansion"
         return found
 
     def path(self, field: str, text: str) -> str:
         """Expand a path and make it absolute; empty if that fails."""
-        path = self.text(field, text)
-        if field in self._faults:
+        path: str = self.expanded(field, text)
+        if field in self.faults:
             return ""
-        path = absolute(path, self._entry.source.base, self._home)
+        source = self.entry.source
+        path = absolute(path, source.base, str(source.environment.home))
         folder = self.folder_of(path)
         try:
             if folder is None or is_inside(os.path.realpath(path), os.path.realpath(folder)):
                 return path
-            self._faults[field] = "is a link that leads out of the project; not followed"
+            self.faults[field] = "is a link that leads out of the project; not followed"
         except UnicodeEncodeError:
-            self._faults[field] = "has a character in it that no path can have"
+            self.faults[field] = "has a character in it that no path can have"
         return ""
 
     def folder_of(self, path: str) -> str | None:
@@ -287,7 +262,7 @@ class Resolution:
 
         Links in a checkout must not lead elsewhere: an approval shows the path, not the link.
         """
-        source = self._entry.source
+        source = self.entry.source
         inside = source.scope == "project" and is_inside(path, source.workspace)
         return source.workspace if inside else None
 
@@ -305,16 +280,23 @@ class Resolution:
 
     def value(self, variable: Variable) -> str:
         """Return the value of a variable. Raises ExpansionError."""
-        name, default = variable.name, variable.default
+        name, default, source = variable.name, variable.default, self.entry.source
+        places = {
+            "workspaceFolder": source.workspace,
+            "workspaceFolderBasename": os.path.basename(source.workspace),
+            "userHome": str(source.environment.home),
+            "pathSeparator": os.sep,
+            "/": os.sep,
+        }
         if variable.kind == "place":
-            return self._places[name]
+            return places[name]
         if variable.kind == "input":
             return self._input(name)
-        value = self._environ.get(name)
+        value = source.environment.environ.get(name)
         if default is not None:
             return value or default
         if value is None and name in _STAND_INS:
-            value = self._places[_STAND_INS[name]]
+            value = places[_STAND_INS[name]]
         if value is None:
             shown = visible(name, 80)
             raise ExpansionError(
@@ -324,13 +306,14 @@ class Resolution:
         return value
 
     def _input(self, name: str) -> str:
-        asked = self._entry.inputs.get(name)
+        asked = self.entry.inputs.get(name)
         wanted = asked or ConfigInput(id=name)
         shown = visible(name, 80)
-        answer = self._environ.get(wanted.variable, self._answers.get(name))
-        # For a command VS Code runs one of an extension; there is none here.
+        environ = self.entry.source.environment.environ
+        answer = environ.get(wanted.variable, self.answers.get(name))
+        # VS Code runs a command of an extension for this type; there is no such thing here.
         if answer is None and asked is not None and asked.type != "command":
-            answer = None if self._prompt is None else self._prompt(asked)
+            answer = None if self.prompt is None else self.prompt(asked)
             answer = asked.default if answer is None else answer
         if answer is None:
             missing = "" if asked else " (no input of this id is described in the file)"
@@ -339,7 +322,7 @@ class Resolution:
         if wanted.options and answer not in wanted.options:
             choices = ", ".join(visible(option, 40) for option in wanted.options[:20])
             raise ExpansionError(f"the input {shown!r} must be one of: {choices}")
-        self._answers[name] = answer
+        self.answers[name] = answer
         return answer
 
 
@@ -347,3 +330,14 @@ def _refusal(problems: Iterable[ConfigProblem]) -> ValidationError:
     """Return one error for all faults; ``data`` has them one by one."""
     found = tuple(problems)
     return ValidationError("\n".join(map(str, found[:_MOST_SHOWN])), data=found)
+
+
+def _auth(login: Mapping[str, str]) -> Any:
+    """Return the ``auth`` option: use a stored login, never start one."""
+    if login.get("enabled") == "false":
+        return None
+    from holdfast._core.auth.options import OAuth
+
+    options: dict[str, Any] = {name: one for name, one in login.items() if name != "enabled"}
+    ends = {name: options.pop(name) for name in tuple(options) if name.endswith("_endpoint")}
+    return OAuth(**options, endpoints=ends, interactive=False)

@@ -6,7 +6,6 @@ every string. An approval binds a setting unless its row gives a reason.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal
@@ -29,6 +28,7 @@ from holdfast.policies import (
 )
 
 HttpMode = Literal["auto", "streamable", "sse"]
+Receiver = Literal["client", "tools", "transport", "entry"]
 LOGIN_KEYS: Final = frozenset(
     {"client_id", "client_secret", "scopes", "redirect_uri", "issuer", "resource", "account"}
     | {"pkce", "enabled", "metadata_url"}
@@ -61,7 +61,7 @@ class Setting(Struct, frozen=True):
     the file as well, if that is one of the project: it decides whom the client trusts."""
     unbound: str = ""
     """Why an approval does not bind it; empty: bound."""
-    to: Literal["client", "tools", "transport", "entry"] = "client"
+    to: Receiver = "client"
     """The receiver: `connect`, the `ToolPolicy`, the transport, or nothing by itself."""
     option: str = ""
     """The name of the option there, where it differs."""
@@ -164,39 +164,7 @@ _IN_WORDS: Final = {
     "array": "a list",
     "object": "an object",
 }
-"""Types of msgspec, as people call them who write JSON, TOML or YAML."""
-
-
-def flatten(field: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield every leaf of a value as text, by its place: ``args[1]``, ``env.TOKEN``."""
-    if isinstance(value, Mapping) and value:
-        for name, inner in value.items():
-            yield from flatten(f"{field}.{name}", inner)
-    elif isinstance(value, list | tuple) and value:
-        for number, inner in enumerate(value):
-            yield from flatten(f"{field}[{number}]", inner)
-    else:
-        yield field, value if isinstance(value, str) else json.dumps(value)
-
-
-def map_strings(
-    field: str,
-    value: Any,
-    change: Callable[[str, str], str],
-    name: Callable[[str], str] = lambda name: name,
-) -> Any:
-    """Return a value with ``change(place, text)`` for every string; ``name`` changes the keys."""
-    if isinstance(value, str):
-        return change(field, value)
-    if isinstance(value, list | tuple):
-        places = ((f"{field}[{number}]", inner) for number, inner in enumerate(value))
-        return [map_strings(place, inner, change, name) for place, inner in places]
-    if isinstance(value, dict):
-        return {
-            name(key): map_strings(f"{field}.{key}", inner, change, name)
-            for key, inner in value.items()
-        }
-    return value
+"""Types of msgspec, as people call them who write JSON or TOML."""
 
 
 def map_path(value: Any, change: Callable[[str], str]) -> Any:

@@ -39,7 +39,6 @@ from holdfast.config.entry import (
 )
 from holdfast.config.files import EnvFile, UnreadableFileError
 from holdfast.config.resolution import project_contents, read_env_file
-from holdfast.config.settings import map_strings
 from holdfast.errors import StateError, TrustError
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def require(entry: ServerEntry, env_file: EnvFile | None) -> None:
     else:
         what += " is not trusted: a project's file is not used before you approve it"
     trouble = "" if found.problem is None else f" ({found.problem})"
-    own = next((source for source in entry.hides if source.scope == "user"), None)
+    own = next((lost.source for lost in entry.hides if lost.source.scope == "user"), None)
     hidden = "" if own is None else f". It hides your own of {visible(str(own))}"
     look = approving(entry.name, verb="explain")
     commands = f"Look: {look}. Approve: {approving(entry.name)}"
@@ -156,7 +155,7 @@ class _Approvals(Struct, kw_only=True):
 
 
 class ApprovalStore:
-    """The approvals of one user. Read once; changes go to the file as it is then."""
+    """The approvals of one user. The file is read once, and again before each change."""
 
     def __init__(self, environment: ConfigEnvironment) -> None:
         self.path: Path = environment.state_home / "holdfast" / "trust.json"
@@ -173,14 +172,14 @@ class ApprovalStore:
         except FileNotFoundError:
             return _Approvals(form=_FORM, approvals={})
         except OSError as error:
-            # An approval that somebody else could have written is none.
+            # Do not trust approvals that another user could have written.
             why = reason(error)
         except (msgspec.ValidationError, UnreadableFileError):
             why = "is not a file of approvals"
         raise UnreadableFileError(f"{visible(str(self.path))} {why}")
 
     def status(self, entry: ServerEntry, env_file: EnvFile | None = None) -> TrustStatus:
-        """Return how an entry stands with the approvals."""
+        """Return whether an entry is approved in its present form."""
         if entry.source.scope != "project":
             return TrustStatus(verdict="own")
         try:
@@ -287,11 +286,20 @@ def preview(config: Configuration, name: str) -> Approval:
         file=visible(entry.source.file),
         verdict=status.verdict,
         changes=status.changes,
-        definition=map_strings("", found, lambda _, text: visible(text), visible),
+        definition=_visible(found),
         variables=tuple(dict.fromkeys(visible(one.name, 120) for _, one in entry.variables)),
         cautions=tuple(dict.fromkeys(_cautions(entry, env_file))),
         fingerprint=fingerprint(parts),
     )
+
+
+def _visible(value: Any) -> Any:
+    """Return a value with the unseen characters of all its texts escaped."""
+    if isinstance(value, dict):
+        return {visible(name): _visible(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_visible(one) for one in value]
+    return visible(value) if isinstance(value, str) else value
 
 
 def approve(config: Configuration, name: str, *, seen: Approval | None = None) -> Approval:
@@ -368,7 +376,7 @@ def _cautions(entry: ServerEntry, env_file: EnvFile | None) -> Iterator[str]:
         host = visible(server.rpartition("@")[2], 100)
         yield f"the URL has a user name in it; the server is {host}"
     cautions = {
-        "the command is a shell: what it runs stands in the arguments": program in _SHELLS,
+        "the command is a shell: what it runs is in the arguments": program in _SHELLS,
         "the arguments have code in them that is run": has_code,
         "the command is a file of the project: approving it approves what that file becomes": local,
         "the URL is not encrypted": url.lower().startswith("http://"),

@@ -60,7 +60,7 @@ class ServerExplanation(Struct, frozen=True, kw_only=True):
     approve: str | None
     """The command that approves it, where that is needed."""
     shadows: tuple[str, ...]
-    """Where entries of the same name are that lost to this one."""
+    """The sources of entries with the same name that this one hides."""
     problems: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -107,7 +107,7 @@ def _explained(entry: ServerEntry, status: TrustStatus) -> ServerExplanation:
         trust=status.verdict,
         changes=status.changes,
         approve=None if status.ok else trust.approving(entry.name),
-        shadows=tuple(visible(str(lost)) for lost in entry.hides),
+        shadows=tuple(visible(str(lost.source)) for lost in entry.hides),
         problems=tuple(map(str, entry.errors)),
         warnings=(*map(str, entry.warnings), *filter(None, [status.problem])),
     )
@@ -148,7 +148,7 @@ _MOST_WORDS: Final = 50
 _LONGEST_TARGET: Final = 2000
 """Characters of a command in a list of servers; ``config explain`` shows all."""
 _PLAIN_WORD: Final = re.compile(r"[\w@%+=:,./${}\[\]-]+")
-"""Readable without quotes; ``${`` would be quoted by a shell and is clearer as it is."""
+"""Readable without quotes; ``${`` needs quotes in a shell, but reads better without."""
 
 
 class EntryDisplay:
@@ -220,5 +220,5 @@ class EntryDisplay:
         return self._masked(value) if self._redactor.is_secret(name) else self.text(value)
 
     def _masked(self, value: str) -> str:
-        """Return of a secret only that it is a variable: the name of one is none."""
+        """Hide a secret; a reference to a variable is no secret and stays."""
         return visible(value) if _REFERENCE.fullmatch(value) else HIDDEN

@@ -80,11 +80,6 @@ class DriftCheck:
         self._mode = mode
         self._warned: set[str] = set()
 
-    @property
-    def looks(self) -> bool:
-        """Return True if lists of tools are compared at all."""
-        return self._registry is not None
-
     def check(self, tools: Sequence[Tool], instructions: str | None) -> None:
         """Compare tools with the registry; warn or raise `DriftError`, depending on the mode."""
         registry = self._registry

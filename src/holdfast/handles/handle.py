@@ -29,7 +29,7 @@ from holdfast.handles.drift import MODES, Drift, DriftCheck, Registry
 from holdfast.handles.results import Namespace, attribute_for, given
 from holdfast.handles.sessions import HandleSession, SessionAdapter
 from holdfast.lock.commands import capabilities
-from holdfast.policies import Identity
+from holdfast.policies import Identity, one_of
 from holdfast.types.tools import ToolResult
 
 Log: TypeAlias = "LogTarget | None"
@@ -76,20 +76,27 @@ class Handle:
         registry: Registry | None = None,
         **options: Any,
     ) -> None:
-        _check_settings(session, adapter, open_arguments, drift)
+        if session is not None and adapter is None:
+            raise ValidationError(
+                f"session={session!r}: there is no adapter that knows how the server keeps "
+                "sessions (give adapter=…, or generate the handle with --session)"
+            )
+        if session is None and open_arguments is not None:
+            raise ValidationError("open_arguments=…: there is no session to open with them")
+        one_of("drift", drift, MODES)
         self.registry: Registry | None = registry or getattr(self, "_REGISTRY", None)
         client = client_for(target, Client, connect, self.registry, options, log=log)
         self._handle: Handle = self
         self.client: Client = client
         self.adapter = adapter
-        self._name = session
+        self.session: str | None = session
         keeper = None if session is None else adapter
         self._session = HandleSession(client, keeper, session or "", open_arguments or {})
         self._watch = DriftCheck(client.name, self.registry, drift)
         self._queue = CallQueue(client.name)
         self._flights = SingleFlight()
         self._opened = False
-        self._listed = not self._watch.looks and session is None
+        self._listed = session is None and (drift == "off" or self.registry is None)
         """True if the current tools are known, or need not be."""
         self._removals: list[Callable[[], None]] = []
         if not self._listed:
@@ -107,11 +114,6 @@ class Handle:
         return f"<{type(self).__name__} {self.client.name} {state}{session}>"
 
     @property
-    def session(self) -> str | None:
-        """The session's name."""
-        return self._name
-
-    @property
     def closed(self) -> bool:
         """Return True if the handle is closed and refuses all calls."""
         return self._queue.closed
@@ -127,7 +129,7 @@ class Handle:
         try:
             return await self.open()
         except asyncio.CancelledError:
-            # Nobody will come to leave what was never entered.
+            # Nothing calls __aexit__ if __aenter__ fails.
             with suppress(Exception):
                 await self.close(wait=0)
             raise
@@ -138,7 +140,7 @@ class Handle:
         except Exception as failure:
             if error is None:
                 raise
-            # What went wrong inside matters more than how it ended.
+            # The error inside the block matters more than that of closing.
             log.warning("%s: %s", self.client.name, failure)
 
     async def open(self) -> Self:
@@ -268,7 +270,7 @@ class Handle:
 
     async def _list(self) -> None:
         """List the tools, which the client's guards then check."""
-        # Set before, not after: news that comes while the list is under way counts.
+        # Set before, not after: a change during the listing counts.
         self._listed = True
         try:
             try:
@@ -392,27 +394,9 @@ def client_for(
     if isinstance(target, kind):
         if options:
             given_too = ", ".join(sorted(options))
-            raise ValidationError(f"{given_too}: not for a client that is there already")
+            raise ValidationError(f"{given_too}: not for a client that exists already")
         return target
     if registry is not None and registry.capabilities:
         identity = options.get("identity") or Identity()
         options["identity"] = identity.declaring(capabilities(registry.capabilities))
     return connect(target, **options)
-
-
-def _check_settings(
-    session: str | None,
-    adapter: SessionAdapter | None,
-    open_arguments: Mapping[str, object] | None,
-    drift: Drift,
-) -> None:
-    """Refuse settings that would have no effect."""
-    if session is not None and adapter is None:
-        raise ValidationError(
-            f"session={session!r}: there is no adapter that knows how the server keeps sessions "
-            "(give adapter=…, or generate the handle with --session)"
-        )
-    if session is None and open_arguments is not None:
-        raise ValidationError("open_arguments=…: there is no session to open with them")
-    if drift not in MODES:
-        raise ValidationError(f"drift={drift!r}: must be one of {', '.join(MODES)}")

@@ -6,17 +6,15 @@ Written by tools/sync_face.py from handle.py and results.py: change those instea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self, TypeVar, Unpack
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 from holdfast import sync
-from holdfast._core.calls.options import CallOptions
 from holdfast._core.targets import Target
 from holdfast.handles.drift import Drift, Registry
-from holdfast.handles.handle import PATIENCE, Handle, Log, client_for
+from holdfast.handles.handle import Handle, Log, client_for
 from holdfast.handles.results import HandleResult, Methods, attribute_for, structured
 from holdfast.handles.sessions import SessionAdapter
-from holdfast.sync.portal import SyncWrapper
-from holdfast.types.tools import ToolResult
+from holdfast.sync.portal import SyncWrapper, blocking, closing
 
 T = TypeVar("T")
 
@@ -54,6 +52,7 @@ class SyncHandle(SyncWrapper[Handle]):
         self.client: sync.Client = client
         self.registry: Registry | None = own
         self.adapter: SessionAdapter | None = adapter
+        self.session: str | None = session
         for attribute, kind in self._NAMESPACES.items():
             setattr(self, attribute, kind(self))
         # A program that ends without closing: the session first, then the client.
@@ -76,11 +75,6 @@ class SyncHandle(SyncWrapper[Handle]):
         self._portal.end(self._inner, self._inner.__aexit__(kind, error, traceback))
 
     @property
-    def session(self) -> str | None:
-        """The session's name."""
-        return self._inner.session
-
-    @property
     def closed(self) -> bool:
         """Return True if the handle is closed and refuses all calls."""
         return self._inner.closed
@@ -90,52 +84,9 @@ class SyncHandle(SyncWrapper[Handle]):
         self._portal.run(self._inner.open())
         return self
 
-    def close(self, *, wait: float = PATIENCE) -> bool:
-        """Close the session, then the client, even if closing the session fails.
-
-        Queued calls are refused at once. May be called at any time, by any task.
-
-        Args:
-            wait: Seconds for calls under way to end.
-
-        Returns:
-            True for the call that closed the handle, False for those that found it closed.
-
-        Raises:
-            HoldfastError: The session could not be closed; only for the first call.
-        """
-        return bool(self._portal.end(self._inner, self._inner.close(wait=wait)))
-
-    def call(
-        self,
-        name: str,
-        arguments: Mapping[str, object] | None = None,
-        *,
-        parallel: bool = False,
-        **options: Unpack[CallOptions],
-    ) -> ToolResult:
-        """Call a tool in the session; raise `ToolError` if it fails.
-
-        Args:
-            name: The tool's name, as the server has it.
-            arguments: Its arguments; those that are `UNSET` are left out.
-            parallel: Go at once, outside of the queue.
-            options: See `holdfast.CallOptions`.
-        """
-        return self._portal.run(self._inner.call(name, arguments, parallel=parallel, **options))
-
-    def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, object] | None = None,
-        *,
-        parallel: bool = False,
-        **options: Unpack[CallOptions],
-    ) -> ToolResult:
-        """Call a tool like `call`, but return a failure as a result with ``is_error``."""
-        return self._portal.run(
-            self._inner.call_tool(name, arguments, parallel=parallel, **options)
-        )
+    close: Final = closing(Handle.close)
+    call: Final = blocking(Handle.call)
+    call_tool: Final = blocking(Handle.call_tool)
 
 
 class SyncCalls:

@@ -1,6 +1,6 @@
-"""The words of a command line that lead to a server, to be pasted into a shell.
+"""The options of the command line that reach a server, to be pasted into a shell.
 
-Values that look secret stay out of files and logs: a variable of the shell stands for them.
+Values that look secret are replaced by shell variables: they must not get into files or logs.
 """
 
 from __future__ import annotations

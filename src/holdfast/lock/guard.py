@@ -1,4 +1,4 @@
-"""Holding a server to its lock file: tools that were never reviewed are not called.
+"""Compare a server with its lock file: tools that were never reviewed are not called.
 
 A server can pass every review and change afterwards: another description, one more parameter, a
 new tool. A `Lock` compares each list of tools that a client gets with the lock file, before any
@@ -14,10 +14,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 from holdfast._core.text import LIMIT, join_words, label, quote, visible
 from holdfast.errors import DriftError, HoldfastError, ValidationError
-from holdfast.lock.changes import Changes, Definitions, compare
+from holdfast.lock.changes import Changes, compare
 from holdfast.lock.lockfile import (
     NAME,
-    Locked,
     LockedServer,
     LockFile,
     PathLike,
@@ -35,7 +34,6 @@ from holdfast.types.tools import Tool
 __all__ = [
     "Lock",
     "LockFile",
-    "Locked",
     "LockedServer",
     "compare_locked",
     "definitions",
@@ -51,7 +49,7 @@ Check: TypeAlias = Callable[[Sequence[Tool], "str | None"], None]
 SkillCheck: TypeAlias = Callable[[Sequence[Skill]], None]
 
 MOST_WARNINGS: Final = 1_000
-"""Warnings that are remembered so as not to be repeated."""
+"""Warnings that are remembered, so that each is logged once."""
 
 
 class Lock:
@@ -73,7 +71,7 @@ class Lock:
         self.server = server
         self._client: str | None = None
         self._reach: str | None = None
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def __repr__(self) -> str:
         server = "" if self.server is None else f", server={self.server!r}"
@@ -97,7 +95,7 @@ class Lock:
         return held
 
     def capabilities(self, client: str | None) -> dict[str, Any]:
-        """Return what the client has to declare to be offered what was locked."""
+        """Return the capabilities to declare: servers list tools by them."""
         try:
             file = read(self.path)
             entry = file.servers[entry_name(file, self.server, client, self.path)]
@@ -106,7 +104,7 @@ class Lock:
         return entry.capabilities or {}
 
     def check(self, tools: Sequence[Tool], instructions: str | None = None) -> None:
-        """Raise, warn or do nothing about what a server offers now."""
+        """Compare what a server offers now with the file; raise or warn, by the mode."""
         self._check("tools", lambda locked: compare_locked(locked, tools, instructions))
 
     def _check_skills(self, skills: Sequence[Skill]) -> None:
@@ -121,7 +119,7 @@ class Lock:
 
         def compared(locked: LockedServer) -> Changes:
             # Only those that are here: a skill is read by its name, without a list.
-            pinned = {uri: one.definition for uri, one in locked.skills.items() if uri in now}
+            pinned = {uri: one for uri, one in locked.skills.items() if uri in now}
             return compare({}, {}, skills=(pinned, now))
 
         self._check("skills", compared)
@@ -156,10 +154,10 @@ class Lock:
         text = f"{visible(who, LIMIT)}: {text}" if who else text
         if self.mode == "block":
             raise DriftError(text, data=changes) from cause
-        if text not in self._told:
-            if len(self._told) >= MOST_WARNINGS:
-                self._told.clear()
-            self._told.add(text)
+        if text not in self._warned:
+            if len(self._warned) >= MOST_WARNINGS:
+                self._warned.clear()
+            self._warned.add(text)
             log.warning("%s", text)
 
 
@@ -176,12 +174,12 @@ def compare_locked(
 ) -> Changes:
     """Return what changed since a server was locked; ``skills`` None: only tools are compared."""
     before = locked.definitions
-    after = definitions(tools, known=before)
-    found: tuple[Definitions, Definitions] = ({}, {})
-    if skills is not None:
-        pinned = {uri: one.definition for uri, one in locked.skills.items()}
-        found = (pinned, skill_definitions(skills))
-    return compare(before, after, instructions=(locked.instructions, instructions), skills=found)
+    return compare(
+        before,
+        definitions(tools, known=before),
+        instructions=(locked.instructions, instructions),
+        skills=({}, {}) if skills is None else (locked.skills, skill_definitions(skills)),
+    )
 
 
 def entry_name(

@@ -47,21 +47,15 @@ MOST_BYTES: Final = 64 * 2**20
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
-class Locked(Struct, frozen=True):
-    """A tool or a skill as it was seen."""
-
-    definition: dict[str, Any]
-    fingerprint: str
-
-
 class LockedServer(Struct, frozen=True):
     """A server as it was seen: its instructions, all of its tools and listed skills."""
 
     instructions: str | None = None
-    tools: dict[str, Locked] = field(default_factory=dict)
+    definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The definitions of its tools, by name."""
     capabilities: dict[str, Any] | None = None
-    """What the client had declared: servers list other tools to other clients."""
-    skills: dict[str, Locked] = field(default_factory=dict)
+    """The capabilities that the client had declared: servers list tools by them."""
+    skills: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By URI: the frontmatter, and every file with digest and size."""
 
     @classmethod
@@ -73,21 +67,7 @@ class LockedServer(Struct, frozen=True):
         skills: Iterable[Skill] = (),
     ) -> LockedServer:
         """Return the entry of a server that offers these tools and skills now."""
-        locked, pinned = (
-            {name: Locked(one, fingerprint(one)) for name, one in found.items()}
-            for found in (definitions(tools), skill_definitions(skills))
-        )
-        return cls(instructions, locked, capabilities, pinned)
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of the instructions; the tools have their own."""
-        return fingerprint(self.instructions)
-
-    @property
-    def definitions(self) -> dict[str, dict[str, Any]]:
-        """The definitions of its tools, by name."""
-        return {name: tool.definition for name, tool in self.tools.items()}
+        return cls(instructions, definitions(tools), capabilities, skill_definitions(skills))
 
 
 class LockFile(Struct):
@@ -175,7 +155,7 @@ def _advising(path: PathLike) -> Iterator[None]:
 
 
 def _load(path: PathLike) -> dict[str, Any]:
-    """Return the servers of a lock file as they stand there."""
+    """Return the servers of a lock file, not checked yet."""
     mend = f"restore it, or delete it and lock its servers again: {lock_command(path)}"
     try:
         text = read_bytes(path, MOST_BYTES).decode()
@@ -209,7 +189,7 @@ def _load(path: PathLike) -> dict[str, Any]:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; refuse a name that stands twice: reviewers may have read the other one."""
+    """Return an object; refuse a duplicate key: reviewers may have read the other one."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
@@ -234,7 +214,7 @@ def _server(raw: Any, place: str) -> LockedServer:
     tools = _locked(entry.get("tools"), f"{place}.tools", {"name", *ALL})
     for key, one in tools.items():
         # A second tool of a name has a number.
-        numbered = rf"{re.escape(str(one.definition.get('name')))}( \([1-9]\d*\))?"
+        numbered = rf"{re.escape(str(one.get('name')))}( \([1-9]\d*\))?"
         if not re.fullmatch(numbered, key):
             at = f"{place}.tools.{label(key)}.definition.name"
             raise _FaultError(f"{at}: must be the name that it is listed under")
@@ -242,15 +222,16 @@ def _server(raw: Any, place: str) -> LockedServer:
     return LockedServer(instructions, tools, capabilities, skills)
 
 
-def _locked(raw: Any, place: str, fields: Collection[str] | None = None) -> dict[str, Locked]:
-    """Return tools or skills, each with the fingerprint that it had when it was locked."""
-    found: dict[str, Locked] = {}
+def _locked(
+    raw: Any, place: str, fields: Collection[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Return the definitions of tools or skills, if each has the fingerprint that it should."""
+    found: dict[str, dict[str, Any]] = {}
     for key, one in _object(raw, place).items():
         at = f"{place}.{label(key)}"
         entry = _object(one, at, {"definition", "fingerprint"})
-        definition = _object(entry.get("definition"), f"{at}.definition", fields)
-        _require_fingerprint(entry.get("fingerprint"), definition, f"{at}.definition")
-        found[key] = Locked(definition, entry["fingerprint"])
+        found[key] = _object(entry.get("definition"), f"{at}.definition", fields)
+        _require_fingerprint(entry.get("fingerprint"), found[key], f"{at}.definition")
     return found
 
 
@@ -308,16 +289,12 @@ def render(file: LockFile) -> bytes:
 
 def _entry(server: LockedServer) -> dict[str, Any]:
     skills, tools = (
-        {
-            name: {"definition": one.definition, "fingerprint": one.fingerprint}
-            for name, one in entries.items()
-        }
-        for entries in (server.skills, server.tools)
+        {name: {"definition": one, "fingerprint": fingerprint(one)} for name, one in found.items()}
+        for found in (server.skills, server.definitions)
     )
-    declared = server.capabilities
     return {
-        **({} if declared is None else {"capabilities": declared}),
-        "fingerprint": server.fingerprint,
+        **({} if server.capabilities is None else {"capabilities": server.capabilities}),
+        "fingerprint": fingerprint(server.instructions),
         "instructions": server.instructions,
         **({"skills": skills} if skills else {}),
         "tools": tools,

@@ -158,7 +158,7 @@ class Servers:
         return found
 
     def _wanted(self, names: Collection[str] | None) -> list[Member]:
-        """Those named; otherwise all that are not disabled."""
+        """Return the named servers; by default all that are not disabled."""
         if names is None:
             return [member for member in self._members.values() if not member.disabled]
         if isinstance(names, str):
@@ -408,9 +408,11 @@ class Servers:
             late = isinstance(outcome, Failure) and isinstance(outcome.error, TimeoutError)
             left = ends[member.name] - loop.time()
             if late and len(wanted) > 1 and left > 0:
-                # Through the backoff; the attempt that follows gives the reason of a failure.
+                # Through the backoff and one attempt, which gives the reason of a failure.
+                policy = member.obtain()._policy
+                pause = policy.backoff.first * (1 + policy.backoff.jitter)
                 with suppress(HoldfastError):
-                    await member.obtain().wait_ready(min(member.next_attempt(), left))
+                    await member.obtain().wait_ready(min(pause + policy.timeouts.handshake, left))
                 found[index] = await one(member)
         return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct, field
@@ -16,7 +17,6 @@ from holdfast.errors import HoldfastError, ShutdownError, StateError, Validation
 from holdfast.events import Transition
 
 if TYPE_CHECKING:
-    from holdfast.config.entry import ServerEntry
     from holdfast.config.loading import Configuration
 
 
@@ -161,12 +161,6 @@ class Member:
             source=self.source,
         )
 
-    def next_attempt(self) -> float:
-        """Return the seconds until the client's next attempt to connect has ended."""
-        policy = self.obtain()._policy
-        pause = policy.backoff.first * (1 + policy.backoff.jitter)
-        return pause + policy.timeouts.handshake
-
     async def close(self) -> bool:
         """Close the client, if there is one."""
         self.closed = True
@@ -188,44 +182,44 @@ def members(config: Config, overrides: Mapping[str, Any]) -> dict[str, Member]:
         raise ValidationError(
             f"Servers({config!r}): must be a mapping of names to targets, a path or a Configuration"
         )
-    return {name: _configured(name, one, overrides) for name, one in config.servers.items()}
-
-
-def _configured(name: str, entry: ServerEntry, overrides: Mapping[str, Any]) -> Member:
     from holdfast.config.resolution import admit
 
-    return Member(
-        name,
-        lambda: entry.connect(**overrides),
-        # Raises what keeps an entry from being used: no approval, a variable without a value.
-        check=lambda: admit(entry),
-        disabled=entry.disabled,
-        source=entry.source.file,
-    )
+    return {
+        name: Member(
+            name,
+            partial(entry.connect, **overrides),
+            # Raises what keeps an entry from being used: no approval, a variable without a value.
+            check=partial(admit, entry),
+            disabled=entry.disabled,
+            source=entry.source.file,
+        )
+        for name, entry in config.servers.items()
+    }
 
 
 def _given(name: str, what: Any, overrides: Mapping[str, Any]) -> Member:
+    """Return the server of a mapping: a client, a target, or options of `connect`."""
     if not name or not isinstance(name, str):
         raise ValidationError(f"Servers({{{name!r}: …}}): a server needs a name, a string")
     if isinstance(what, Client):
         return Member(name, lambda: what)
-    options = dict(what) if isinstance(what, Mapping) else {"target": what}
+    options = {**overrides, **(what if isinstance(what, Mapping) else {"target": what})}
     disabled = bool(options.pop("disabled", False))
-    return Member(name, lambda: _connect(name, {**overrides, **options}), disabled=disabled)
-
-
-def _connect(name: str, options: dict[str, Any]) -> Client:
-    """Connect with the options of `connect`; a target may be as a configuration file has it."""
-    from holdfast._connect import connect
-
     if "target" not in options:
+        # As a configuration file has it.
         command, args = options.pop("command", None), options.pop("args", ())
         words = [command, *((args,) if isinstance(args, str) else args)]
         options["target"] = options.pop("url", None) if command is None else words
-    try:
-        return connect(**{"name": name, **options})
-    except TypeError as error:
-        raise ValidationError(f"{name}: {error}") from error
-    except HoldfastError as error:
-        error.message = f"{name}: {error.message}"
-        raise
+
+    def make() -> Client:
+        from holdfast._connect import connect
+
+        try:
+            return connect(**{"name": name, **options})
+        except TypeError as error:
+            raise ValidationError(f"{name}: {error}") from error
+        except HoldfastError as error:
+            error.message = f"{name}: {error.message}"
+            raise
+
+    return Member(name, make, disabled=disabled)

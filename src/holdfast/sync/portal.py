@@ -47,9 +47,9 @@ class Portal:
             self._loop.close()
 
     def end(self, closable: object, work: Coroutine[Any, Any, Any]) -> Any:
-        """Close what is kept, by ``work``. In a fork's child it is not ours to close: False.
+        """Close an object with ``work``. In a fork's child, do nothing and return False.
 
-        That is no error: the child may leave its parent's ``with`` on its way out.
+        That is no error: the child may leave its parent's ``with`` block when it exits.
         """
         if self._pid != os.getpid():
             work.close()
@@ -60,7 +60,7 @@ class Portal:
             self.kept.discard(closable)
 
     def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
-        """The result of a coroutine, waited for here. If the wait ends first, so does the work."""
+        """Run a coroutine on the loop and wait for its result; cancel it if the wait ends first."""
         try:
             self._check()
         except BaseException:
@@ -122,9 +122,9 @@ class Portal:
 
 
 class _Job(Generic[T]):
-    """A coroutine on its way to the loop, and back.
+    """A coroutine that another thread hands to the loop.
 
-    Ctrl-C may come between any two steps of the thread that waits. So it can be given up at any
+    Ctrl-C may come between any two steps of the thread that waits. So it can be cancelled at each
     of them: before it is handed over, while it waits for its turn, and when it runs.
     """
 
@@ -140,7 +140,7 @@ class _Job(Generic[T]):
         self._loop.call_soon_threadsafe(self._start)
 
     def give_up(self) -> None:
-        """Cancel it, wherever it is on its way."""
+        """Cancel it, at any stage."""
         self._given_up = True
         with suppress(RuntimeError):  # the loop is closed, and all that was on it
             self._loop.call_soon_threadsafe(self._cancel)
@@ -172,7 +172,7 @@ _lock = threading.Lock()
 
 
 def portal() -> Portal:
-    """The process's portal; started by the first who asks, and again in a fork's child."""
+    """Return the portal of the process; started at the first use, and again in a fork's child."""
     global _portal  # noqa: PLW0603 - one per process is the point
     with _lock:
         if _portal is None:
