@@ -16,6 +16,7 @@ TOPS = {
     "vscode": "servers",
     "codex": "mcp_servers",
     "gemini": "mcpServers",
+    "goose": "extensions",
 }
 
 

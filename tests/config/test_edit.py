@@ -261,6 +261,7 @@ def products(world: World) -> None:
         "vscode.mcp.json": ".config/Code/User/mcp.json",
         "codex.config.toml": ".codex/config.toml",
         "gemini.settings.json": ".gemini/settings.json",
+        "goose.config.yaml": ".config/goose/config.yaml",
         "claude_desktop_config.json": ".config/Claude/claude_desktop_config.json",
     }.items():
         world.write(world.home / place, (DATA / name).read_bytes())
@@ -273,7 +274,7 @@ def test_the_files_of_installed_products_are_found(world: World) -> None:
     for entry in plan_import(environment=around(world)).entries:
         found.setdefault(entry.source.product, []).append(entry.name)
     assert set(found) == {
-        *("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Codex", "Gemini"),
+        *("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Codex", "Gemini", "Goose"),
         "Windsurf",
     }
     assert found["Windsurf"] == ["surf"]
@@ -301,8 +302,8 @@ def test_all_servers_are_imported_in_one_step(world: World) -> None:
 
 def test_one_product_a_file_or_some_servers_can_be_chosen(world: World) -> None:
     products(world)
-    done = import_products(["codex"], names=["context"], environment=around(world))
-    assert done.servers == ("context",)
+    done = import_products(["goose"], names=["nested"], environment=around(world))
+    assert done.servers == ("nested",)
     path = world.servers(world.root / "their.json", theirs={"command": "./x", "cwd": "sub"})
     done = import_products([str(path)], environment=around(world))
     assert done.servers == ("theirs",)
@@ -328,6 +329,7 @@ FILES = {
     "vscode.mcp.json": "vscode",
     "codex.config.toml": "codex",
     "gemini.settings.json": "gemini",
+    "goose.config.yaml": "goose",
 }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +134,7 @@ def test_numbers_of_absurd_length_are_told() -> None:
 
 
 def test_an_empty_file_says_nothing() -> None:
-    for name in ("a.json", "a.toml"):
+    for name in ("a.json", "a.toml", "a.yaml"):
         assert parsed(" \n", name) == {}
 
 
@@ -170,6 +172,43 @@ def test_toml_is_told_apart_by_its_ending() -> None:
     assert fault("[a\n", "x.toml").startswith("is not TOML: ")
     assert fault("[a]\n[a]", "x.toml").startswith("is not TOML: ")
     assert fault("a = " + "[" * 5000, "x.toml") == "is nested too deeply"
+
+
+def test_yaml_runs_no_code() -> None:
+    assert parsed("a: [1, x]", "x.yml") == {"a": [1, "x"]}
+    assert fault("a: !!python/object/apply:os.system [ls]", "x.yaml").startswith("is not YAML")
+    assert fault("a: [", "x.yaml").startswith("is not YAML (line 2")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\na: 2", "has the key 'a' twice in one object"),
+        ("? [a]\n: 1", "has a key in it that is not a string"),
+        ("a: &x [1]\nb: *x", "has an alias (*name) in it, which is not read"),
+        ("a: &x {b: 1}\nc:\n  <<: *x", "has an alias (*name) in it, which is not read"),
+        ("a: " + "[" * 200, "is nested too deeply"),
+        ("a: [" + "1," * 30_000 + "1]", "has more than 20,000 values in it"),
+        ("a: 1e999", "has a number in it that is too large"),
+    ],
+    ids=["twice", "list as key", "alias", "merge", "deep", "long", "infinite"],
+)
+def test_yaml_that_would_multiply_or_mislead_is_refused(text: str, message: str) -> None:
+    assert fault(text, "x.yaml") == message
+
+
+@pytest.mark.req("E2")
+def test_without_pyyaml_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name == "yaml":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.delitem(sys.modules, "yaml", raising=False)
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert fault("a: 1", "x.yaml") == "is YAML, which needs PyYAML: install holdfast[yaml]"
 
 
 # Files of variables

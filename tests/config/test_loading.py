@@ -25,6 +25,7 @@ def test_every_product_s_file_is_found_in_its_place(world: World) -> None:
         "vscode.mcp.json": project / ".vscode/mcp.json",
         "gemini.settings.json": project / ".gemini/settings.json",
         "codex.config.toml": home / ".codex/config.toml",
+        "goose.config.yaml": home / ".config/goose/config.yaml",
         "claude_desktop_config.json": home / ".config/Claude/claude_desktop_config.json",
         "holdfast.mcp.json": home / ".config/holdfast/mcp.json",
     }.items():
@@ -40,9 +41,10 @@ def test_every_product_s_file_is_found_in_its_place(world: World) -> None:
         ("user", "mcpServers"),
         ("user", "mcpServers"),
         ("user", "codex"),
+        ("user", "goose"),
     ]
     assert list(found.servers)[:4] == ["local", "tracker", "events", "database"]
-    assert {"everywhere", "filesystem", "context", "git"} <= set(found.servers)
+    assert {"everywhere", "filesystem", "context", "git", "search"} <= set(found.servers)
     assert "other" not in found.servers, "that is another project's"
     assert found["local"].source.section == ("projects", str(project))
 

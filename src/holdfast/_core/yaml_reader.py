@@ -20,15 +20,15 @@ class YamlFault(ValueError):  # noqa: N818
     """A text that is not YAML, or not read; the message continues "the text …"."""
 
 
-def read_yaml(text: str) -> Any:
-    """Return the value of a YAML text. Raises YamlFault."""
+def read_yaml(text: str, most: int = EVENTS) -> Any:
+    """Return the value of a YAML text with at most ``most`` parsing events."""
     try:
         import yaml
     except ImportError:
         raise YamlFault("is YAML, which needs PyYAML: install holdfast[yaml]") from None
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        _check_events(yaml, text, loader)
+        _check_events(yaml, text, loader, min(most, EVENTS))
         return yaml.load(text, Loader=_loader(yaml, loader))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -40,7 +40,7 @@ def read_yaml(text: str) -> Any:
         raise YamlFault(f"is not YAML: {visible(str(error), 200)}") from None
 
 
-def _check_events(yaml: Any, text: str, loader: Any) -> None:
+def _check_events(yaml: Any, text: str, loader: Any, most: int) -> None:
     """Bound what is built: aliases of aliases multiply (the "billion laughs" attack)."""
     depth = 0
     for number, event in enumerate(yaml.parse(text, Loader=loader)):
@@ -50,8 +50,8 @@ def _check_events(yaml: Any, text: str, loader: Any) -> None:
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
             raise YamlFault("is nested too deeply")
-        if number > EVENTS:
-            raise YamlFault(f"has more than {EVENTS:,} values in it")
+        if number > most:
+            raise YamlFault(f"has more than {most:,} values in it")
 
 
 def _loader(yaml: Any, base: Any) -> Any:

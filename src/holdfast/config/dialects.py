@@ -4,6 +4,7 @@ mcpServers  Claude Desktop, Claude Code, Cursor, most others, and Holdfast's own
 vscode      ``mcp.json`` of VS Code
 gemini      ``settings.json``: ``mcpServers`` with ``httpUrl`` beside ``url``
 codex       ``config.toml``: ``[mcp_servers.name]``
+goose       ``config.yaml``: ``extensions``, some of which are MCP servers
 
 A dialect says which setting each field of an entry becomes; `EntryReader` does the reading.
 """
@@ -93,6 +94,8 @@ def detect(path: str, document: Document) -> str | None:
     ending = os.path.splitext(name)[1].lower()
     if ending == ".toml":
         return "codex" if "mcp_servers" in document else None
+    if ending in (".yaml", ".yml"):
+        return "goose" if "extensions" in document else None
     if "mcpServers" in document:
         return "gemini" if os.path.basename(folder) == ".gemini" else "mcpServers"
     return "vscode" if "servers" in document else None
@@ -263,6 +266,39 @@ def _env_vars(value: Any) -> Found:
     return {"inherit_env": convert(named, list[str])} if named else {}
 
 
+# Goose
+
+_BUILT_IN: Final = ("builtin", "platform", "frontend", "inline_python")
+"""Parts of Goose itself: no servers that another program could reach."""
+
+
+def _goose_document(document: Document) -> Document:
+    extensions = document.get("extensions")
+    if not isinstance(extensions, Mapping):
+        return document
+    found = {}
+    for name, raw in extensions.items():
+        if isinstance(raw, Mapping):
+            # Some versions keep the settings one level down. An empty list says nothing.
+            raw = {**_object(raw.get("config")), **raw}
+            raw = {key: one for key, one in raw.items() if key != "config" and one != []}
+            if raw.get("type") in _BUILT_IN:
+                continue
+            if "uri" in raw:
+                given = _object(raw.pop("envs", None))
+                raw["headers"] = _with_values(raw.get("headers"), given)
+        found[name] = raw
+    return {"extensions": found}
+
+
+def _with_values(headers: Any, given: Document) -> Any:
+    if isinstance(headers, Mapping):
+        return {name: _with_values(text, given) for name, text in headers.items()}
+    if not isinstance(headers, str):
+        return headers
+    return re.sub(r"\$\{(\w+)\}", lambda one: str(given.get(one[1], one[0])), headers)
+
+
 # The table
 
 _COMMAND: Final[Fields] = {"command": _command, "args": "args", "env": "env", "cwd": "cwd"}
@@ -319,5 +355,16 @@ DIALECTS: Final = {
             "experimental_environment": _NO_EFFECT,
         },
         _codex_document,
+    ),
+    "goose": Dialect(
+        "extensions",
+        {
+            **{"type": _type, "cmd": _command, "args": "args", "envs": "env", "cwd": "cwd"},
+            **{"uri": "url", "headers": "headers", "enabled": _enabled},
+            **{"timeout": _seconds("request"), "available_tools": "allow"},
+            "env_keys": "inherit_env",
+            **dict.fromkeys(("name", "display_name", "description", "bundled")),
+        },
+        _goose_document,
     ),
 }

@@ -18,14 +18,13 @@ from msgspec import Struct
 
 from holdfast._core.files import RefusedFileError, read_bytes, reason
 from holdfast._core.text import visible
+from holdfast._core.yaml_reader import DEEPEST, YamlFault, read_yaml
 
 PROJECT_BYTES: Final = 1 << 18
 USER_BYTES: Final = 16 << 20
 """The longest file of the user's own: some products store their history in it."""
 ENV_BYTES: Final = 1 << 16
 """The longest file of variables: an approval shows all of it."""
-DEEPEST: Final = 100
-"""Levels of nesting."""
 _NUMBER_BITS: Final = 1024
 _KEY_PARTS: Final = 32
 
@@ -35,8 +34,8 @@ class ReadBudget(Struct, kw_only=True):
 
     bytes: int = 1 << 19
     values: int = 20_000
-    toml_bytes: int = 1 << 16
-    """The longest file in TOML, whose parser is slow."""
+    slow_bytes: int = 1 << 16
+    """The longest file of a format whose parser is slow: TOML and YAML."""
 
 
 class UnreadableFileError(Exception):
@@ -68,18 +67,25 @@ def parse(path: str, data: bytes, budget: ReadBudget | None = None) -> Mapping[s
     own.
     """
     text = _decode(data)
-    budget = budget or ReadBudget(bytes=USER_BYTES, values=2_000_000, toml_bytes=1 << 20)
+    budget = budget or ReadBudget(bytes=USER_BYTES, values=2_000_000, slow_bytes=1 << 20)
     budget.bytes -= len(data)
     if budget.bytes < 0:
         raise UnreadableFileError("is not read: the project's files are too long together")
+    ending = os.path.splitext(path)[1].lower()
+    if ending in (".toml", ".yaml", ".yml") and len(text) > budget.slow_bytes:
+        raise UnreadableFileError(f"is longer than {budget.slow_bytes >> 10} KiB")
     try:
-        if path.lower().endswith(".toml"):
-            value = _toml(text, budget.toml_bytes)
+        if ending == ".toml":
+            value = _toml(text)
+        elif ending in (".yaml", ".yml"):
+            value = read_yaml(text, budget.values)
         else:
             try:
                 value = _JSON.decode(text) if text.strip() else None
             except ValueError:
                 value = _json_with_comments(text)
+    except YamlFault as error:
+        raise UnreadableFileError(str(error)) from None
     except RecursionError:
         raise UnreadableFileError("is nested too deeply") from None
     if value is None:
@@ -113,7 +119,7 @@ def _check_bounds(value: Any, budget: ReadBudget) -> None:
             elif isinstance(one, float) and not math.isfinite(one):
                 raise UnreadableFileError("has a number in it that is too large")
             elif isinstance(one, int) and one.bit_length() > _NUMBER_BITS:
-                # Hexadecimal digits of TOML: thousands of them cannot be printed.
+                # Hexadecimal digits of TOML and YAML: thousands of them cannot be printed.
                 raise UnreadableFileError("has a number in it that is too large")
             if len(below) > budget.values:
                 raise UnreadableFileError(f"has more than {most:,} values in it")
@@ -181,11 +187,9 @@ _TOML_TOKENS: Final = re.compile(
 _LONG_KEY: Final = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{_KEY_PARTS}}}")
 
 
-def _toml(text: str, limit: int) -> Any:
+def _toml(text: str) -> Any:
     import tomllib
 
-    if len(text) > limit:
-        raise UnreadableFileError(f"is longer than {limit >> 10} KiB")
     # The time of `tomllib` grows with the square of a key's parts.
     if _LONG_KEY.search(_TOML_TOKENS.sub("s", text)):
         raise UnreadableFileError(f"has a key of more than {_KEY_PARTS} parts")

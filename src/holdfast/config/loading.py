@@ -38,6 +38,7 @@ USER_FILES: Final = (
     ("VS Code", "library", "Code/User/mcp.json"),
     ("Codex", "codex", "config.toml"),
     ("Gemini", "home", ".gemini/settings.json"),
+    ("Goose", "config", "goose/config.yaml"),
 )
 """Files of the user that are always read: product, base folder, path in it."""
 IMPORTABLE_FILES: Final = (
@@ -247,7 +248,7 @@ def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Config
             if source.dialect:
                 read, problems = dialects.read(document, source)
             elif source.scope == "explicit":
-                keys = "neither mcpServers, servers nor mcp_servers"
+                keys = "neither mcpServers, servers, mcp_servers nor extensions"
                 problems = [ConfigProblem(file=path, message=f"has no servers in it: {keys}")]
         if (document is None or source.section) and not (read or problems):
             continue

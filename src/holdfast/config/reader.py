@@ -51,8 +51,9 @@ OWN_FIELDS: Final[Fields] = {
     "holdfast": ({row.name: row.name for row in OWN}, lambda value: convert(value, dict[str, Any]))
 }
 """The field of Holdfast's own settings, in every dialect."""
-_WAYS: Final = ("command", "url", "httpUrl", "serverUrl", "type", "transport", None)
-"""The fields that say how a server is reached; None: the whole entry."""
+_COMMANDS: Final = ("command", "cmd")
+_URLS: Final = ("url", "uri", "httpUrl", "serverUrl", "type", "transport")
+"""The fields that say how a server is reached."""
 
 
 class EntryReader(Struct, kw_only=True):
@@ -79,8 +80,9 @@ class EntryReader(Struct, kw_only=True):
         missing = "is missing" if kind is not None else "is missing, and so is a URL"
         kind = kind or ("url" if "url" in found else "command")
         broken = {problem.field for problem in self.problems if problem.level == "error"}
-        if kind not in found and broken.isdisjoint(_WAYS):
-            self._fault(kind, missing)
+        if kind not in found and broken.isdisjoint((*_COMMANDS, *_URLS, None)):
+            ways = _COMMANDS if kind == "command" else _URLS
+            self._fault(next(name for name in ways if name in self.fields), missing)
         other = [name for name in found if TABLE[name].kind not in (kind, "any")]
         for place in dict.fromkeys(origins[name] for name in other if not TABLE[name].own):
             self._fault(place, "has no effect here", "warning")

@@ -164,7 +164,7 @@ _IN_WORDS: Final = {
     "array": "a list",
     "object": "an object",
 }
-"""Types of msgspec, as people call them who write JSON or TOML."""
+"""Types of msgspec, as people call them who write JSON, TOML or YAML."""
 
 
 def map_path(value: Any, change: Callable[[str], str]) -> Any:
