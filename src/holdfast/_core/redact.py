@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast._core.redact_forms import is_path, is_plain_name, secret_words
+from holdfast._core.redact_forms import is_flag, is_path, is_plain_name, secret_words
 from holdfast._core.redact_text import PlainWords, hide_credentials, stems_of
 from holdfast._core.text import HIDDEN, truncate
 from holdfast.policies import Redaction
@@ -277,7 +277,7 @@ class _Search:
                     continue
                 # A flag and its value, or a name and its value, not two names.
                 if name.startswith("-"):
-                    is_value = not item.startswith("-")
+                    is_value = not is_flag(item)
                 else:
                     is_value = len(value) == 2 and not is_plain_name(item)
                 found[index] = HIDDEN if is_value else found[index]

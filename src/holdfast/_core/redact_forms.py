@@ -353,6 +353,16 @@ def is_plain_name(text: str) -> bool:
     return re.fullmatch(r"[A-Za-z_]*+|[a-z]{1,5}\d", text) is not None
 
 
+_FLAG_PART: Final = r"(?:[A-Za-z]\d{0,5}|[A-Za-z]++|[a-z]{1,5}\d)"
+_FLAG: Final = rf"--?+(?:{_FLAG_PART}(?:[-_.]{_FLAG_PART})*|\d{{1,3}})?(?:=\S*+)?"
+_FLAGS: Final = re.compile(rf"{_FLAG}(?:[|/,]{_FLAG})?")
+
+
+def is_flag(word: str) -> bool:
+    """Return True for ``-v``, ``--no-oauth2``, ``-``; False for a value that begins with a dash."""
+    return _FLAGS.fullmatch(word[:256]) is not None
+
+
 def is_path(text: str) -> bool:
     """Return True for an absolute path, which ``pwd`` stands for as well."""
     return re.match(r"~?/|[A-Za-z]:\\", text) is not None
