@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 from msgspec import Struct
 
 from holdfast._core.boundary import Moved, Starting, Violated
-from holdfast._core.observers.observer import End, ObservedCall, Observer, Post, reason, report
+from holdfast._core.observers.observer import ObservedCall, Observer, Post, reason, report
 
 
 class Event(Struct, frozen=True):
@@ -223,21 +223,21 @@ class Events(Observer):
 
     # As an observer: among the client's observers only while somebody listens
 
-    def begin(self, call: ObservedCall) -> End | None:
-        """Emit the start of a request; return the function that emits its end."""
+    def begin(self, call: ObservedCall) -> tuple[str, str, str, int, str] | None:
+        """Emit the start of a request; return what all of its events say."""
         if not self.requests or call.refused:
             return None
+        common = call.client, call.method, call.about, call.id, call.correlation_id
         if self._wanted[RequestStart.name]:
-            who = call.client, call.method, call.about, call.id, call.correlation_id, call.time
-            self.emit(RequestStart(*who))
-        return partial(self._end, call)
+            self.emit(RequestStart(*common, call.time))
+        return common
 
-    def _end(self, call: ObservedCall) -> None:
-        who = call.client, call.method, call.about, call.id, call.correlation_id, call.duration
+    def end(self, call: ObservedCall, state: tuple[str, str, str, int, str]) -> None:
+        """Emit the end of a request."""
         if call.error is None:
-            self.emit(RequestStop(*who))
+            self.emit(RequestStop(*state, call.duration))
         else:
-            self.emit(RequestException(*who, reason(call.error), call.error))
+            self.emit(RequestException(*state, call.duration, reason(call.error), call.error))
 
     def moved(self, moved: Moved) -> None:
         """Emit a change of the connection's state."""

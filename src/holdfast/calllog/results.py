@@ -102,14 +102,18 @@ def show(result: ToolResult, redactor: Redactor, threshold: float) -> bytes | Lo
             # So long that it need not be looked at, whatever else there is.
             return Long("text", len(item.text), item.text)
         text = _bare_text(result)
-    whole = whole_of(result) if text is None else _text(text)
-    value = short(whole) if text is None or text[:1] in _JSON_BEGINS else text
-    if value is UNSET:
-        return None
+    if text is not None and text[:1] not in _JSON_BEGINS:
+        value: Any = text
+    else:
+        whole = whole_of(result) if text is None else _text(text)
+        value = short(whole)
+        if value is UNSET:
+            return None
     found = compact(value)
     if len(found) < threshold or _characters(found) < threshold:
         return found if redactor.is_plain(found) else compact(redactor.value(value))
-    text = _only_text(whole)
+    if value is not text:
+        text = _only_text(whole)
     if text is not None:
         return Long("text", len(text), text)
     kind = "result"
