@@ -149,9 +149,11 @@ class AuthFailed(AuthRequired, frozen=True, kw_only=True):
 
 
 _REQUESTS: Final = (RequestStart, RequestStop, RequestException)
-_AUTHORIZATION: Final = (AuthRequired, AuthLogin, AuthGranted, AuthRefreshed, AuthFailed)
-_CONNECTION: Final = (Transition, ServerStarting, NotificationReceived, ProtocolViolation)
-KINDS: Final = (*_REQUESTS, *_CONNECTION, *_AUTHORIZATION)
+KINDS: Final = (
+    *_REQUESTS,
+    *(Transition, ServerStarting, NotificationReceived, ProtocolViolation),
+    *(AuthRequired, AuthLogin, AuthGranted, AuthRefreshed, AuthFailed),
+)
 _BY_NAME: Final[dict[str, type[Event]]] = {kind.name: kind for kind in KINDS}
 
 Subscriber: TypeAlias = Callable[[Any], Any]
@@ -175,7 +177,7 @@ class Events(Observer):
         self._post = post
         self._subscribers: list[tuple[frozenset[str], Subscriber]] = []
         self._wanted: dict[str, list[Subscriber]] = {}
-        """The subscribers by the names of the events that they want; made anew, never changed."""
+        """The subscribers by the names of the events that they want; replaced, never changed."""
 
     def __repr__(self) -> str:
         return f"<Events {len(self._subscribers)} subscribers>"

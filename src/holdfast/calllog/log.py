@@ -139,7 +139,7 @@ class CallLog(Observer):
     def _summary(self, call: ObservedCall, seq: int, result: Long) -> bytes:
         path = None
         if self._sidecars is not None:
-            ending = ".json" if result.text is None else ".txt"
+            ending = ".txt" if isinstance(result.value, str) else ".json"
             make = partial(result.redacted, self._redactor)
             path = self._sidecars.keep(seq, call.about, ending, result.size, make)
         return compact(result.summary(path))

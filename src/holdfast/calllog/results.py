@@ -33,7 +33,7 @@ from holdfast._core.wire.codes import UNENCODABLE
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.schema.types import canonical
 from holdfast.types.content import TextContent
-from holdfast.types.tools import ToolResult
+from holdfast.types.tools import ToolResult, levels
 
 DEEPEST: Final = 100
 """Levels of nesting in what was recorded; redaction leaves fewer."""
@@ -68,12 +68,11 @@ _PRETTY: Final = 8
 
 
 class Long(Struct, frozen=True):
-    """A result that is too long for a line: one text, or anything else."""
+    """A result that is too long for a line: one text, or the whole result."""
 
     kind: str
     size: int
-    text: str | None = None
-    whole: dict[str, Any] | None = None
+    value: str | dict[str, Any]
 
     def summary(self, path: str | None = None) -> str:
         """Return the summary for the line, with the path of the sidecar if given."""
@@ -82,9 +81,9 @@ class Long(Struct, frozen=True):
 
     def redacted(self, redactor: Redactor) -> str:
         """Return the content of the sidecar."""
-        if self.text is not None:
-            return redactor.text(self.text)
-        return compact(redactor.value(self.whole)).decode()
+        if isinstance(self.value, str):
+            return redactor.text(self.value)
+        return compact(redactor.value(self.value)).decode()
 
 
 # From a result to what is shown
@@ -120,7 +119,7 @@ def show(result: ToolResult, redactor: Redactor, threshold: float) -> bytes | Lo
     match whole:
         case {"content": [{"type": "image" | "audio" | "resource" as only}], **rest} if not rest:
             kind = only
-    return Long(kind, _characters(compact(whole)), whole=whole)
+    return Long(kind, _characters(compact(whole)), whole)
 
 
 class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True):
@@ -249,11 +248,7 @@ def wire(value: Any | UnsetType, fetch: Callable[[str], str]) -> dict[str, Any]:
 def decode(text: str) -> Any:
     """Return the JSON value of what was recorded; one that is nested too deep is malformed."""
     found = msgspec.json.decode(text)
-    level = [found] if text.count("{") + text.count("[") > DEEPEST else []
-    for _ in range(DEEPEST):
-        inner = [one.values() if isinstance(one, dict) else one for one in level]
-        level = [one for part in inner for one in part if isinstance(one, dict | list)]
-    if level:
+    if text.count("{") + text.count("[") > DEEPEST and levels(found, DEEPEST + 1) > DEEPEST + 1:
         raise msgspec.DecodeError(f"more than {DEEPEST} levels deep")
     return found
 

@@ -79,14 +79,11 @@ class EitherContents(ResourceContents, kw_only=True):
 
     def settle(self) -> AnyResourceContents:
         """Return the kind that the fields say; text wins if a server sends both."""
+        common: Any = {"uri": self.uri, "mime_type": self.mime_type, "meta": self.meta}
         if self.text is not None:
-            return TextResourceContents(
-                uri=self.uri, mime_type=self.mime_type, meta=self.meta, text=self.text
-            )
+            return TextResourceContents(**common, text=self.text)
         assert self.blob is not None
-        return BlobResourceContents(
-            uri=self.uri, mime_type=self.mime_type, meta=self.meta, blob=self.blob
-        )
+        return BlobResourceContents(**common, blob=self.blob)
 
 
 class ContentBlock(Meta, tag_field="type", kw_only=True):
@@ -235,9 +232,9 @@ else:
 
 def joined_text(contents: list[Any]) -> str:
     """Return all text contents, joined by newlines."""
-    if len(contents) == 1 and isinstance(contents[0], (TextContent, TextResourceContents)):
-        return contents[0].text
     texts = (TextContent, TextResourceContents)
+    if len(contents) == 1 and isinstance(contents[0], texts):
+        return contents[0].text
     return "\n".join(item.text for item in contents if isinstance(item, texts))
 
 
