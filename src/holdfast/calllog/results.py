@@ -96,11 +96,12 @@ def show(result: ToolResult, redactor: Redactor, threshold: float) -> bytes | Lo
     """
     text = None
     if result.structured_content is UNSET and len(result.content) == 1:
-        (item,) = result.content
-        if type(item) is TextContent and len(item.text) > threshold * _PRETTY:
-            # So long that it need not be looked at, whatever else there is.
-            return Long("text", len(item.text), item.text)
-        text = _bare_text(result)
+        item = result.content[0]
+        if type(item) is TextContent:
+            if len(item.text) > threshold * _PRETTY:
+                # So long that it need not be looked at, whatever else there is.
+                return Long("text", len(item.text), item.text)
+            text = item.text if _is_bare(result) else None
     if text is not None and text[:1] not in _JSON_BEGINS:
         value: Any = text
     else:
@@ -123,7 +124,7 @@ def show(result: ToolResult, redactor: Redactor, threshold: float) -> bytes | Lo
 
 
 class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True):
-    text: str
+    text: Raw
 
 
 class _Bare(Struct, rename="camel", forbid_unknown_fields=True):
@@ -132,22 +133,22 @@ class _Bare(Struct, rename="camel", forbid_unknown_fields=True):
     content: tuple[_Text]
     result_type: Any = None
     is_error: Any = None
-    meta: dict[str, Any] | None = field(name="_meta", default=None)
+    meta: Raw | None = field(name="_meta", default=None)
 
 
 _decode_bare: Final = msgspec.json.Decoder(_Bare).decode
 
 
-def _bare_text(result: ToolResult) -> str | None:
-    """Return the text of a result that has nothing else, as it came; None if there is more."""
+def _is_bare(result: ToolResult) -> bool:
+    """Return True if a result came with one text and nothing else but fields of the protocol."""
     source = result.__dict__.get("_source")
+    if not isinstance(source, Raw) or (result.meta and _own_meta(result.meta)):
+        return False
     try:
-        found = _decode_bare(source) if isinstance(source, Raw) else None
+        _decode_bare(source)
     except MALFORMED:
-        return None
-    if found is None or (found.meta and _own_meta(found.meta)):
-        return None
-    return found.content[0].text
+        return False
+    return True
 
 
 def _own_meta(meta: dict[str, Any]) -> dict[str, Any]:

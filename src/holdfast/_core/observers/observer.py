@@ -66,6 +66,8 @@ class ObservedCall(Struct):
     error: BaseException | None = None
     view: Any = None
     """Has the task of the call, once there is one."""
+    task: Task | None = None
+    """The task that the call became, as it was seen last."""
     _correlation_id: str | None = None
 
     @property
@@ -74,12 +76,6 @@ class ObservedCall(Struct):
         if self._correlation_id is None:
             self._correlation_id = f"{_bits()(64):016x}"
         return self._correlation_id
-
-    @property
-    def task(self) -> Task | None:
-        """The task that the call became, as it was seen last."""
-        found: Task | None = None if self.view is None else self.view.task
-        return found
 
     def secret_names(self) -> frozenset[str] | None:
         """Return the arguments that the tool's schema declares secret; None: maybe all of them."""
@@ -102,6 +98,8 @@ class ObservedCall(Struct):
         """Tell the observers that the call has ended, and how."""
         self.duration = perf_counter() - self.began
         self.raw, self.result, self.error = raw, result, error
+        if self.view is not None:
+            self.task = self.view.task
         for observer, state in self.begun:
             try:
                 observer.end(self, state)
