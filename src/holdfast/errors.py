@@ -111,7 +111,7 @@ class HoldfastError(Exception):
 
     @property
     def final(self) -> bool:
-        """Return True if reconnecting cannot help until somebody has fixed the cause."""
+        """Return True if reconnecting cannot help until the cause is fixed."""
         return False
 
     def again(self) -> HoldfastError:
@@ -141,7 +141,7 @@ class TransportError(HoldfastError):
 
 
 class ProtocolError(HoldfastError):
-    """The server said something that the protocol does not allow."""
+    """The server sent a message that violates the protocol."""
 
     kind = "protocol"
 
@@ -221,7 +221,7 @@ class AuthError(HoldfastError):
 
     @property
     def final(self) -> bool:
-        """Return True if reconnecting cannot help until somebody has fixed the cause."""
+        """Return True if reconnecting cannot help until the cause is fixed."""
         return type(self) is not AuthError or self.code is not None
 
 
@@ -239,7 +239,7 @@ class LoginPending(AuthError, TimeoutError):  # noqa: N818
 
 
 class LoginFailed(AuthError):  # noqa: N818
-    """The login was denied, broken off, or answered by somebody else than was asked."""
+    """The login was denied or broken off, or the wrong server answered."""
 
 
 class ScopeError(AuthError):
@@ -253,7 +253,7 @@ class DiscoveryError(AuthError):
     """No authorization server can be used for this server."""
 
     tried: tuple[tuple[str, str], ...] = ()
-    """Pairs of a URL and why it was of no use."""
+    """Pairs of a URL and the reason why it could not be used."""
 
 
 class GrantError(AuthError):
@@ -262,7 +262,7 @@ class GrantError(AuthError):
     error: str = ""
     """The OAuth error code, such as ``invalid_grant``."""
     description: str = ""
-    """What the server says about it, shortened."""
+    """The server's description, truncated."""
 
 
 class ApprovalError(HoldfastError):

@@ -13,7 +13,7 @@
     auth.refreshed          a token was renewed
     auth.failed             a login or a renewal failed
 
-No event is made while nobody is subscribed.
+No event is created without a subscriber.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Transition(Event, frozen=True, kw_only=True):
 
 
 class ServerStarting(Event, frozen=True, kw_only=True):
-    """Sent every second while a command is at work and the server has said nothing yet.
+    """Sent every second while a command runs and the server has not answered yet.
 
     ``elapsed`` is in seconds, from the start of the command.
     """
@@ -163,8 +163,8 @@ class Events(Observer):
     """The subscribers of one client.
 
     Attributes:
-        active: Whether anybody listens: asked before an event is made.
-        requests: Whether anybody listens to requests, of which there are many.
+        active: Whether there are subscribers; check it before creating an event.
+        requests: Whether there are subscribers to events of requests.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class Events(Observer):
         return remove
 
     def emit(self, event: Event) -> None:
-        """Tell every subscriber that wants events of this name."""
+        """Call every subscriber to events of this name."""
         for subscriber in self._wanted.get(event.name, ()):
             try:
                 subscriber(event)
@@ -223,7 +223,7 @@ class Events(Observer):
         if self.active:
             self.emit(_BY_NAME[name](client=self._client, **facts))
 
-    # As an observer: among the client's observers only while somebody listens
+    # As an observer: in the client's list only while there are subscribers
 
     def begin(self, call: ObservedCall) -> tuple[str, str, str, int, str] | None:
         """Emit the start of a request; return what all of its events say."""

@@ -24,6 +24,7 @@ from holdfast._core.redact_forms import (
     is_flag,
     is_path,
     is_plain_name,
+    is_value,
 )
 from holdfast._core.text import HIDDEN
 
@@ -47,7 +48,7 @@ def stems_of(names: Iterable[str]) -> tuple[str, ...]:
 
 
 class PlainWords:
-    """Tells, much faster than the searches, that they could find nothing in a short text.
+    """A fast check for short texts in which the searches would find nothing.
 
     Every search needs the stem of a name, one of `MARKS`, a flag, a word as long as a token, or a
     character that may stand for another one. None of them spans several words: a text is plain if
@@ -322,7 +323,7 @@ def _secret_value(
 
 
 def _query_value(text: str, stop: int, name: str) -> tuple[int, int]:
-    """Return the value of a name that is secret in a query alone; an empty span if it is none."""
+    """Return the value of a name that is secret in a query only; an empty span if it is not."""
     least, head = _QUERY_ONLY.get(name.lower()), _QUERY_HEAD.match(text, stop)
     if least is None or head is None or (least > 4 and not has_digits_and_letters(head[1], least)):
         return stop, stop
@@ -382,7 +383,7 @@ def _value_end(text: str, match: re.Match[str], name: str, begin: int) -> int:
     if not line and (whole := _whole(text, start, name, begin)) is not None:
         return whole.end()
     if text.startswith(HIDDEN, start) or (not line and text.startswith(("{", "["), start)):
-        return start  # an object follows, and is searched by itself
+        return start  # the members of an object are searched on their own
     loose = match["sep"] in (":", "->") and not line
     if _is_other(text, match, name, begin, loose):
         return start
@@ -397,7 +398,7 @@ def _value_end(text: str, match: re.Match[str], name: str, begin: int) -> int:
 
 
 def _is_other(text: str, match: re.Match[str], name: str, begin: int, loose: bool) -> bool:
-    """Return True if a value is no secret, by its beginning, whatever its name says."""
+    """Return True if the beginning of a value shows that it is not a secret."""
     small, start = name.lower(), match.end()
     if match["sep"][-2:] in ("==", "!=") or _is_placeholder(text, start):
         return True  # code that compares, or a text that explains
@@ -417,7 +418,7 @@ def _whole(text: str, start: int, name: str, begin: int) -> re.Match[str] | None
     if (word := _BRACED_WORD.match(text, start)) is not None:
         odbc = text[begin - 1 : begin] == ";" or text.startswith(";", word.end())
         named = any(stem in word["word"].lower() for stem in _STEMS)
-        return word if _is_value(word["word"]) or (odbc and not named) else None
+        return word if is_value(word["word"]) or (odbc and not named) else None
     lines = _DASHED.match(text, start) if name[-1:] in "sS" else None
     items = _ITEMS.match(text, start)
     if items is not None and not any(char.isalpha() for char in items[0]):
@@ -441,13 +442,7 @@ def _flag_end(text: str, match: re.Match[str], name: str) -> int:
 def _is_placeholder(text: str, start: int) -> bool:
     """Return True for ``<token>``, which explains where a value goes."""
     match = _PLACEHOLDER.match(text, start)
-    return match is not None and not _is_value(match[1])
-
-
-def _is_value(word: str) -> bool:
-    """Return True for a word in brackets that is a value, rather than the name of one."""
-    is_word = re.fullmatch(r"[\w.]++", word) is not None
-    return is_word and has_digits_and_letters(word, 4) and not is_plain_name(word)
+    return match is not None and not is_value(match[1])
 
 
 def _is_prose(word: str, text: str, end: int) -> bool:

@@ -99,7 +99,7 @@ def show(result: ToolResult, redactor: Redactor, threshold: float) -> bytes | Lo
         item = result.content[0]
         if type(item) is TextContent:
             if len(item.text) > threshold * _PRETTY:
-                # So long that it need not be looked at, whatever else there is.
+                # Too long for a line, whatever else the result has.
                 return Long("text", len(item.text), item.text)
             text = item.text if _is_bare(result) else None
     if text is not None and text[:1] not in _JSON_BEGINS:
@@ -223,11 +223,11 @@ def _characters(found: bytes) -> int:
 
 
 class NotRecorded(Exception):  # noqa: N818  (a finding, not a failure)
-    """The log does not have the result; says why, and how it could."""
+    """The log does not have the result; the message says why, and how to record it."""
 
 
 def summary_of(value: Any) -> re.Match[str] | None:
-    """Match the summary of a long result; None if the value is none."""
+    """Match the summary of a long result; None for any other value."""
     return SUMMARY.fullmatch(value) if isinstance(value, str) else None
 
 

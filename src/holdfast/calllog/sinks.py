@@ -188,14 +188,11 @@ def _refuse_hopeless(given: str, path: str) -> None:
 def _ends_torn(path: str) -> bool:
     """Return True if the last line is truncated: its writer died, or the disk was full."""
     try:
-        descriptor = open_without_links(path, os.O_RDONLY)
+        with open(open_without_links(path, os.O_RDONLY), "rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) != b"\n"
     except OSError:
-        return False
-    with open(descriptor, "rb") as file:
-        if not os.fstat(descriptor).st_size:
-            return False
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) != b"\n"
+        return False  # there is no file, or it is empty
 
 
 # Sidecars
@@ -334,8 +331,7 @@ class Sidecars:
 def _files(folder: int) -> Iterator[tuple[int, str, int]]:
     """Yield our files: time of writing, name and size.
 
-    A folder that was chosen may hold ``2024-report.txt`` of its owner, which only looks like ours:
-    all of ours are private.
+    The folder may hold other files with such names (``2024-report.txt``): ours are private.
     """
     with os.scandir(folder) as entries:
         for entry in entries:

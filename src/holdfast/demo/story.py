@@ -38,7 +38,7 @@ def _show(mark: str, text: str) -> None:
 
 
 class CheckFailedError(Exception):
-    """Something did not go as the story says."""
+    """A check of the story failed."""
 
 
 class Story:
@@ -229,7 +229,7 @@ def main(*, verbose: bool = False) -> int:
         log = logging.getLogger("holdfast")
         log.addHandler(handler)
         log.setLevel(logging.DEBUG)
-        logging.raiseExceptions = False  # whoever stops reading meets the story's own lines too
+        logging.raiseExceptions = False  # a closed pipe is handled below
     story, started = Story(), time.perf_counter()
     try:
         asyncio.run(asyncio.wait_for(story.tell(), PATIENCE))

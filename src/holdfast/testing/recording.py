@@ -276,16 +276,14 @@ class Replay:
         try:
             data = read_bytes(path, MOST_BYTES, inside=self._folder)
             found = msgspec.json.decode(data, type=Manifest)
+            if found.version == VERSION:
+                return found
+            why = f"{path} is of version {found.version}, and only {VERSION} is understood"
         except FileNotFoundError:
-            raise MissingRecording(
-                f"there is no recording of this test ({path}); {self._again}"
-            ) from None
+            why = f"there is no recording of this test ({path})"
         except (OSError, msgspec.DecodeError) as error:
-            raise MissingRecording(f"{path} cannot be read: {error}; {self._again}") from None
-        if found.version != VERSION:
-            text = f"{path} is of version {found.version}, and only {VERSION} is understood"
-            raise MissingRecording(f"{text}; {self._again}")
-        return found
+            why = f"{path} cannot be read: {error}"
+        raise MissingRecording(f"{why}; {self._again}")
 
     def _tools(self, part: RecordedClient) -> tuple[dict[str, dict[str, Any]] | None, str | None]:
         if part.tools is None:

@@ -161,7 +161,7 @@ class EmbeddedResource(ContentBlock, tag="resource", kw_only=True):
 
 
 class ToolUseContent(ContentBlock, tag="tool_use", kw_only=True):
-    """A model's wish, in a sampled message, to have a tool called."""
+    """A model's request to call a tool, in a sampled message."""
 
     type: ClassVar[Literal["tool_use"]] = "tool_use"
 
@@ -245,7 +245,7 @@ def decode_base64(data: str, what: str) -> Bytes:
     except ValueError:
         pass
     try:
-        # Line breaks are common (MIME's own base64 has them); other strangers are not base64.
+        # Line breaks are common (MIME has them); any other character is an error.
         return binascii.a2b_base64("".join(data.split()), strict_mode=True)
     except ValueError as error:
         raise ValueError(f"The data of {what} is not valid base64: {error}") from None

@@ -33,7 +33,7 @@ log: logging.Logger = logging.getLogger("holdfast")
 TOOL_CALL: Final = "tools/call"
 
 Post: TypeAlias = Callable[[Callable[[Any], Any], Any], None]
-"""Has ``callback(value)`` run later, in order: how an async callback is reached."""
+"""Schedules ``callback(value)`` on the event loop, in order; for async callbacks."""
 
 
 class ObservedCall(Struct):
@@ -72,7 +72,7 @@ class ObservedCall(Struct):
 
     @property
     def correlation_id(self) -> str:
-        """A name of the call, for all that is recorded of it; made when it is asked for."""
+        """The same id in every record of the call; generated on first use."""
         if self._correlation_id is None:
             self._correlation_id = f"{_bits()(64):016x}"
         return self._correlation_id

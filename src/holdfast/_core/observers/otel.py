@@ -145,7 +145,7 @@ _TARGETS: Final = {TOOL_CALL: "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.
 
 
 def network(key: Any) -> dict[str, Any]:
-    """Return how the server is reached, as far as the transport's key tells."""
+    """Return the network attributes that the transport's key gives."""
     kind, *rest = key if isinstance(key, tuple) else (None,)
     if kind == "stdio":
         return {"network.transport": "pipe"}
