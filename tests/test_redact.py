@@ -130,6 +130,7 @@ READ_TWICE = [
     *("pass:", "pwd=/!", "token==", "token!=", "token%3Dx%26", "seed_phrase:", "?key=", "&code="),
     *("\\" * 20 + '"Authorization: x\\n', "'Cookie: a' ", '"Cookie: a\\n', "eyJ" + "a" * 8),
     *("token=[x", "tokens=(x", '"token","', "<password>x", "--token x ", 'token "$A', "token: |"),
+    *("token={", "PWD={x:", "PWD={x}}", "--token -", "--token -a-"),
 ]
 
 

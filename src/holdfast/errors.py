@@ -37,12 +37,21 @@ if TYPE_CHECKING:
     from typing import TypedDict, Unpack
 
     class ErrorFields(TypedDict, total=False):
-        """The fields of every error, besides its message. For type checkers: slow to make."""
+        """The fields of errors, besides the message. For type checkers: slow to make."""
 
         code: int | None
         data: Any
         outcome_unknown: bool
         hint: str
+        exit_code: int | None
+        stderr_tail: str
+        state: str
+        retry_in: float | None
+        command: str
+        scopes: tuple[str, ...]
+        tried: tuple[tuple[str, str], ...]
+        error: str
+        description: str
 
 
 LONGEST: Final = 16 * 1024
@@ -61,27 +70,31 @@ class HoldfastError(Exception):
 
     ``message`` is what happened, for anybody, a language model too. ``hint`` is what a developer
     could change; ``str(error)`` has both.
+
+    Args:
+        message: What happened.
+        **fields: Attributes of the error, by name.
     """
 
     kind: ClassVar[str] = "holdfast"
+    code: int | None = None
+    """The code of a JSON-RPC error, or the status of an HTTP response."""
+    data: Any = None
+    """More about it, as a program reads it."""
+    outcome_unknown: bool = False
+    """True if the request had left for the server and no answer came: it may have run."""
+    hint: str = ""
+    """What a developer could change."""
     task_id: str | None = None
     """The id of the task that the call had become, for ``client.resume_task``."""
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        code: int | None = None,
-        data: Any = None,
-        outcome_unknown: bool = False,
-        hint: str = "",
-    ) -> None:
+    def __init__(self, message: str, **fields: Unpack[ErrorFields]) -> None:
+        for name in fields:
+            if not hasattr(type(self), name):
+                raise TypeError(f"{type(self).__name__} has no field {name!r}")
         super().__init__(message)
         self.message = message
-        self.hint = hint
-        self.code = code
-        self.data = data
-        self.outcome_unknown = outcome_unknown
+        self.__dict__.update(fields)
 
     def __str__(self) -> str:
         message = _redacted(self.message)
@@ -98,7 +111,7 @@ class HoldfastError(Exception):
 
     @property
     def final(self) -> bool:
-        """Return True if reconnecting cannot help until somebody has fixed the cause."""
+        """Return True if reconnecting cannot help until the cause is fixed."""
         return False
 
     def again(self) -> HoldfastError:
@@ -114,18 +127,10 @@ class TransportError(HoldfastError):
     """The link to the server was lost or could not be made."""
 
     kind = "transport"
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        exit_code: int | None = None,
-        stderr_tail: str = "",
-        **fields: Unpack[ErrorFields],
-    ) -> None:
-        super().__init__(message, **fields)
-        self.exit_code = exit_code
-        self.stderr_tail = stderr_tail
+    exit_code: int | None = None
+    """How the server's process ended: its exit code, or minus the number of a signal."""
+    stderr_tail: str = ""
+    """The last lines that the server wrote to stderr."""
 
     def __str__(self) -> str:
         message = super().__str__()
@@ -136,7 +141,7 @@ class TransportError(HoldfastError):
 
 
 class ProtocolError(HoldfastError):
-    """The server said something that the protocol does not allow."""
+    """The server sent a message that violates the protocol."""
 
     kind = "protocol"
 
@@ -159,18 +164,10 @@ class StateError(HoldfastError):
     """The client cannot do this in the state it is in."""
 
     kind = "state"
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        state: str = "",
-        retry_in: float | None = None,
-        **fields: Unpack[ErrorFields],
-    ) -> None:
-        super().__init__(message, **fields)
-        self.state = state
-        self.retry_in = retry_in
+    state: str = ""
+    """The state of the client."""
+    retry_in: float | None = None
+    """Seconds until the next attempt to connect."""
 
 
 class CancelledCallError(StateError):
@@ -224,29 +221,17 @@ class AuthError(HoldfastError):
 
     @property
     def final(self) -> bool:
-        """Return True if reconnecting cannot help until somebody has fixed the cause."""
+        """Return True if reconnecting cannot help until the cause is fixed."""
         return type(self) is not AuthError or self.code is not None
 
 
 class LoginRequired(AuthError):  # noqa: N818  (says what to do)
-    """A person has to log in; nothing of the request has run.
+    """A person has to log in; nothing of the request has run."""
 
-    Attributes:
-        command: The command that does it.
-        scopes: The scopes that will be asked for.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        command: str = "",
-        scopes: tuple[str, ...] = (),
-        **fields: Unpack[ErrorFields],
-    ) -> None:
-        super().__init__(message, **fields)
-        self.command = command
-        self.scopes = scopes
+    command: str = ""
+    """The command that does it."""
+    scopes: tuple[str, ...] = ()
+    """The scopes that will be asked for."""
 
 
 class LoginPending(AuthError, TimeoutError):  # noqa: N818
@@ -254,56 +239,30 @@ class LoginPending(AuthError, TimeoutError):  # noqa: N818
 
 
 class LoginFailed(AuthError):  # noqa: N818
-    """The login was denied, broken off, or answered by somebody else than was asked."""
+    """The login was denied or broken off, or the wrong server answered."""
 
 
 class ScopeError(AuthError):
     """The server wants scopes that a new authorization did not bring."""
 
-    def __init__(
-        self, message: str, *, scopes: tuple[str, ...] = (), **fields: Unpack[ErrorFields]
-    ) -> None:
-        super().__init__(message, **fields)
-        self.scopes = scopes
+    scopes: tuple[str, ...] = ()
+    """The scopes that the server wants."""
 
 
 class DiscoveryError(AuthError):
-    """No authorization server can be used for this server.
+    """No authorization server can be used for this server."""
 
-    Attributes:
-        tried: Pairs of a URL and why it was of no use.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        tried: tuple[tuple[str, str], ...] = (),
-        **fields: Unpack[ErrorFields],
-    ) -> None:
-        super().__init__(message, **fields)
-        self.tried = tried
+    tried: tuple[tuple[str, str], ...] = ()
+    """Pairs of a URL and the reason why it could not be used."""
 
 
 class GrantError(AuthError):
-    """The authorization server refused to give a token.
+    """The authorization server refused to give a token."""
 
-    Attributes:
-        error: The OAuth error code, such as ``invalid_grant``.
-        description: What the server says about it, shortened.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        error: str = "",
-        description: str = "",
-        **fields: Unpack[ErrorFields],
-    ) -> None:
-        super().__init__(message, **fields)
-        self.error = error
-        self.description = description
+    error: str = ""
+    """The OAuth error code, such as ``invalid_grant``."""
+    description: str = ""
+    """The server's description, truncated."""
 
 
 class ApprovalError(HoldfastError):

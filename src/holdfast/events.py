@@ -13,7 +13,7 @@
     auth.refreshed          a token was renewed
     auth.failed             a login or a renewal failed
 
-No event is made while nobody is subscribed.
+No event is created without a subscriber.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 from msgspec import Struct
 
 from holdfast._core.boundary import Moved, Starting, Violated
-from holdfast._core.observers.observer import End, ObservedCall, Observer, Post, reason, report
+from holdfast._core.observers.observer import ObservedCall, Observer, Post, reason, report
 
 
 class Event(Struct, frozen=True):
@@ -81,7 +81,7 @@ class Transition(Event, frozen=True, kw_only=True):
 
 
 class ServerStarting(Event, frozen=True, kw_only=True):
-    """Sent every second while a command is at work and the server has said nothing yet.
+    """Sent every second while a command runs and the server has not answered yet.
 
     ``elapsed`` is in seconds, from the start of the command.
     """
@@ -149,9 +149,11 @@ class AuthFailed(AuthRequired, frozen=True, kw_only=True):
 
 
 _REQUESTS: Final = (RequestStart, RequestStop, RequestException)
-_AUTHORIZATION: Final = (AuthRequired, AuthLogin, AuthGranted, AuthRefreshed, AuthFailed)
-_CONNECTION: Final = (Transition, ServerStarting, NotificationReceived, ProtocolViolation)
-KINDS: Final = (*_REQUESTS, *_CONNECTION, *_AUTHORIZATION)
+KINDS: Final = (
+    *_REQUESTS,
+    *(Transition, ServerStarting, NotificationReceived, ProtocolViolation),
+    *(AuthRequired, AuthLogin, AuthGranted, AuthRefreshed, AuthFailed),
+)
 _BY_NAME: Final[dict[str, type[Event]]] = {kind.name: kind for kind in KINDS}
 
 Subscriber: TypeAlias = Callable[[Any], Any]
@@ -161,8 +163,8 @@ class Events(Observer):
     """The subscribers of one client.
 
     Attributes:
-        active: Whether anybody listens: asked before an event is made.
-        requests: Whether anybody listens to requests, of which there are many.
+        active: Whether there are subscribers; check it before creating an event.
+        requests: Whether there are subscribers to events of requests.
     """
 
     def __init__(
@@ -175,7 +177,7 @@ class Events(Observer):
         self._post = post
         self._subscribers: list[tuple[frozenset[str], Subscriber]] = []
         self._wanted: dict[str, list[Subscriber]] = {}
-        """The subscribers by the names of the events that they want; made anew, never changed."""
+        """The subscribers by the names of the events that they want; replaced, never changed."""
 
     def __repr__(self) -> str:
         return f"<Events {len(self._subscribers)} subscribers>"
@@ -209,7 +211,7 @@ class Events(Observer):
         return remove
 
     def emit(self, event: Event) -> None:
-        """Tell every subscriber that wants events of this name."""
+        """Call every subscriber to events of this name."""
         for subscriber in self._wanted.get(event.name, ()):
             try:
                 subscriber(event)
@@ -221,23 +223,23 @@ class Events(Observer):
         if self.active:
             self.emit(_BY_NAME[name](client=self._client, **facts))
 
-    # As an observer: among the client's observers only while somebody listens
+    # As an observer: in the client's list only while there are subscribers
 
-    def begin(self, call: ObservedCall) -> End | None:
-        """Emit the start of a request; return the function that emits its end."""
+    def begin(self, call: ObservedCall) -> tuple[str, str, str, int, str] | None:
+        """Emit the start of a request; return what all of its events say."""
         if not self.requests or call.refused:
             return None
+        common = call.client, call.method, call.about, call.id, call.correlation_id
         if self._wanted[RequestStart.name]:
-            who = call.client, call.method, call.about, call.id, call.correlation_id, call.time
-            self.emit(RequestStart(*who))
-        return partial(self._end, call)
+            self.emit(RequestStart(*common, call.time))
+        return common
 
-    def _end(self, call: ObservedCall) -> None:
-        who = call.client, call.method, call.about, call.id, call.correlation_id, call.duration
+    def end(self, call: ObservedCall, state: tuple[str, str, str, int, str]) -> None:
+        """Emit the end of a request."""
         if call.error is None:
-            self.emit(RequestStop(*who))
+            self.emit(RequestStop(*state, call.duration))
         else:
-            self.emit(RequestException(*who, reason(call.error), call.error))
+            self.emit(RequestException(*state, call.duration, reason(call.error), call.error))
 
     def moved(self, moved: Moved) -> None:
         """Emit a change of the connection's state."""

@@ -135,7 +135,7 @@ def test_secrets_are_blacked_out_wherever_they_stand() -> None:
 
 def test_content_that_is_no_object_is_left_alone() -> None:
     odd = {"content": [5, {"type": "odd"}]}
-    assert Long("result", 9, whole=odd).redacted(REDACTOR) == json.dumps(odd, separators=(",", ":"))
+    assert Long("result", 9, odd).redacted(REDACTOR) == json.dumps(odd, separators=(",", ":"))
 
 
 def test_a_text_without_secrets_is_not_written_otherwise() -> None:

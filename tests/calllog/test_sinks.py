@@ -18,20 +18,14 @@ import pytest
 from holdfast.calllog.sinks import MOMENT, PAUSE, LogFile, sink_for
 from holdfast.errors import ValidationError
 
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+NOW = 100.0
 
 
 def test_a_file_is_private_and_appended_to(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     for line in (b"one", b"two"):
         sink = LogFile(str(path))
-        sink.append(line)
+        sink.append(line, NOW)
         sink.close()
     assert path.read_bytes() == b"one\ntwo\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -39,10 +33,10 @@ def test_a_file_is_private_and_appended_to(tmp_path: Path) -> None:
 
 def test_a_closed_file_is_opened_again(tmp_path: Path) -> None:
     sink = LogFile(str(tmp_path / "a"))
-    sink.append(b"one")
+    sink.append(b"one", NOW)
     sink.close()
     sink.close()
-    sink.append(b"two")
+    sink.append(b"two", NOW)
     sink.close()
     assert (tmp_path / "a").read_bytes() == b"one\ntwo\n"
 
@@ -52,7 +46,7 @@ def test_a_file_that_was_taken_away_is_begun_anew(tmp_path: Path, how: str) -> N
     path = tmp_path / "logs" / "a"
     path.parent.mkdir()
     sink = LogFile(str(path))
-    sink.append(b"one")
+    sink.append(b"one", NOW)
     if how == "moved":
         path.rename(tmp_path / "a.1")
     else:
@@ -60,9 +54,9 @@ def test_a_file_that_was_taken_away_is_begun_anew(tmp_path: Path, how: str) -> N
     if how == "its folder deleted":
         path.parent.rmdir()
         with pytest.raises(FileNotFoundError):
-            sink.append(b"lost")
+            sink.append(b"lost", NOW)
         path.parent.mkdir()
-    sink.append(b"two")
+    sink.append(b"two", NOW)
     sink.close()
     assert path.read_bytes() == b"two\n"
 
@@ -71,13 +65,12 @@ def test_a_file_that_was_taken_away_is_begun_anew(tmp_path: Path, how: str) -> N
 def test_another_file_in_its_place_is_written_to_after_a_moment(
     tmp_path: Path, seconds: float
 ) -> None:
-    path, clock = tmp_path / "a", Clock()
-    sink = LogFile(str(path), clock)
-    sink.append(b"one")
+    path = tmp_path / "a"
+    sink = LogFile(str(path))
+    sink.append(b"one", NOW)
     path.rename(tmp_path / "old")
     path.touch()
-    clock.now += seconds
-    sink.append(b"two")
+    sink.append(b"two", NOW + seconds)
     sink.close()
     assert path.read_bytes() == (b"two\n" if seconds else b"")
 
@@ -87,19 +80,17 @@ def test_the_file_itself_is_looked_at_once_in_a_moment(
 ) -> None:
     asked: list[str] = []
     lstat = os.lstat
-    clock = Clock()
-    sink = LogFile(str(tmp_path / "a"), clock)
-    sink.append(b"one")
+    sink = LogFile(str(tmp_path / "a"))
+    sink.append(b"one", NOW)
 
     def noting(path: str) -> os.stat_result:
         asked.append(path)
         return lstat(path)
 
     monkeypatch.setattr(os, "lstat", noting)
-    for _ in range(2):
-        clock.now += MOMENT
+    for moment in (2, 4):
         for _ in range(5):
-            sink.append(b"more")
+            sink.append(b"more", NOW + moment * MOMENT)
     assert len(asked) == 2
     sink.close()
 
@@ -113,8 +104,8 @@ def test_a_line_that_somebody_left_unfinished_is_ended_first(tmp_path: Path) -> 
     path = tmp_path / "a"
     path.write_bytes(b'{"na')
     sink = LogFile(str(path))
-    sink.append(b"one")
-    sink.append(b"two")
+    sink.append(b"one", NOW)
+    sink.append(b"two", NOW)
     sink.close()
     assert path.read_bytes() == b'{"na\none\ntwo\n'
 
@@ -136,7 +127,7 @@ def test_a_folder_that_may_not_be_written_is_refused_at_once(tmp_path: Path) -> 
     tmp_path.chmod(0o500)
     if os.access(tmp_path, os.W_OK):  # as root, everything may be
         sink = LogFile(str(tmp_path / "a"))
-        sink.append(b"line")
+        sink.append(b"line", NOW)
         sink.close()
         return
     with pytest.raises(ValidationError, match="may not be written"):
@@ -162,7 +153,7 @@ def test_the_lines_of_several_processes_do_not_run_together(tmp_path: Path) -> N
     program = (
         "import sys; from holdfast.calllog.sinks import LogFile\n"
         "sink = LogFile(sys.argv[1])\n"
-        "for n in range(200): sink.append(sys.argv[2].encode() * 300)\n"
+        "for n in range(200): sink.append(sys.argv[2].encode() * 300, n)\n"
     )
     words = [sys.executable, "-c", program, str(path)]
     running = [subprocess.Popen([*words, letter]) for letter in "ab"]
@@ -181,7 +172,7 @@ def test_the_lines_of_several_threads_do_not_run_together() -> None:
 
     def work(letter: str) -> None:
         for _ in range(50):
-            sink.write(letter.encode() * 20)
+            sink.write(letter.encode() * 20, NOW)
 
     threads = [threading.Thread(target=work, args=(letter,)) for letter in "abc"]
     for thread in threads:
@@ -197,7 +188,7 @@ def test_the_lines_of_several_threads_do_not_run_together() -> None:
 def test_a_stream_of_text_and_one_of_bytes() -> None:
     texts, data = io.StringIO(), io.BytesIO()
     for stream in (texts, data):
-        sink_for(stream).write("→".encode())
+        sink_for(stream).write("→".encode(), NOW)
     assert texts.getvalue() == "→\n"
     assert data.getvalue() == "→\n".encode()
 
@@ -205,7 +196,7 @@ def test_a_stream_of_text_and_one_of_bytes() -> None:
 def test_a_stream_that_knows_ascii_only_gets_escapes() -> None:
     data = io.BytesIO()
     stream = io.TextIOWrapper(data, encoding="ascii")
-    sink_for(stream).write('{"a":"→"}'.encode())
+    sink_for(stream).write('{"a":"→"}'.encode(), NOW)
     assert data.getvalue() == b'{"a":"\\u2192"}\n'
 
 
@@ -226,13 +217,11 @@ class Full(io.StringIO):
 
 
 def test_a_full_disk_is_told_once_and_tried_again_later(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
-    sink = sink_for(Full(), clock)
+    sink = sink_for(Full())
     for _ in range(3):
-        sink.write(b"line")
+        sink.write(b"line", NOW)
     assert sink.lost == 3
-    clock.now += PAUSE
-    sink.write(b"line")
+    sink.write(b"line", NOW + PAUSE)
     assert sink.lost == 4
     (told,) = failures(caplog)
     assert "the call log /dev/full: a line was lost" in told
@@ -248,13 +237,12 @@ def test_a_sink_that_recovers_goes_on(caplog: pytest.LogCaptureFixture) -> None:
                 raise OSError("not now")
             return super().write(text)
 
-    clock, stream = Clock(), Moody()
-    sink = sink_for(stream, clock)
-    sink.write(b"one")
+    stream = Moody()
+    sink = sink_for(stream)
+    sink.write(b"one", NOW)
     stream.broken = False
-    sink.write(b"two")
-    clock.now += PAUSE
-    sink.write(b"three")
+    sink.write(b"two", NOW)
+    sink.write(b"three", NOW + PAUSE)
     assert stream.getvalue() == "three\n"
     assert len(failures(caplog)) == 1
 
@@ -263,7 +251,7 @@ def test_a_closed_stream_fails_nobody(caplog: pytest.LogCaptureFixture) -> None:
     stream = io.StringIO()
     stream.close()
     sink = sink_for(stream)
-    sink.write(b"line")
+    sink.write(b"line", NOW)
     sink.close()
     assert "closed" in failures(caplog)[0]
 
@@ -275,7 +263,7 @@ def test_a_folder_that_vanishes_fails_nobody(
     folder.mkdir()
     sink = sink_for(folder / "a")
     folder.rmdir()
-    sink.write(b"line")
+    sink.write(b"line", NOW)
     assert "No such file" in failures(caplog)[0]
 
 
@@ -289,8 +277,8 @@ def test_a_function_that_fails_is_called_again_for_the_next_line(
         raise RuntimeError("no")
 
     sink = sink_for(take)
-    sink.write(b"one")
-    sink.write(b"two")
+    sink.write(b"one", NOW)
+    sink.write(b"two", NOW)
     assert taken == ["one", "two"]
     assert len(failures(caplog)) == 1
 
@@ -310,7 +298,7 @@ def test_a_line_that_broke_off_half_way_does_not_spoil_the_next(
 
     monkeypatch.setattr(os, "write", write)
     with pytest.raises(OSError, match="No space"):
-        sink.append(b"abcdef")
-    sink.append(b"next")
+        sink.append(b"abcdef", NOW)
+    sink.append(b"next", NOW)
     sink.close()
     assert path.read_bytes() == b"abc\nnext\n"

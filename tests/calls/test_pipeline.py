@@ -1208,10 +1208,10 @@ async def test_an_observer_that_fails_changes_no_outcome(caplog: pytest.LogCaptu
     class Broken:
         def begin(self, call: Any) -> Any:
             if call.about == "double":
-                return self.end
+                return True
             raise RuntimeError("begin")
 
-        def end(self) -> None:
+        def end(self, call: Any, state: Any) -> None:
             raise RuntimeError("end")
 
         def moved(self, moved: Any) -> None:

@@ -1,6 +1,6 @@
-"""Files: bounded reads, atomic writes, private folders, locks, and no links of strangers.
+"""Files: bounded reads, atomic writes, private folders, locks, no untrusted links.
 
-A folder may be somebody else's repository, or one where others may write. A path inside it is
+A folder may be a cloned repository, or one where other users may write. A path inside it is
 opened part by part and no symbolic link is followed, so that it cannot lead to another file between
 the check and the use (CWE-59, CWE-367). Whatever is opened must be a regular file: a pipe would
 block, a device would not end.
@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-TYPE_CHECKING = False  # whoever reads one small file should not wait for pathlib and typing
+TYPE_CHECKING = False  # importing pathlib and typing takes longer than reading a file
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import Final, Literal, TypeAlias
@@ -32,7 +32,7 @@ PRIVATE_FOLDER: Final = 0o700
 
 _CLOEXEC: Final = getattr(os, "O_CLOEXEC", 0)
 _NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
-# A pipe that nobody writes must not block, nor a terminal become ours.
+# Do not block on a pipe without a writer; do not acquire a controlling terminal.
 _CAREFUL: Final = _CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _BINARY: Final = getattr(os, "O_BINARY", 0)
 _FOLDER: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY)
@@ -41,7 +41,7 @@ _MOST_LINKS: Final = 40
 
 
 class RefusedFileError(OSError):
-    """A file that is not opened, because of what it is. ``strerror`` says why."""
+    """A file that this module refuses to open; ``strerror`` says why."""
 
     def __init__(self, path: StrPath, why: str, number: int = errno.EINVAL) -> None:
         super().__init__(number, why, os.fspath(path))
@@ -76,7 +76,7 @@ def read_bytes(
     """
     _require_path(path)
     if inside is not None:
-        os.lstat(path)  # raises FileNotFoundError for what is not there at all
+        os.lstat(path)  # raises FileNotFoundError if there is nothing
         path = _resolve_inside(path, inside)
     if inside is not None or not links:
         descriptor = open_without_links(path, os.O_RDONLY)
@@ -104,7 +104,7 @@ def read_bytes(
 
 
 def _facts(path: StrPath, descriptor: int, links: bool, use: str) -> os.stat_result:
-    """Return what is known of an open file; refuse what is no regular file, or a hard link."""
+    """Return the status of an open file; refuse all but regular files, and hard links."""
     facts = os.fstat(descriptor)
     if not stat.S_ISREG(facts.st_mode):
         raise RefusedFileError(path, "is not a regular file")
@@ -145,10 +145,10 @@ def open_without_links(path: StrPath, flags: int, mode: int = PRIVATE_FILE) -> i
 
 
 def open_for_append(path: StrPath, *, create: bool = True) -> int:
-    """Open a regular file of ours for appending, or create it for nobody else to read.
+    """Open a regular file of this user for appending, or create a private one.
 
     Refused are links, hard links to a file of another name, files of other users, pipes and
-    devices: in a folder that somebody else prepared, each would decide where we write.
+    devices: in a prepared folder, each of them would redirect the write.
     """
     try:
         create_it = os.O_CREAT if create else 0
@@ -312,7 +312,7 @@ def resolve_output(path: StrPath) -> str:
 
 
 def make_private_folder(path: StrPath) -> None:
-    """Create a folder, and those above it, for nobody else to enter; refuse another user's."""
+    """Create a private folder, and those above it; refuse the folder of another user."""
     os.makedirs(path, PRIVATE_FOLDER, exist_ok=True)
     facts = os.stat(path)
     if os.name != "posix":
@@ -378,7 +378,7 @@ def locked(path: StrPath, timeout: float = 10.0, *, folder: bool = False) -> Ite
 
 
 def try_lock(descriptor: int) -> bool:
-    """Lock an open file if nobody else holds it; the lock ends with the descriptor."""
+    """Lock an open file unless it is locked already; closing the descriptor unlocks it."""
     try:
         if sys.platform == "win32":
             import msvcrt
@@ -389,6 +389,6 @@ def try_lock(descriptor: int) -> bool:
 
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        # Anything else is a file system without locks: nobody waits.
+        # Any other error: the file system has no locks, so do not wait.
         return error.errno not in (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
     return True

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast._core.redact_forms import is_path, is_plain_name, secret_words
+from holdfast._core.redact_forms import is_flag, is_path, is_plain_name, secret_words
 from holdfast._core.redact_text import PlainWords, hide_credentials, stems_of
 from holdfast._core.text import HIDDEN, truncate
 from holdfast.policies import Redaction
@@ -161,7 +161,7 @@ class Redactor:
             if not names and self.is_plain(_encode(plain)):
                 return plain
         except (TypeError, ValueError, RecursionError, OverflowError):
-            pass  # what JSON cannot hold, such as half a surrogate pair, is searched all the same
+            pass  # not JSON, such as half a surrogate pair: search it
         return _Search(self, names).value(plain)
 
     def is_plain(self, data: bytes) -> bool:
@@ -190,7 +190,7 @@ class _Search:
         self._left = MOST_CHARACTERS
 
     def _is_secret(self, name: str) -> bool:
-        """Tell whether a name in a text is that of a secret: all along a search it is asked."""
+        """Return True for the name of a secret; count the names that were judged."""
         self._names_left -= 1
         if self._names_left < 0:
             raise _TooManyNames
@@ -208,7 +208,7 @@ class _Search:
         found = None
         if embedded and text.lstrip()[:1] in ("{", "["):
             found = self._embedded_json(text, embedded - 1)
-        # The text around an inner one is searched too: once is enough, however deep this is.
+        # Embedded JSON is searched again as part of the outermost text: do not search each level.
         if found is None or embedded == _EMBEDDED:
             try:
                 found = hide_credentials(found or text, self._is_secret, redactor._stems)
@@ -277,7 +277,7 @@ class _Search:
                     continue
                 # A flag and its value, or a name and its value, not two names.
                 if name.startswith("-"):
-                    is_value = not item.startswith("-")
+                    is_value = not is_flag(item)
                 else:
                     is_value = len(value) == 2 and not is_plain_name(item)
                 found[index] = HIDDEN if is_value else found[index]
@@ -305,7 +305,7 @@ def _hide_named(name: str, item: Any) -> Any:
         return {key: _hide(one) if key in _SAMPLES else one for key, one in item.items()}
     if isinstance(item, str):
         return item if name.lower() == "pwd" and is_path(item) else _hide(item)
-    # A count of tokens is none.
+    # A number of tokens is not a token.
     counts = item if isinstance(item, list) else [item]
     counted = _words(name)[-1:] in (["token"], ["tokens"], ["pass"])
     is_count = counted and all(isinstance(one, int | float) for one in counts)
@@ -327,7 +327,7 @@ def _singular(word: str) -> str:
 
 @cache
 def default_redactor() -> Redactor:
-    """Return the redactor of the default policy, for what has none of its own."""
+    """Return the redactor of the default policy."""
     return Redactor(Redaction())
 
 

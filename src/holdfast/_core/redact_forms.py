@@ -162,7 +162,7 @@ def _decoded(coded: str, signs: bytes | None) -> str | None:
 
 
 def _is_random(token: str) -> bool:
-    """Return True for what is no word: it has digits, inner capitals, odd signs or length."""
+    """Return True for a token that is not a word: it has digits, capitals inside, or is long."""
     if any(char.isdigit() for char in token[:256]) or len(token) >= 24:
         return True
     return any(char in "_~+/=." or char.isupper() for char in token[1:])
@@ -298,7 +298,7 @@ _BARE_USER: Final = re.compile(
 
 
 def _hide_user(match: re.Match[str]) -> str:
-    """Hide ``name:password`` of any program; ``1000:1000`` and ``main:app`` are none."""
+    """Hide ``name:password`` of any program; ``1000:1000`` and ``main:app`` are not."""
     return f"{match[1]}{HIDDEN}" if has_digits_and_letters(match[2], 4) else match[0]
 
 
@@ -349,8 +349,24 @@ def _user(program: str, before: str, word: str, index: int) -> Iterator[tuple[in
 
 
 def is_plain_name(text: str) -> bool:
-    """Return True for a word that is rather the name of a field: ``user_name``, ``oauth2``."""
+    """Return True for a word like the name of a field: ``user_name``, ``oauth2``."""
     return re.fullmatch(r"[A-Za-z_]*+|[a-z]{1,5}\d", text) is not None
+
+
+def is_value(word: str) -> bool:
+    """Return True for a word in brackets that is a value, rather than the name of one."""
+    is_word = re.fullmatch(r"[\w.]++", word) is not None
+    return is_word and has_digits_and_letters(word, 4) and not is_plain_name(word)
+
+
+_FLAG_PART: Final = r"(?:[A-Za-z]\d{0,5}|[A-Za-z]++|[a-z]{1,5}\d)"
+_FLAG: Final = rf"--?+(?:{_FLAG_PART}(?:[-_.]{_FLAG_PART})*|\d{{1,3}})?(?:=\S*+)?"
+_FLAGS: Final = re.compile(rf"{_FLAG}(?:[|/,]{_FLAG})?")
+
+
+def is_flag(word: str) -> bool:
+    """Return True for ``-v``, ``--no-oauth2``, ``-``; False for a value that begins with a dash."""
+    return _FLAGS.fullmatch(word[:256]) is not None
 
 
 def is_path(text: str) -> bool:

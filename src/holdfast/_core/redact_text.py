@@ -21,8 +21,10 @@ from holdfast._core.redact_forms import (
     hide_in_commands,
     hide_private_keys,
     hide_wrapped,
+    is_flag,
     is_path,
     is_plain_name,
+    is_value,
 )
 from holdfast._core.text import HIDDEN
 
@@ -46,7 +48,7 @@ def stems_of(names: Iterable[str]) -> tuple[str, ...]:
 
 
 class PlainWords:
-    """Tells, much faster than the searches, that they could find nothing in a short text.
+    """A fast check for short texts in which the searches would find nothing.
 
     Every search needs the stem of a name, one of `MARKS`, a flag, a word as long as a token, or a
     character that may stand for another one. None of them spans several words: a text is plain if
@@ -144,13 +146,21 @@ _SET_BEFORE: Final = re.compile(
 _ITEMS: Final = re.compile(r"\[[^][{}\r\n]{0,8192}+\]|\([^()\r\n]{0,8192}+\)")
 _BLOCK: Final = re.compile(r"[|>][+-]?[ \t]*+(?:(?:\r?\n|\\n)[ \t]++(?:[^\r\n\\]|\\(?!n))*+)++")
 _DASHED: Final = re.compile(r"(?:[ \t]*+(?:\r?\n|\\n)[ \t]*+- (?:[^\r\n\\]|\\(?!n))*+)++")
-_BRACED: Final = re.compile(r"\{(?![\w.]*+\})[^{}\r\n\"':]{1,256}\}")
+_BRACED: Final = re.compile(
+    r"\{(?![\w.]*+\}(?!\}\w)|\s{0,9}\\{0,9}[\"'])(?:[^{}\r\n:]|:(?! )|\}\}(?=[^\s;,}\]])){1,256}\}"
+)
+"""Braces are the quotes of ODBC, where ``}}`` is a brace of the value; not those of an object."""
+_BRACED_WORD: Final = re.compile(
+    r"\{(?P<twice>\{)?+(?P<word>[\w.]++)(?:\}(?(twice)\})(?!\}\w)|(?=[\s\"'\]\\]|\Z))"
+)
 _PAIRED_BEFORE: Final = re.compile(
     r"alues?\\{0,9}[\"']\s{0,9}:\s{0,9}\\{0,9}[\"'](?P<value>[^\"']{1,500})[\"']\s{0,9},\s{0,9}"
     r"\\{0,9}[\"'](?:name|key|header|field|variable)\\{0,9}[\"']\s{0,9}:\s{0,9}\\{0,9}[\"']",
     re.I,
 )
-_FLAGGED: Final = re.compile(r"[ \t]++(?:\\\r?\n[ \t]*+)?(?![-\s])(?P<open>(?:\\*+[\"'])?+)")
+_FLAGGED: Final = re.compile(
+    r"[ \t]++(?:\\(?:\r?\n|\\{2,15}n)[ \t]*+)?+(?!\s)(?P<open>(?:\\*+[\"'])?+)"
+)
 _VALUE_CHARS: Final = (
     r"(?:[^\s\"'&;,\\<>]|[&;,](?![ \t\r\n]|\Z|[\w.\-]{1,40}[=:])|\\(?![nrt\"'\\])|(?<=[=:])<)"
 )
@@ -169,7 +179,7 @@ _NO_SECRET: Final = re.compile(
     r"|\$\d{1,2}|\?|%s|%\(\w{1,40}\)s|(?:\w++ )?+(?:…|<[^<>]*+>|\*++|[xX]{3,}+)\W*+"
 )
 """Nothing, the start of a block of lines, a constant, a variable, or a placeholder."""
-_PLACEHOLDER: Final = re.compile(r"<[^<>\r\n]{1,60}>")
+_PLACEHOLDER: Final = re.compile(r"<([^<>\r\n]{1,60})>")
 _WHOLE_LINE: Final = ("authorization", "cookie", "codes", "mnemonic", "_phrase")
 _QUERY_ONLY: Final = {"sig": 4, "signature": 4, "tok": 4, "code": 8, "key": 16}
 """Names that are secret in a query, and the length of a value that is no ordinary one."""
@@ -313,7 +323,7 @@ def _secret_value(
 
 
 def _query_value(text: str, stop: int, name: str) -> tuple[int, int]:
-    """Return the value of a name that is secret in a query alone; an empty span if it is none."""
+    """Return the value of a name that is secret in a query only; an empty span if it is not."""
     least, head = _QUERY_ONLY.get(name.lower()), _QUERY_HEAD.match(text, stop)
     if least is None or head is None or (least > 4 and not has_digits_and_letters(head[1], least)):
         return stop, stop
@@ -370,10 +380,10 @@ def _value_end(text: str, match: re.Match[str], name: str, begin: int) -> int:
         # A header in quotes, whose own value may hold quotes: "Authorization: Digest a=\\"b\\"".
         closing = _closing(text, start, quote[1][::-1], or_line=True)
         return start if _NO_SECRET.fullmatch(text, start, closing) else closing
-    if not line and (whole := _whole(text, start, name)) is not None:
+    if not line and (whole := _whole(text, start, name, begin)) is not None:
         return whole.end()
     if text.startswith(HIDDEN, start) or (not line and text.startswith(("{", "["), start)):
-        return start  # an object follows, and is searched by itself
+        return start  # the members of an object are searched on their own
     loose = match["sep"] in (":", "->") and not line
     if _is_other(text, match, name, begin, loose):
         return start
@@ -388,9 +398,9 @@ def _value_end(text: str, match: re.Match[str], name: str, begin: int) -> int:
 
 
 def _is_other(text: str, match: re.Match[str], name: str, begin: int, loose: bool) -> bool:
-    """Return True if a value is no secret, by its beginning, whatever its name says."""
+    """Return True if the beginning of a value shows that it is not a secret."""
     small, start = name.lower(), match.end()
-    if match["sep"][-2:] in ("==", "!=") or _PLACEHOLDER.match(text, start):
+    if match["sep"][-2:] in ("==", "!=") or _is_placeholder(text, start):
         return True  # code that compares, or a text that explains
     if small == "pass":
         # "pass: 12" counts what did not fail, unless a user stands before it.
@@ -403,8 +413,12 @@ def _is_other(text: str, match: re.Match[str], name: str, begin: int, loose: boo
     return words is None or words[0].rstrip(" \t)]},.").count(" ") < 3
 
 
-def _whole(text: str, start: int, name: str) -> re.Match[str] | None:
-    """Return a value of several parts: lines of YAML, a list, a tuple, ODBC's braces."""
+def _whole(text: str, start: int, name: str, begin: int) -> re.Match[str] | None:
+    """Return a value of several parts: lines of YAML, a list, a tuple, braces."""
+    if (word := _BRACED_WORD.match(text, start)) is not None:
+        odbc = text[begin - 1 : begin] == ";" or text.startswith(";", word.end())
+        named = any(stem in word["word"].lower() for stem in _STEMS)
+        return word if is_value(word["word"]) or (odbc and not named) else None
     lines = _DASHED.match(text, start) if name[-1:] in "sS" else None
     items = _ITEMS.match(text, start)
     if items is not None and not any(char.isalpha() for char in items[0]):
@@ -422,7 +436,13 @@ def _flag_end(text: str, match: re.Match[str], name: str) -> int:
     # A line of help: ``--token TOKEN``, ``--password <text>``.
     shown, last = word[0].rstrip("])|,."), name.replace("-", "_").strip("_").rpartition("_")[2]
     named = shown.isupper() and shown.isascii() and shown.rpartition("_")[2] == last.upper()
-    return start if named or _PLACEHOLDER.fullmatch(shown) else word.end()
+    return start if named or is_flag(shown) or _is_placeholder(shown, 0) else word.end()
+
+
+def _is_placeholder(text: str, start: int) -> bool:
+    """Return True for ``<token>``, which explains where a value goes."""
+    match = _PLACEHOLDER.match(text, start)
+    return match is not None and not is_value(match[1])
 
 
 def _is_prose(word: str, text: str, end: int) -> bool:

@@ -1,4 +1,4 @@
-"""Text from strangers, made safe to show: escape, truncate, quote, suggest.
+"""Untrusted text made safe to show: escape, truncate, quote, suggest.
 
 Servers, files and programs decide what ends up in terminals, logs and reviews. There it could
 colour or erase lines (escape sequences), reorder them (bidirectional controls) or carry words that
@@ -16,7 +16,7 @@ LIMIT: Final = 120
 """Default number of characters shown of one text."""
 HIDDEN: Final = "[redacted]"
 MIN_SECRET: Final = 4
-"""Characters of a secret that is looked for: a shorter one would be found in any word."""
+"""A shorter secret is not searched for: it would match parts of ordinary words."""
 
 _SPACES: Final = "\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
 _INVISIBLE: Final = (

@@ -236,7 +236,7 @@ def _outcomes(one: RecordedLog, first: Entry, two: RecordedLog, second: Entry) -
     except NotRecorded:
         shown = [size_of(entry) for entry in (first, second)]
         if None in shown:
-            return ""  # one of them has it, the other only how long it was: no telling
+            return ""  # only one of them has the whole result: they cannot be compared
     then, now = (normal(value) for value in shown)
     return describe(differences(then, now, "result"), "first", "then")
 

@@ -19,11 +19,11 @@ from typing import Any, Final, TextIO, TypeAlias
 
 import msgspec
 
-from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall, Observer, faults_of
+from holdfast._core.observers.observer import TOOL_CALL, ObservedCall, Observer, faults_of
 from holdfast._core.redact import Redactor
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.calllog.results import Long, compact, one_line, show
-from holdfast.calllog.sinks import FOLDER, MOMENT, Sidecars, sink_for
+from holdfast.calllog.sinks import FOLDER, Sidecars, sink_for
 from holdfast.errors import HoldfastError, ValidationError
 from holdfast.policies import Redaction
 
@@ -94,8 +94,8 @@ class CallLog(Observer):
 
     # One call
 
-    def begin(self, call: ObservedCall) -> End | None:
-        """Write the line before a tool call; return what writes the line after it."""
+    def begin(self, call: ObservedCall) -> tuple[bytes, int] | None:
+        """Write the line before a tool call; return what both lines begin with, and the number."""
         if call.method != TOOL_CALL:
             return None
         seq, given = next(self._numbers), b"{}"
@@ -109,12 +109,12 @@ class CallLog(Observer):
         except UNENCODABLE:
             pass  # such a call cannot be sent either
         head = b'{"name":%b,"arguments":%b' % (_text(call.about), given)
-        self._sink.write(b'%b,"_phase":"before","_seq":%d}' % (head, seq))
-        return partial(self._end, call, head, seq)
+        self._sink.write(b'%b,"_phase":"before","_seq":%d}' % (head, seq), call.began)
+        return head, seq
 
-    def _end(self, call: ObservedCall, head: bytes, seq: int) -> None:
-        """Write the line after a call, which begins with ``head``."""
-        result, what, why, ok = call.result, b"", b"", b"false"
+    def end(self, call: ObservedCall, state: tuple[bytes, int]) -> None:
+        """Write the line after a tool call."""
+        (head, seq), result, what, why, ok = state, call.result, b"", b"", b"false"
         try:
             if call.error is not None or result is None or result.is_error:
                 why = b',"_error":%b' % _text(self._error(call))
@@ -134,12 +134,12 @@ class CallLog(Observer):
             what += b',"_task":{"id":%b,"status":%b}' % named
         end = (head, what, ok, round(call.duration * 1000), why, seq)
         line = b'%b,"_phase":"after"%b,"_ok":%b,"_ms":%d%b,"_seq":%d}' % end
-        self._sink.write(line, call.duration > MOMENT)
+        self._sink.write(line, call.began + call.duration, False)
 
     def _summary(self, call: ObservedCall, seq: int, result: Long) -> bytes:
         path = None
         if self._sidecars is not None:
-            ending = ".json" if result.text is None else ".txt"
+            ending = ".txt" if isinstance(result.value, str) else ".json"
             make = partial(result.redacted, self._redactor)
             path = self._sidecars.keep(seq, call.about, ending, result.size, make)
         return compact(result.summary(path))

@@ -138,14 +138,14 @@ class MockServer:
     async def serve_stdio(
         self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None
     ) -> None:
-        """Serve on standard input and output until the input ends, or nobody reads the output."""
+        """Serve on standard input and output until the input ends or the output is closed."""
         # Not sys.stdin itself: a thread may still read at the end, and Python would wait for it.
         source = os.fdopen(os.dup(sys.stdin.fileno()), "rb") if stdin is None else stdin
         target = sys.stdout.buffer if stdout is None else stdout
         await in_thread(serve)(self.server, source, target)
 
     def missed(self, message: str) -> None:
-        """Hear that a call was not recorded, before the client does."""
+        """Called with each call that was not recorded; for subclasses."""
 
     # Methods
 

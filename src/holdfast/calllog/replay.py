@@ -129,7 +129,7 @@ async def replay(
         raise ValidationError(f"{caller!r} is no client and no handle: it has no call_tool")
     secrets = dict(fill or {})
     if ask is None:
-        _filled(entries, secrets)  # refuse before anybody is asked
+        _filled(entries, secrets)  # refuse before the user is asked to confirm
     if confirm is not None:
         await _require_confirmation(caller, entries, confirm)
     if ask is not None:
@@ -229,10 +229,10 @@ def _keeps(caller: Any, entry: Entry) -> bool:
 
 
 async def _require_confirmation(caller: Any, entries: list[Entry], confirm: Confirm) -> None:
-    """Ask before calls that may change something: a log may come with somebody's project."""
+    """Ask before calls that may change something: the log may be part of a cloned repository."""
     client = getattr(caller, "client", caller)
     listed = await _settled(client.list_tools()) if hasattr(client, "list_tools") else ()
-    # Of two tools of one name nobody knows which one is called.
+    # With two tools of one name, either may be called: both must be read-only.
     hints = [(one.name, one.annotations) for one in listed]
     risky = {name for name, hint in hints if hint is None or hint.read_only_hint is not True}
     safe = {name for name, _ in hints} - risky

@@ -33,7 +33,7 @@ from holdfast._core.wire.codes import UNENCODABLE
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.schema.types import canonical
 from holdfast.types.content import TextContent
-from holdfast.types.tools import ToolResult
+from holdfast.types.tools import ToolResult, levels
 
 DEEPEST: Final = 100
 """Levels of nesting in what was recorded; redaction leaves fewer."""
@@ -68,12 +68,11 @@ _PRETTY: Final = 8
 
 
 class Long(Struct, frozen=True):
-    """A result that is too long for a line: one text, or anything else."""
+    """A result that is too long for a line: one text, or the whole result."""
 
     kind: str
     size: int
-    text: str | None = None
-    whole: dict[str, Any] | None = None
+    value: str | dict[str, Any]
 
     def summary(self, path: str | None = None) -> str:
         """Return the summary for the line, with the path of the sidecar if given."""
@@ -82,9 +81,9 @@ class Long(Struct, frozen=True):
 
     def redacted(self, redactor: Redactor) -> str:
         """Return the content of the sidecar."""
-        if self.text is not None:
-            return redactor.text(self.text)
-        return compact(redactor.value(self.whole)).decode()
+        if isinstance(self.value, str):
+            return redactor.text(self.value)
+        return compact(redactor.value(self.value)).decode()
 
 
 # From a result to what is shown
@@ -97,30 +96,35 @@ def show(result: ToolResult, redactor: Redactor, threshold: float) -> bytes | Lo
     """
     text = None
     if result.structured_content is UNSET and len(result.content) == 1:
-        (item,) = result.content
-        if type(item) is TextContent and len(item.text) > threshold * _PRETTY:
-            # So long that it need not be looked at, whatever else there is.
-            return Long("text", len(item.text), item.text)
-        text = _bare_text(result)
-    whole = whole_of(result) if text is None else _text(text)
-    value = short(whole) if text is None or text[:1] in _JSON_BEGINS else text
-    if value is UNSET:
-        return None
+        item = result.content[0]
+        if type(item) is TextContent:
+            if len(item.text) > threshold * _PRETTY:
+                # Too long for a line, whatever else the result has.
+                return Long("text", len(item.text), item.text)
+            text = item.text if _is_bare(result) else None
+    if text is not None and text[:1] not in _JSON_BEGINS:
+        value: Any = text
+    else:
+        whole = whole_of(result) if text is None else _text(text)
+        value = short(whole)
+        if value is UNSET:
+            return None
     found = compact(value)
     if len(found) < threshold or _characters(found) < threshold:
         return found if redactor.is_plain(found) else compact(redactor.value(value))
-    text = _only_text(whole)
+    if value is not text:
+        text = _only_text(whole)
     if text is not None:
         return Long("text", len(text), text)
     kind = "result"
     match whole:
         case {"content": [{"type": "image" | "audio" | "resource" as only}], **rest} if not rest:
             kind = only
-    return Long(kind, _characters(compact(whole)), whole=whole)
+    return Long(kind, _characters(compact(whole)), whole)
 
 
 class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True):
-    text: str
+    text: Raw
 
 
 class _Bare(Struct, rename="camel", forbid_unknown_fields=True):
@@ -129,22 +133,22 @@ class _Bare(Struct, rename="camel", forbid_unknown_fields=True):
     content: tuple[_Text]
     result_type: Any = None
     is_error: Any = None
-    meta: dict[str, Any] | None = field(name="_meta", default=None)
+    meta: Raw | None = field(name="_meta", default=None)
 
 
 _decode_bare: Final = msgspec.json.Decoder(_Bare).decode
 
 
-def _bare_text(result: ToolResult) -> str | None:
-    """Return the text of a result that has nothing else, as it came; None if there is more."""
+def _is_bare(result: ToolResult) -> bool:
+    """Return True if a result came with one text and nothing else but fields of the protocol."""
     source = result.__dict__.get("_source")
+    if not isinstance(source, Raw) or (result.meta and _own_meta(result.meta)):
+        return False
     try:
-        found = _decode_bare(source) if isinstance(source, Raw) else None
+        _decode_bare(source)
     except MALFORMED:
-        return None
-    if found is None or (found.meta and _own_meta(found.meta)):
-        return None
-    return found.content[0].text
+        return False
+    return True
 
 
 def _own_meta(meta: dict[str, Any]) -> dict[str, Any]:
@@ -219,11 +223,11 @@ def _characters(found: bytes) -> int:
 
 
 class NotRecorded(Exception):  # noqa: N818  (a finding, not a failure)
-    """The log does not have the result; says why, and how it could."""
+    """The log does not have the result; the message says why, and how to record it."""
 
 
 def summary_of(value: Any) -> re.Match[str] | None:
-    """Match the summary of a long result; None if the value is none."""
+    """Match the summary of a long result; None for any other value."""
     return SUMMARY.fullmatch(value) if isinstance(value, str) else None
 
 
@@ -245,11 +249,7 @@ def wire(value: Any | UnsetType, fetch: Callable[[str], str]) -> dict[str, Any]:
 def decode(text: str) -> Any:
     """Return the JSON value of what was recorded; one that is nested too deep is malformed."""
     found = msgspec.json.decode(text)
-    level = [found] if text.count("{") + text.count("[") > DEEPEST else []
-    for _ in range(DEEPEST):
-        inner = [one.values() if isinstance(one, dict) else one for one in level]
-        level = [one for part in inner for one in part if isinstance(one, dict | list)]
-    if level:
+    if text.count("{") + text.count("[") > DEEPEST and levels(found, DEEPEST + 1) > DEEPEST + 1:
         raise msgspec.DecodeError(f"more than {DEEPEST} levels deep")
     return found
 

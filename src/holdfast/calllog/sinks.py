@@ -13,7 +13,6 @@ import os
 import re
 import stat
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -41,48 +40,45 @@ PAUSE: Final = 5.0
 MOMENT: Final = 0.01
 """Seconds after which another file may have taken the place of the one that is open."""
 
-Clock = Callable[[], float]
-
 
 class Sink:
     """Takes lines, without their newlines, from any number of threads; never raises.
 
     ``put`` writes a line, or raises; after that it is left alone for ``pause`` seconds. It is
-    also given whether a file may have been moved or deleted since the last line.
+    given the time of the line too, by `time.perf_counter`, and whether to look for a file that was
+    moved or deleted since the last one.
     """
 
     def __init__(
         self,
         label: str,
-        put: Callable[[bytes, bool], Any],
+        put: Callable[[bytes, float, bool], Any],
         close: Callable[[], None] = lambda: None,
         pause: float = PAUSE,
-        clock: Clock = time.monotonic,
     ) -> None:
         self.label = label
         self.lost: int = 0
         """Lines that could not be written."""
-        self._put, self._close, self._pause, self._clock = put, close, pause, clock
+        self._put, self._close, self._pause = put, close, pause
         self._again = 0.0
         # A function that takes lines may make a call of its own.
         self._lock = threading.RLock()
 
-    def write(self, line: bytes, look: bool = True) -> None:
+    def write(self, line: bytes, now: float, look: bool = True) -> None:
         """Write a line; log errors instead of raising them."""
         with self._lock:
-            if self._again and self._clock() < self._again:
+            if now < self._again:
                 self.lost += 1
                 return
             try:
-                self._put(line, look)
-                self._again = 0.0
+                self._put(line, now, look)
             except Exception as error:
                 if not self.lost:
                     kind = type(error).__name__
                     log.warning("%s: a line was lost: %s: %s", self.label, kind, error)
                 self.lost += 1
                 if self._pause:
-                    self._again = self._clock() + self._pause
+                    self._again = now + self._pause
                     self.close()
 
     def close(self) -> None:
@@ -91,23 +87,23 @@ class Sink:
             self._close()
 
 
-def sink_for(to: Any, clock: Clock = time.monotonic) -> Sink:
+def sink_for(to: Any) -> Sink:
     """Return the sink for a path, a stream or a function."""
     if isinstance(to, str | os.PathLike):
-        file = LogFile(os.fsdecode(to), clock)
-        return Sink(f"the call log {os.fsdecode(to)}", file.append, file.close, clock=clock)
+        file = LogFile(os.fsdecode(to))
+        return Sink(f"the call log {os.fsdecode(to)}", file.append, file.close)
     if callable(getattr(to, "write", None)):
         label = f"the call log {getattr(to, 'name', None) or type(to).__name__}"
-        return Sink(label, partial(_write_to_stream, to), clock=clock)
+        return Sink(label, partial(_write_to_stream, to))
     if callable(to):
         callback = plain("log", to)
         label = "the function that takes the call log"
-        return Sink(label, lambda line, _: callback(line.decode()), pause=0)
+        return Sink(label, lambda line, *_: callback(line.decode()), pause=0)
     kind = type(to).__name__
     raise ValidationError(f"log={to!r}: must be a path, a stream or a function, not {kind}")
 
 
-def _write_to_stream(stream: Any, line: bytes, look: bool) -> None:
+def _write_to_stream(stream: Any, line: bytes, *_: Any) -> None:
     """Write a line to a stream of text or bytes, and flush it; its owner closes it."""
     is_bytes = isinstance(stream, io.RawIOBase | io.BufferedIOBase)
     try:
@@ -122,9 +118,8 @@ def _write_to_stream(stream: Any, line: bytes, look: bool) -> None:
 class LogFile:
     """A file that is appended to. One write a line: those of processes do not run together."""
 
-    def __init__(self, given: str, clock: Clock = time.monotonic) -> None:
+    def __init__(self, given: str) -> None:
         self.path: str = os.path.abspath(given)
-        self._clock = clock
         self._descriptor: int | None = None
         self._opened: os.stat_result | None = None
         self._looked = 0.0
@@ -132,33 +127,31 @@ class LogFile:
         """The last line was not written to its end."""
         _refuse_hopeless(given, self.path)
 
-    def append(self, line: bytes, look: bool = True) -> None:
+    def append(self, line: bytes, now: float, look: bool = True) -> None:
         """Append a line; open the file again if it was moved or deleted: logs are rotated."""
-        if look and self._descriptor is not None and self._is_gone():
+        if self._descriptor is not None and self._is_gone(now, look):
             self.close()
         if self._descriptor is None:
             self._torn = self._torn or _ends_torn(self.path)
             self._descriptor = open_for_append(self.path)
-            self._opened, self._looked = os.fstat(self._descriptor), self._clock()
+            self._opened, self._looked = os.fstat(self._descriptor), now
         data, written = b"\n%b\n" % line if self._torn else line + b"\n", 0
         try:
-            written = os.write(self._descriptor, data)
             while written < len(data):
                 written += os.write(self._descriptor, data[written:])
-            self._torn = False
         except OSError:
             self._torn = self._torn or written > 0
             raise
+        self._torn = False
 
-    def _is_gone(self) -> bool:
+    def _is_gone(self, now: float, look: bool) -> bool:
         """Return True if the path does not name the open file any more.
 
         To read the times of a file makes the next write to it several times as slow, so within a
         moment of the last look only its name is looked for.
         """
-        now = self._clock()
         if now - self._looked < MOMENT:
-            return not os.access(self.path, os.F_OK)
+            return look and not os.access(self.path, os.F_OK)
         self._looked = now
         assert self._opened is not None
         try:
@@ -195,14 +188,11 @@ def _refuse_hopeless(given: str, path: str) -> None:
 def _ends_torn(path: str) -> bool:
     """Return True if the last line is truncated: its writer died, or the disk was full."""
     try:
-        descriptor = open_without_links(path, os.O_RDONLY)
+        with open(open_without_links(path, os.O_RDONLY), "rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) != b"\n"
     except OSError:
-        return False
-    with open(descriptor, "rb") as file:
-        if not os.fstat(descriptor).st_size:
-            return False
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) != b"\n"
+        return False  # there is no file, or it is empty
 
 
 # Sidecars
@@ -341,8 +331,7 @@ class Sidecars:
 def _files(folder: int) -> Iterator[tuple[int, str, int]]:
     """Yield our files: time of writing, name and size.
 
-    A folder that was chosen may hold ``2024-report.txt`` of its owner, which only looks like ours:
-    all of ours are private.
+    The folder may hold other files with such names (``2024-report.txt``): ours are private.
     """
     with os.scandir(folder) as entries:
         for entry in entries:

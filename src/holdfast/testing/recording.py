@@ -19,7 +19,6 @@ import shlex
 import shutil
 from collections import deque
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +26,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast._core.files import read_bytes, write_atomic
-from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall
+from holdfast._core.observers.observer import TOOL_CALL, ObservedCall
 from holdfast._core.server.incoming import Incoming
 from holdfast._core.text import counted, truncate
 from holdfast._core.wire.codes import METHOD_NOT_FOUND, RequestError
@@ -105,6 +104,10 @@ def lock_path(folder: Path, number: str) -> Path:
     return folder / "tools" / f"{number}.lock"
 
 
+_WAITS: Final = object()
+"""The state of a call that is written later."""
+
+
 class RecordingLog(CallLog):
     """The log of one client.
 
@@ -124,21 +127,28 @@ class RecordingLog(CallLog):
         found = None if self.client is None else list(self.client.tools.values())
         return found or self._listed
 
-    def begin(self, call: ObservedCall) -> End | None:
+    def begin(self, call: ObservedCall) -> Any:
         """Write a tool call, or have it wait; one that follows others waits with them."""
         unknown = call.tool is None and not self.tools
         if call.method == TOOL_CALL and (unknown or self._waiting):
-            return partial(self._waiting.append, call)
+            return _WAITS
         return super().begin(call)
+
+    def end(self, call: ObservedCall, state: Any) -> None:
+        """Write the end of a tool call, or have all of it wait."""
+        if state is _WAITS:
+            self._waiting.append(call)
+        else:
+            super().end(call, state)
 
     def close(self) -> None:
         """Write the calls that are still waiting, and close the log."""
         known = {one.name: one for one in self.tools}
         for call in self._waiting:
             call.tool = call.tool or known.get(call.about)
-            end = super().begin(call)
-            if end is not None:
-                end()
+            begun = super().begin(call)
+            assert begun is not None
+            super().end(call, begun)
         self._waiting.clear()
         super().close()
 
@@ -266,16 +276,14 @@ class Replay:
         try:
             data = read_bytes(path, MOST_BYTES, inside=self._folder)
             found = msgspec.json.decode(data, type=Manifest)
+            if found.version == VERSION:
+                return found
+            why = f"{path} is of version {found.version}, and only {VERSION} is understood"
         except FileNotFoundError:
-            raise MissingRecording(
-                f"there is no recording of this test ({path}); {self._again}"
-            ) from None
+            why = f"there is no recording of this test ({path})"
         except (OSError, msgspec.DecodeError) as error:
-            raise MissingRecording(f"{path} cannot be read: {error}; {self._again}") from None
-        if found.version != VERSION:
-            text = f"{path} is of version {found.version}, and only {VERSION} is understood"
-            raise MissingRecording(f"{text}; {self._again}")
-        return found
+            why = f"{path} cannot be read: {error}"
+        raise MissingRecording(f"{why}; {self._again}")
 
     def _tools(self, part: RecordedClient) -> tuple[dict[str, dict[str, Any]] | None, str | None]:
         if part.tools is None:

@@ -79,14 +79,11 @@ class EitherContents(ResourceContents, kw_only=True):
 
     def settle(self) -> AnyResourceContents:
         """Return the kind that the fields say; text wins if a server sends both."""
+        common: Any = {"uri": self.uri, "mime_type": self.mime_type, "meta": self.meta}
         if self.text is not None:
-            return TextResourceContents(
-                uri=self.uri, mime_type=self.mime_type, meta=self.meta, text=self.text
-            )
+            return TextResourceContents(**common, text=self.text)
         assert self.blob is not None
-        return BlobResourceContents(
-            uri=self.uri, mime_type=self.mime_type, meta=self.meta, blob=self.blob
-        )
+        return BlobResourceContents(**common, blob=self.blob)
 
 
 class ContentBlock(Meta, tag_field="type", kw_only=True):
@@ -164,7 +161,7 @@ class EmbeddedResource(ContentBlock, tag="resource", kw_only=True):
 
 
 class ToolUseContent(ContentBlock, tag="tool_use", kw_only=True):
-    """A model's wish, in a sampled message, to have a tool called."""
+    """A model's request to call a tool, in a sampled message."""
 
     type: ClassVar[Literal["tool_use"]] = "tool_use"
 
@@ -235,9 +232,9 @@ else:
 
 def joined_text(contents: list[Any]) -> str:
     """Return all text contents, joined by newlines."""
-    if len(contents) == 1 and isinstance(contents[0], (TextContent, TextResourceContents)):
-        return contents[0].text
     texts = (TextContent, TextResourceContents)
+    if len(contents) == 1 and isinstance(contents[0], texts):
+        return contents[0].text
     return "\n".join(item.text for item in contents if isinstance(item, texts))
 
 
@@ -248,7 +245,7 @@ def decode_base64(data: str, what: str) -> Bytes:
     except ValueError:
         pass
     try:
-        # Line breaks are common (MIME's own base64 has them); other strangers are not base64.
+        # Line breaks are common (MIME has them); any other character is an error.
         return binascii.a2b_base64("".join(data.split()), strict_mode=True)
     except ValueError as error:
         raise ValueError(f"The data of {what} is not valid base64: {error}") from None

@@ -99,7 +99,7 @@ def html(shown: Any) -> str | None:
 
 
 def _contents(shown: Any) -> list[Any] | None:
-    """Return the contents of a result; None for what is no result."""
+    """Return the contents of a result; None for anything else."""
     if isinstance(shown, PromptResult):
         return [message.content for message in shown.messages]
     if isinstance(shown, ToolResult):

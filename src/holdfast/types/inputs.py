@@ -18,7 +18,7 @@ from holdfast.types.tools import Tool
 
 FORM_FIELDS: Final = 1000
 FORM_BYTES: Final = 1024 * 1024
-"""A form with more is refused: nobody fills it in, and reading it takes long."""
+"""Larger forms are refused: nobody fills them in, and reading them takes long."""
 
 _KINDS: Final[dict[str, Any]] = {
     "string": str,
@@ -90,7 +90,7 @@ class _Mode(Wire, kw_only=True):
 
 
 def read_elicitation(raw: bytes | Raw) -> AnyElicitation:
-    """The parameters of an elicitation as the kind that their mode says.
+    """Return the parameters of an elicitation as the type of their mode.
 
     Raises `msgspec.ValidationError` for a mode that this version does not know, and for a form of
     more than 1,000 fields or 1 MiB.

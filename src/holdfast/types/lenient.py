@@ -22,7 +22,7 @@ from holdfast.types.content import UnknownContent
 
 
 def decode_leniently(text: Raw, kind: Any) -> Any:
-    """Decode JSON as a type; raise `msgspec.ValidationError` for what cannot be done without."""
+    """Decode JSON as a type; raise `msgspec.ValidationError` if a required part is wrong."""
     try:
         return _rescue(text, kind)
     except UnicodeDecodeError as error:
@@ -30,7 +30,7 @@ def decode_leniently(text: Raw, kind: Any) -> Any:
 
 
 def _rescue(text: Raw, kind: Any) -> Any:
-    """Decode JSON part by part: one that cannot be read (1e400) spoils no other."""
+    """Decode JSON part by part: one that cannot be read (1e400) does not affect the others."""
     members, structs = _members(kind), _structs(kind)
     start = bytes(memoryview(text)[:1])
     if text == _NULL and type(None) in members:

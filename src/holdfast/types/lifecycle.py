@@ -90,7 +90,7 @@ RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
 
 
 class TaskMetadata(Wire, kw_only=True):
-    """The wish to have a request run as a task, kept for ``ttl`` milliseconds."""
+    """A request to run as a task, which is kept for ``ttl`` milliseconds."""
 
     ttl: int | None = None
 

@@ -145,7 +145,7 @@ def is_inside(skill: Skill, uri: str) -> bool:
 def _is_plain(path: str) -> bool:
     """Return True for a path that means the same to everyone who decodes, joins or shows it.
 
-    It may be decoded more than once on its way into a file system: each form is looked at.
+    It may be decoded more than once before it reaches a file system: every form is checked.
     """
     from urllib.parse import unquote
 

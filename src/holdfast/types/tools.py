@@ -29,16 +29,16 @@ def decode_schema(text: Raw | bytes) -> Any:
     raw = bytes(text)
     try:
         found = msgspec.json.decode(raw)
-        readable = raw.count(b"{") + raw.count(b"[") <= MAX_LEVELS or _levels(found) <= MAX_LEVELS
+        readable = raw.count(b"{") + raw.count(b"[") <= MAX_LEVELS or levels(found) <= MAX_LEVELS
     except (ValueError, RecursionError):  # a DecodeError is a ValueError
         readable = False
     return found if readable else {UNREADABLE: raw.decode("utf-8", "replace")}
 
 
-def _levels(value: Any) -> int:
-    """Return how deep a JSON value is nested."""
+def levels(value: Any, most: int = MAX_LEVELS) -> int:
+    """Return how deep a JSON value is nested; of more than ``most`` levels, one more is counted."""
     count, level = 0, [value]
-    while level and count <= MAX_LEVELS:
+    while level and count <= most:
         count += 1
         level = [
             item

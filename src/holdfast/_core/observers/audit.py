@@ -17,7 +17,6 @@ from msgspec import Struct
 
 from holdfast._core.observers.observer import (
     TOOL_CALL,
-    End,
     ObservedCall,
     Observer,
     Post,
@@ -70,10 +69,10 @@ class Audit(Observer):
             self._callback = partial(post if later else safely, wanted)
         self._redactor = Redactor(policy.observability.redaction)
 
-    def begin(self, call: ObservedCall) -> End | None:
-        return partial(self._end, call) if call.method == TOOL_CALL else None
+    def begin(self, call: ObservedCall) -> bool | None:
+        return call.method == TOOL_CALL or None
 
-    def _end(self, call: ObservedCall) -> None:
+    def end(self, call: ObservedCall, state: bool) -> None:
         outcome, text, unknown = "ok", None, False
         error, result = call.error, call.result
         if result is not None and result.is_error:

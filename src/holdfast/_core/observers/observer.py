@@ -9,9 +9,10 @@ import asyncio
 import itertools
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from time import perf_counter, time
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from msgspec import Raw, Struct
@@ -31,13 +32,12 @@ log: logging.Logger = logging.getLogger("holdfast")
 
 TOOL_CALL: Final = "tools/call"
 
-End: TypeAlias = Callable[[], None]
 Post: TypeAlias = Callable[[Callable[[Any], Any], Any], None]
-"""Has ``callback(value)`` run later, in order: how an async callback is reached."""
+"""Schedules ``callback(value)`` on the event loop, in order; for async callbacks."""
 
 
 class ObservedCall(Struct):
-    """One call, as observers see it. Its end is filled in before they hear of it."""
+    """One call, as observers see it. ``result`` and ``error`` are filled in when it ends."""
 
     client: str
     method: str
@@ -46,19 +46,20 @@ class ObservedCall(Struct):
     params: dict[str, Any] | None
     tool: Tool | None
     """The definition of the called tool, where it is known."""
+    refused: bool
+    """Refused by a check of our own: nothing is sent."""
     id: int
     """Numbers the calls of one client."""
     time: float
     """The beginning, in seconds since the epoch."""
-    refused: bool
-    """Refused by a check of our own: nothing is sent."""
-    meta: dict[str, Any]
-    """Entries that observers add to the request's ``_meta``."""
     began: float
     """The beginning, by `time.perf_counter`."""
-    ends: list[End]
-    """What observers want to run when it has ended."""
-    wire_id: WireId | None = None
+    begun: list[tuple[Observer, Any]]
+    """The observers that want to see the end, each with what its ``begin`` returned."""
+    meta: Mapping[str, Any] = MappingProxyType({})
+    """Entries for the request's ``_meta``; an observer that has some replaces it in ``begin``."""
+    sent: Callable[[WireId], None] | None = None
+    """Called with the id of each request that is sent; set by an observer that wants it."""
     duration: float = 0.0
     raw: Raw | None = None
     result: ToolResult | None = None
@@ -71,7 +72,7 @@ class ObservedCall(Struct):
 
     @property
     def correlation_id(self) -> str:
-        """A name of the call, for all that is recorded of it; made when it is asked for."""
+        """The same id in every record of the call; generated on first use."""
         if self._correlation_id is None:
             self._correlation_id = f"{_bits()(64):016x}"
         return self._correlation_id
@@ -88,27 +89,22 @@ class ObservedCall(Struct):
         found: frozenset[str] | None = kept["_secret_names"]
         return found
 
-    def sent(self, wire_id: WireId) -> None:
-        """Note the id of the request; of several, the last."""
-        self.wire_id = wire_id
-
     def end(
         self,
         raw: Raw | None = None,
         result: ToolResult | None = None,
         error: BaseException | None = None,
     ) -> None:
-        """Tell every observer that the call has ended, and how."""
+        """Tell the observers that the call has ended, and how."""
         self.duration = perf_counter() - self.began
         self.raw, self.result, self.error = raw, result, error
         if self.view is not None:
             self.task = self.view.task
-        for end in self.ends:
+        for observer, state in self.begun:
             try:
-                end()
+                observer.end(self, state)
             except BaseException as failure:
-                report(end, failure)
-        self.ends.clear()  # they hold the call
+                report(observer.end, failure)
 
 
 @cache
@@ -125,11 +121,15 @@ def _bits() -> Callable[[int], int]:
 class Observer(Protocol):
     """Watches the calls of one client. What it raises is logged and goes no further.
 
-    Whoever inherits from it need not care for all of this.
+    A subclass overrides what it is interested in.
     """
 
-    def begin(self, call: ObservedCall) -> End | None:
-        """See a call begin; return what to run when it has ended, if anything."""
+    def begin(self, call: ObservedCall) -> Any:
+        """See a call begin; return what `end` needs, or None not to see its end."""
+        return None
+
+    def end(self, call: ObservedCall, state: Any) -> None:
+        """See a call end; ``state`` is what `begin` returned."""
         return None
 
     def moved(self, moved: Moved) -> None:
@@ -170,9 +170,6 @@ class Observers:
         self.all: list[Observer] = list(observers)
         self._ids = itertools.count(1)
 
-    def __bool__(self) -> bool:
-        return bool(self.all)
-
     def begin(
         self,
         method: str,
@@ -183,16 +180,16 @@ class Observers:
         refused: bool = False,
     ) -> ObservedCall:
         """Tell every observer that a call begins."""
+        begun: list[tuple[Observer, Any]] = []
         number, now, began = next(self._ids), time(), perf_counter()
-        ends: list[End] = []
         call = ObservedCall(
-            self.client, method, about, params, tool, number, now, refused, {}, began, ends
+            self.client, method, about, params, tool, refused, number, now, began, begun
         )
         for observer in tuple(self.all):
             try:
-                end = observer.begin(call)
-                if end is not None:
-                    ends.append(end)
+                state = observer.begin(call)
+                if state is not None:
+                    begun.append((observer, state))
             except BaseException as failure:
                 report(observer.begin, failure)
         return call

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final
 
-from holdfast._core.boundary import Moved
+from msgspec import Struct
+
+from holdfast._core.boundary import Moved, WireId
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import Era
-from holdfast._core.observers.observer import TOOL_CALL, End, ObservedCall, Observer, reason
+from holdfast._core.observers.observer import TOOL_CALL, ObservedCall, Observer, reason
 from holdfast._core.redact import Redactor
 from holdfast.errors import HoldfastError, RpcError, ValidationError
 from holdfast.policies import Observability
@@ -30,6 +31,21 @@ except ImportError as missing:
 
 BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 """Seconds, as the conventions advise."""
+
+
+class _Request(Struct):
+    """A request between its begin and its end."""
+
+    span: trace.Span
+    common: dict[str, Any]
+    """What was known of the connection when it began."""
+    measured: dict[str, Any]
+    """The attributes that the metric has as well."""
+    wire_id: WireId | None = None
+
+    def sent(self, wire_id: WireId) -> None:
+        """Note the id of the request; of several, the last."""
+        self.wire_id = wire_id
 
 
 class OpenTelemetry(Observer):
@@ -59,24 +75,28 @@ class OpenTelemetry(Observer):
         """The same, with the revision of the protocol."""
         self._ready_since: float | None = None
 
-    def begin(self, call: ObservedCall) -> End | None:
+    def begin(self, call: ObservedCall) -> _Request | None:
         """Start a span, and have the request carry it."""
         if call.refused:
             return None
         method, about = call.method, self._redactor.name(call.about)
         common, target = self._common(), _TARGETS.get(method)
-        known = {**common, "mcp.method.name": method}
+        measured = {**common, "mcp.method.name": method}
         if target is not None:
-            known[target] = about
+            measured[target] = about
         if method == TOOL_CALL:
-            known["gen_ai.operation.name"] = "execute_tool"
-        attributes = {**known, "holdfast.correlation_id": call.correlation_id}
+            measured["gen_ai.operation.name"] = "execute_tool"
+        attributes = {**measured, "holdfast.correlation_id": call.correlation_id}
         if call.params is not None and "uri" in call.params:
             attributes["mcp.resource.uri"] = about
         name = method if target is None else f"{method} {about}"
         span = self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes)
-        propagate.inject(call.meta, trace.set_span_in_context(span))
-        return partial(self._end, call, span, common, known)
+        meta = dict(call.meta)
+        propagate.inject(meta, trace.set_span_in_context(span))
+        call.meta = meta
+        request = _Request(span, common, measured)
+        call.sent = request.sent
+        return request
 
     def moved(self, moved: Moved) -> None:
         """Measure a connection from when it was ready to when it was not any more."""
@@ -88,10 +108,9 @@ class OpenTelemetry(Observer):
             why = {} if moved.reason is None else {"error.type": moved.reason.kind}
             self._sessions.record(duration, {**self._common(), **why})
 
-    def _end(
-        self, call: ObservedCall, span: trace.Span, common: dict[str, Any], known: dict[str, Any]
-    ) -> None:
-        error, found = call.error, {}
+    def end(self, call: ObservedCall, state: _Request) -> None:
+        """End the span, and measure the request."""
+        error, span, found = call.error, state.span, {}
         if error is not None:
             text = str(error) if isinstance(error, HoldfastError) else type(error).__name__
             span.set_status(Status(StatusCode.ERROR, self._redactor.text(text)))
@@ -102,14 +121,14 @@ class OpenTelemetry(Observer):
             span.set_status(Status(StatusCode.ERROR))
             found["error.type"] = "tool_error"
         now, era = self._common(), self._era()
-        if now is not common:
+        if now is not state.common:
             # Only now is it certain that there is a connection, and which.
             found.update(now)
-        measured = {**known, **found} if found else known
+        measured = {**state.measured, **found} if found else state.measured
         if era is not None and era.session is not None:
             found["mcp.session.id"] = era.session
-        if call.wire_id is not None:
-            found["jsonrpc.request.id"] = str(call.wire_id)
+        if state.wire_id is not None:
+            found["jsonrpc.request.id"] = str(state.wire_id)
         span.set_attributes(found)
         span.end()
         self._operations.record(call.duration, measured)
@@ -126,7 +145,7 @@ _TARGETS: Final = {TOOL_CALL: "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.
 
 
 def network(key: Any) -> dict[str, Any]:
-    """Return how the server is reached, as far as the transport's key tells."""
+    """Return the network attributes that the transport's key gives."""
     kind, *rest = key if isinstance(key, tuple) else (None,)
     if kind == "stdio":
         return {"network.transport": "pipe"}
