@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
 import re
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
+
+from holdfast.demo.story import Screen
 
 COMMAND = (sys.executable, "-m", "holdfast.demo")
 STEP = re.compile(r"log  DEBUG holdfast demo: (\w+) → (\w+)")
 
 
 def run(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     return subprocess.run(
         [*COMMAND, *options],
-        env={**os.environ, **environment},
+        env={**env, **environment},
         capture_output=True,
         encoding="utf-8",
         timeout=50,
@@ -115,6 +122,10 @@ def test_an_unknown_option_is_refused() -> None:
     assert "usage: python -m holdfast.demo [-v]" in done.stderr
 
 
+def test_without_a_terminal_there_is_no_colour(story: str) -> None:
+    assert "\x1b" not in story
+
+
 def test_it_fails_when_the_server_cannot_start(tmp_path: Path) -> None:
     done = run(PATH=str(tmp_path))
     assert done.returncode == 1
@@ -130,3 +141,33 @@ def test_a_reader_that_leaves_early_is_no_traceback() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(50) == 1
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}])
+def test_on_a_terminal_lines_fit_and_colour_can_be_refused(
+    columns: int, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = write_to_terminal(columns, environment, monkeypatch)
+    assert ("\x1b[31m" in text) is (not environment)
+    lines = re.sub(r"\x1b\[\d+m", "", text).splitlines()
+    assert len(lines) > 2
+    assert max(map(len, lines)) < columns
+    assert lines[1].startswith("        word")
+
+
+def write_to_terminal(
+    columns: int, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """What a screen writes for one long error on a terminal of this width."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with open(theirs, "w", encoding="utf-8") as terminal, open(ours, "rb", buffering=0) as side:
+        screen = Screen(terminal, environment)
+        screen.line("!!", "word " * 60)
+        screen.line("", "the end")
+        text = ""
+        while "the end" not in text:
+            text += side.read(10_000).decode()
+        return text.replace("\r\n", "\n")

@@ -10,41 +10,75 @@ import asyncio
 import json
 import logging
 import os
+import shutil
 import signal
 import sys
+import textwrap
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TextIO, TypeVar
 
 import holdfast
 from holdfast import Progress, State, StateError, ToolResult, TransportError
 
 T = TypeVar("T")
 
+WIDEST: Final = 100
 PATIENCE: Final = 20.0
 """Seconds for the whole story, many times what it takes."""
 
 SERVER: Final = ("sh", "-c", 'echo "pid $$" >&2; exec "$0" -m holdfast.demo.server')
 """The process id goes to stderr first, so that the story can kill the real process."""
 
+_BOLD, _DIM, _RED, _GREEN = "1", "2", "31", "32"
+_COLOURS: Final = {"!!": _RED, "ok": _GREEN}
 
-def _heading(text: str, intro: str = "") -> None:
-    print("", text, *filter(None, [intro]), sep="\n", flush=True)
 
+class Screen:
+    """Prints the story: wrapped and coloured on a terminal, plain lines elsewhere."""
 
-def _show(mark: str, text: str) -> None:
-    """Print one entry after its mark; its lines after the first stand under its text."""
-    print(f"{mark:>6}  " + text.replace("\n", "\n        "), flush=True)
+    def __init__(self, out: TextIO, environment: Mapping[str, str]) -> None:
+        self._out = out
+        self._colour = out.isatty() and not environment.get("NO_COLOR")
+        columns = shutil.get_terminal_size().columns
+        self._width = max(40, min(WIDEST, columns) - 1) if out.isatty() else sys.maxsize
+
+    def heading(self, text: str, intro: str = "") -> None:
+        """Print a heading, and an introduction under it."""
+        self._write("")
+        self._write(text, _BOLD)
+        if intro:
+            self._write(textwrap.fill(intro, self._width), _DIM)
+
+    def line(self, mark: str, text: str) -> None:
+        """Print one entry after its mark; its lines after the first stand under its text."""
+        colour = _COLOURS.get(mark, "")
+        for line in text.splitlines() or [""]:
+            indent = " " * (8 + len(line) - len(line.lstrip()))
+            first = f"{mark:>6}".ljust(len(indent))
+            wrapped = textwrap.fill(
+                line.strip(), self._width, initial_indent=first, subsequent_indent=indent
+            )
+            self._write(wrapped or first, colour)
+            mark = ""
+
+    def _write(self, text: str, colour: str = "") -> None:
+        for line in text.splitlines() or [""]:
+            shown = line.rstrip()
+            if self._colour and colour:
+                shown = f"\x1b[{colour}m{shown}\x1b[0m"
+            print(shown, file=self._out, flush=True)
 
 
 class CheckFailedError(Exception):
-    """A check of the story failed."""
+    """Something did not go as the story says."""
 
 
 class Story:
     """The chapters, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, screen: Screen) -> None:
+        self.show = screen
         self.passed: int = 0
         self._took = 0.0
         self._stderr: list[str] = []
@@ -53,7 +87,7 @@ class Story:
 
     async def tell(self) -> None:
         """Run all chapters; raise `CheckFailedError` if a check fails."""
-        _heading(
+        self.show.heading(
             "Holdfast: one client, and a server that is killed",
             "call: what the client does   ->: what comes back   !!: an error   ok: a check passed",
         )
@@ -65,25 +99,28 @@ class Story:
             await self._kill_in_the_middle()
             await self._call_meanwhile()
             await self._recover()
-            _heading("7. Close", "Leaving the `async with` block ends the server.")
+            self.show.heading("7. Close", "Leaving the `async with` block ends the server.")
         self._check(client.state is State.CLOSED, "the client is closed and the server has ended")
 
     # The chapters
 
     async def _connect(self) -> None:
-        intro = "The first request starts the server process and negotiates the protocol revision."
-        _heading("1. Connect", intro)
+        self.show.heading(
+            "1. Connect",
+            "The first request starts the server process and negotiates the protocol revision.",
+        )
         client = self._client
         tools = await self._time("list_tools()", client.list_tools())
         self._result(", ".join(tool.name for tool in tools))
         info = client.server_info
         self._check(info is not None and client.is_connected, "the client is connected")
         assert info is not None
-        _show("", f"{info.name} {info.version}, protocol {client.protocol_version}")
+        self.show.line("", f"{info.name} {info.version}, protocol {client.protocol_version}")
 
     async def _call_tools(self) -> None:
-        intro = "Text, structured data, progress, a picture and a failing tool."
-        _heading("2. Call tools", intro)
+        self.show.heading(
+            "2. Call tools", "Text, structured data, progress, a picture and a failing tool."
+        )
         echoed = await self._call("echo", text="hold fast")
         self._result(f"text {echoed.text!r}")
         self._check(echoed.text == "hold fast", "the text is the one that was sent")
@@ -95,7 +132,7 @@ class Story:
         steps: list[float] = []
 
         def on_progress(step: Progress) -> None:
-            _show("->", f"progress {step.progress}/{step.total}: {step.message}")
+            self.show.line("->", f"progress {step.progress}/{step.total}: {step.message}")
             steps.append(step.progress)
 
         counted = await self._call("countdown", on_progress=on_progress, steps=3, seconds=0.1)
@@ -113,7 +150,7 @@ class Story:
         self._check(failed.is_error, "a failing tool gives a result with is_error")
 
     async def _read(self) -> None:
-        _heading("3. Read a resource and a prompt")
+        self.show.heading("3. Read a resource and a prompt")
         work = self._client.read_resource("demo://tides")
         tides = (await self._time("read_resource('demo://tides')", work)).text
         self._result(tides.strip())
@@ -127,20 +164,22 @@ class Story:
         self._check("Ada" in text, "the prompt was filled in")
 
     async def _kill_in_the_middle(self) -> None:
-        intro = "A slow call is running. The server gets SIGKILL, as from the kernel."
-        _heading("4. Kill the server during a call", intro)
+        self.show.heading(
+            "4. Kill the server during a call",
+            "A slow call is running. The server gets SIGKILL, as from the kernel.",
+        )
         under_way = asyncio.Event()
 
         def on_progress(progress: Progress) -> None:
-            _show("->", f"progress {progress.progress}/{progress.total}")
+            self.show.line("->", f"progress {progress.progress}/{progress.total}")
             under_way.set()
 
         arguments = {"steps": 100, "seconds": 0.1}
-        _show("call", f"countdown {json.dumps(arguments)}")
+        self.show.line("call", f"countdown {json.dumps(arguments)}")
         running = self._client.start_tool("countdown", arguments, on_progress=on_progress)
         await under_way.wait()
         victim = self._server_pid()
-        _show("", f"kill -9 {victim}")
+        self.show.line("", f"kill -9 {victim}")
         os.kill(victim, signal.SIGKILL)
         try:
             await running
@@ -152,7 +191,7 @@ class Story:
             raise CheckFailedError("the call succeeded although the server was killed")
 
     async def _call_meanwhile(self) -> None:
-        _heading(
+        self.show.heading(
             "5. Call while the server is down",
             "The client waits before it starts the server again. Calls fail at once until then "
             "(or wait, with when_down='wait').",
@@ -170,7 +209,7 @@ class Story:
 
     async def _recover(self) -> None:
         before = self._server_pid()
-        _heading(
+        self.show.heading(
             "6. Recover", "Nobody calls anything: the client starts the server again on its own."
         )
         await self._client.wait_ready(10)
@@ -190,7 +229,7 @@ class Story:
 
     async def _time(self, what: str, work: Awaitable[T]) -> T:
         """Show a call, await it and measure how long it takes."""
-        _show("call", what)
+        self.show.line("call", what)
         started = time.perf_counter()
         try:
             return await work
@@ -198,21 +237,21 @@ class Story:
             self._took = (time.perf_counter() - started) * 1000
 
     def _result(self, text: str) -> None:
-        _show("->", f"{text}  [{self._took:.1f}ms]")
+        self.show.line("->", f"{text}  [{self._took:.1f}ms]")
 
     def _server_pid(self) -> int:
         """Return the process id that the latest server wrote to stderr."""
         return int([line for line in self._stderr if line.startswith("pid ")][-1].split()[1])
 
     def _show_error(self, error: Exception, *facts: str) -> None:
-        _show("!!", f"{type(error).__name__}: {error}")
-        _show("", "  ".join((*facts, f"state={self._client.state}")))
+        self.show.line("!!", f"{type(error).__name__}: {error}")
+        self.show.line("", "  ".join((*facts, f"state={self._client.state}")))
 
     def _check(self, passed: bool, what: str) -> None:
         if not passed:
             raise CheckFailedError(f"check failed: {what}")
         self.passed += 1
-        _show("ok", what)
+        self.show.line("ok", what)
 
 
 def main(*, verbose: bool = False) -> int:
@@ -223,18 +262,19 @@ def main(*, verbose: bool = False) -> int:
     """
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
+    screen = Screen(sys.stdout, os.environ)
     if verbose:
         handler = logging.StreamHandler(sys.stdout)
         handler.setFormatter(logging.Formatter("   log  %(levelname)s %(name)s %(message)s"))
         log = logging.getLogger("holdfast")
         log.addHandler(handler)
         log.setLevel(logging.DEBUG)
-        logging.raiseExceptions = False  # a closed pipe is handled below
-    story, started = Story(), time.perf_counter()
+        logging.raiseExceptions = False  # whoever stops reading meets the story's own lines too
+    story, started = Story(screen), time.perf_counter()
     try:
         asyncio.run(asyncio.wait_for(story.tell(), PATIENCE))
         took = time.perf_counter() - started
-        _heading(f"All {story.passed} checks passed in {took:.1f} s.")
+        screen.heading(f"All {story.passed} checks passed in {took:.1f} s.")
     except BrokenPipeError:
         # Python would complain about the closed pipe at exit as well.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -242,6 +282,6 @@ def main(*, verbose: bool = False) -> int:
     except KeyboardInterrupt:
         return 130
     except (CheckFailedError, holdfast.HoldfastError, TimeoutError) as error:
-        _show("!!", f"{type(error).__name__}: {error}")
+        screen.line("!!", f"{type(error).__name__}: {error}")
         return 1
     return 0
