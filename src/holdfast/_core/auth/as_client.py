@@ -10,7 +10,8 @@ import re
 import socket
 import ssl
 import zlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
@@ -57,6 +58,17 @@ _HEADERS: Final = {
 }
 
 
+@asynccontextmanager
+async def time_limit(seconds: float | None = MACHINE_TIME) -> AsyncIterator[asyncio.Timeout]:
+    """Bound what needs no person: a request, or a store that may be a database."""
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            yield limit
+    except TimeoutError:
+        text = f"no authorization within {MACHINE_TIME:g} s; try again later"
+        raise TransportError(text) from None
+
+
 class Reach(Struct, frozen=True):
     """The way to the server; it holds for its authorization servers too (B21)."""
 
@@ -95,21 +107,17 @@ class Executor:
         watch: Watch | None = None,
     ) -> T:
         """Carry a conversation out to its end; ``watch`` sees each request and its answer."""
-        try:
-            async with asyncio.timeout(MACHINE_TIME if person is None else None):
-                answer: Any = None
-                while True:
-                    try:
-                        step = conversation.send(answer)
-                    except StopIteration as done:
-                        value: T = done.value
-                        return value
-                    answer = await self._perform(step, person)
-                    if watch is not None and isinstance(step, Ask):
-                        watch(step, answer)
-        except TimeoutError:
-            text = f"no authorization within {MACHINE_TIME:g} s; try again later"
-            raise TransportError(text) from None
+        async with time_limit(MACHINE_TIME if person is None else None):
+            answer: Any = None
+            while True:
+                try:
+                    step = conversation.send(answer)
+                except StopIteration as done:
+                    value: T = done.value
+                    return value
+                answer = await self._perform(step, person)
+                if watch is not None and isinstance(step, Ask):
+                    watch(step, answer)
 
     async def _perform(self, step: Step, person: Person | None) -> Any:
         match step:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast._core.auth import flow, urls
-from holdfast._core.auth.as_client import Executor, Reach, Watch
+from holdfast._core.auth.as_client import Executor, Reach, Watch, time_limit
 from holdfast._core.auth.browser import Person
 from holdfast._core.auth.credentials import Login, Pointer, decode, pointer_key
 from holdfast._core.auth.flow import Case, Challenge, Need, Refusal, Tries
@@ -248,7 +248,7 @@ class Authorizer:
 
     async def _renew_held(self, login: Login) -> Login:
         """Refresh with the entry held, unless another process has done it (B2, B3, B4)."""
-        async with self.executor.store.hold(login.key) as slot:
+        async with time_limit() as limit, self.executor.store.hold(login.key) as slot:
             data = await slot.read()
             stored = decode(data, Login)
             if stored is None or stored.refresh_token is None:
@@ -259,6 +259,8 @@ class Authorizer:
                 return stored
             # A store that cannot be written is found out before the token is used up.
             await slot.write(data)
+            # The request has a limit of its own; to store its answer takes as long as it takes.
+            limit.reschedule(None)
             try:
                 renewed = await self.executor.run(flow.renew(stored, self.executor.clock()))
             except GrantError as error:
@@ -371,12 +373,13 @@ class Authorizer:
         """Revoke and delete the login; return whether there was one."""
         await self.load()
         login = self.login
-        await self.executor.write(pointer_key(self.server, self.account), None)
-        if login is not None:
-            # A renewal under way ends first: its tokens are the ones to revoke.
-            async with self.executor.store.hold(login.key) as slot:
-                login = decode(await slot.read(), Login) or login
-                await slot.write(None)
+        async with time_limit():
+            if login is not None:
+                # A renewal under way ends first: its tokens are the ones to revoke.
+                async with self.executor.store.hold(login.key) as slot:
+                    login = decode(await slot.read(), Login) or login
+                    await slot.write(None)
+            await self.executor.write(pointer_key(self.server, self.account), None)
         self._forget()
         self._persons += 1
         self.need = None
