@@ -124,7 +124,9 @@ class FileLogins:
 
     async def read(self, key: str) -> bytes | None:
         _check(key)
-        return await asyncio.to_thread(self._read, key)
+        # Most servers have no login: no thread is needed to find that out.
+        exists = os.path.lexists(os.path.join(self.path, f"{key}.json"))
+        return await asyncio.to_thread(self._read, key) if exists else None
 
     async def keys(self) -> list[str]:
         found = await asyncio.to_thread(lambda: sorted(self.path.glob("*.json")))
