@@ -125,7 +125,7 @@ class FileLogins:
     async def read(self, key: str) -> bytes | None:
         _check(key)
         # Most servers have no login: no thread is needed to find that out.
-        exists = os.path.lexists(os.path.join(self.path, f"{key}.json"))
+        exists = os.path.lexists(os.path.join(self.path, f"{key}.json"))  # noqa: ASYNC240
         return await asyncio.to_thread(self._read, key) if exists else None
 
     async def keys(self) -> list[str]:

@@ -92,11 +92,8 @@ class Http:
         auth: Auth = "auto",
     ) -> None:
         one_of("transport", transport, ("auto", "streamable", "sse"))
-        options.text("Http", "url", url)
-        if options.text("Http", "base_url", base_url) is None:
-            found = _parsed(url)
-        else:
-            found = _endpoint(_parsed(base_url), "url", url)
+        found = _parsed("url", url) if base_url is None else _parsed("base_url", base_url)
+        found = found if base_url is None else _endpoint(found, "url", url)
         self.url: URL = _endpoint(found, "sse_endpoint", sse_endpoint)
         self._messages: URL | None = None
         if message_endpoint is not None:
@@ -105,17 +102,22 @@ class Http:
         self._transport: Variant = "sse" if old else transport
         self.speaks: str = "HTTP"
         """The name of the transport, once it is known which one the server speaks."""
-        if ssl is not None and not isinstance(ssl, SSLContext):
-            raise options.refuse("Http", "ssl", ssl, "an ssl.SSLContext")
-        if type(connections) is not int or connections < 1:
-            raise options.refuse("Http", "connections", connections, "a number, 1 or more")
-        if options.text("Http", "proxy", proxy) is not None and "://" not in (proxy or ""):
-            raise options.refuse("Http", "proxy", proxy, "a URL, such as 'http://proxy:3128'")
+        require = options.require
+        context = ssl is None or isinstance(ssl, SSLContext)
+        require(context, "Http", "ssl", ssl, "an ssl.SSLContext")
+        some = type(connections) is int and connections > 0
+        require(some, "Http", "connections", connections, "a number, 1 or more")
+        address = proxy is None or "://" in str(proxy)
+        require(address, "Http", "proxy", proxy, "a URL, such as 'http://proxy:3128'")
         self.headers: dict[str, str] | Callable[..., Any] | None = None
         if headers is not None:
             self.headers = headers if callable(headers) else _pairs(headers)
         self.ca: str | None = options.path("Http", "ca", ca)
-        self.cert: tuple[str, ...] | None = _files(cert)
+        self.cert: tuple[str, ...] | None = None
+        if cert is not None:
+            files = cert if isinstance(cert, tuple | list) else (cert,)
+            require(len(files) in (1, 2), "Http", "cert", cert, "a file, or a pair of files")
+            self.cert = options.words("Http", "cert", files)
         self.ssl = ssl
         self.proxy = proxy
         self.trust_env: bool = options.flag("Http", "trust_env", trust_env)
@@ -203,7 +205,8 @@ def _has_own(headers: dict[str, str] | Callable[..., object] | None, auth: Auth)
     return any(name.lower() == "authorization" for name in headers or ())
 
 
-def _parsed(text: str | None) -> URL:
+def _parsed(name: str, text: str | None) -> URL:
+    options.require(isinstance(text, str | None), "Http", name, text, "a string")
     try:
         parsed = URL(text or "")
     except ValueError as error:
@@ -215,9 +218,8 @@ def _parsed(text: str | None) -> URL:
 
 def _endpoint(url: URL, name: str, place: str | None) -> URL:
     """Return a place at the same origin: another one would be sent our credentials."""
-    if options.text("Http", name, place) is None or place is None:
-        return url
-    found = url.join(URL(place))
+    options.require(isinstance(place, str | None), "Http", name, place, "a string")
+    found = url if place is None else url.join(URL(place))
     if found.origin() != url.origin():
         raise ValidationError(f"endpoint {place!r}: must be of the same origin as {url.origin()}")
     return found
@@ -236,12 +238,3 @@ def _pairs(headers: Any) -> dict[str, str]:
             text = f"Http(headers={{{name!r}: …}}): its value has a character that cannot be sent"
             raise ValidationError(text)
     return found
-
-
-def _files(cert: Any) -> tuple[str, ...] | None:
-    if cert is None:
-        return None
-    found = cert if isinstance(cert, tuple | list) else (cert,)
-    if not 1 <= len(found) <= 2:
-        raise options.refuse("Http", "cert", cert, "a file, or a pair of files")
-    return options.words("Http", "cert", found)

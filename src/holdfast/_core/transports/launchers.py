@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
-
-from msgspec import Struct
 
 LAUNCHERS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("bunx", "dnx", "jbang", "nix-shell", "npx", "pnpx", "uvx"), ()),
@@ -71,41 +70,25 @@ def _program(word: str) -> str:
     return name
 
 
-class Activity(Struct, frozen=True):
-    """The children of a process, and the processor time that they have used."""
-
-    children: frozenset[int] = frozenset()
-    ticks: int = 0
-
-
-def activity(pid: int) -> Activity:
-    """Read the descendants of ``pid`` and their processor time, where there is a ``/proc``."""
-    found: list[int] = []
+def activity(pid: int) -> dict[int, int]:
+    """Return the processor time used by each descendant of ``pid``, where there is a ``/proc``."""
+    found: dict[int, int] = {}
     waiting = [pid]
     while waiting and len(found) < MOST_PROCESSES:
-        children = _children(waiting.pop())
-        found += children
-        waiting += children
-    return Activity(frozenset(found), sum(map(_ticks, found)))
-
-
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
-    try:
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children") as file:
-                found += map(int, file.read().split())
-    except (OSError, ValueError):
-        # The process is gone, or this system has no such files: no children that we know of.
-        pass
+        parent = waiting.pop()
+        # A process that is gone meanwhile, or a system without these files, has no children.
+        with suppress(OSError, ValueError, IndexError):
+            for task in os.listdir(f"/proc/{parent}/task"):
+                with open(f"/proc/{parent}/task/{task}/children") as file:
+                    children = [int(child) for child in file.read().split()]
+                waiting += children
+                for child in children:
+                    found[child] = _ticks(child)
     return found
 
 
 def _ticks(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            # proc(5): the name in parentheses may hold spaces; utime and stime are fields 14, 15.
-            fields = file.read().rpartition(")")[2].split()
-        return int(fields[11]) + int(fields[12])
-    except (OSError, ValueError, IndexError):
-        return 0
+    with open(f"/proc/{pid}/stat") as file:
+        # proc(5): the name in parentheses may hold spaces; utime and stime are fields 14, 15.
+        fields = file.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])

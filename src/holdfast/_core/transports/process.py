@@ -7,25 +7,14 @@ SIGKILL it. What the server leaves behind in its group goes the same way.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import time
 from collections.abc import Callable
 from typing import Final
 
-from holdfast._core.boundary import (
-    Drained,
-    Generation,
-    Lost,
-    Opened,
-    Report,
-    Room,
-    Starting,
-    StreamOptions,
-    WireId,
-)
-from holdfast._core.transports.launchers import Activity, activity
+from holdfast._core import boundary as b
+from holdfast._core.transports.launchers import activity
 from holdfast._core.transports.orphans import guard
 from holdfast._core.transports.pipes import LineReader, PipeReader, Writer
 from holdfast._core.transports.spawn import Spawned, ending
@@ -52,9 +41,9 @@ class StdioLink:
     def __init__(
         self,
         process: Spawned,
-        generation: Generation,
+        generation: b.Generation,
         limits: Limits,
-        report: Callable[[Report], None],
+        report: Callable[[b.Report], None],
         *,
         stderr: Stderr,
         grace: float,
@@ -72,7 +61,8 @@ class StdioLink:
         self._launcher = launcher
         self._on_ended = ended
         self._started = loop.time()
-        self._activity: Activity | None = None
+        self._activity: dict[int, int] = {}
+        """The processor time of the server's children, when it was last looked at."""
         self._status: int | None = None
         """The exit code, once the process has been waited for."""
         self._exited = self._fading = self._ended = False
@@ -83,6 +73,9 @@ class StdioLink:
         limit = limits.backlog_bytes
         self._writer = writer = Writer(process.stdin, loop, limit, self._broken, self._room)
         self.send: Callable[..., bool] = writer.send
+        self.withdraw: Callable[[b.WireId], bool] = writer.withdraw
+        self.unsent: Callable[[], frozenset[b.WireId]] = writer.unsent
+        self.unread: Callable[[], bool] = writer.unread
         limit = limits.frame_bytes
         self._reader = LineReader(limit, generation, writer, report, self._oversized)
         self._stdout = PipeReader(process.stdout, loop, self._reader.feed, self._end)
@@ -99,7 +92,7 @@ class StdioLink:
         if self._ended:
             return
         guard.watch(self._pid)
-        self._report(Opened(self._generation))
+        self._report(b.Opened(self._generation))
         if self._launcher:
             self._check_start()
         elif self._startup > 0 and not self._how:
@@ -116,11 +109,11 @@ class StdioLink:
         if silent and elapsed < self._startup:
             again = min(START_CHECK, self._startup - elapsed)
             if self._launcher or self._children_busy():
-                self._report(Starting(self._generation, elapsed, again))
+                self._report(b.Starting(self._generation, elapsed, again))
             self._wait(again, self._check_start)
 
     def _children_busy(self) -> bool:
-        before, self._activity = self._activity or Activity(), activity(self._pid)
+        before, self._activity = self._activity, activity(self._pid)
         return before != self._activity
 
     def _wait(self, seconds: float, then: Callable[..., None], *args: object) -> None:
@@ -130,26 +123,17 @@ class StdioLink:
 
     def _room(self) -> None:
         if not self._reader.lost:
-            self._report(Room(self._generation))
+            self._report(b.Room(self._generation))
 
     # What the driver asks for
 
-    def withdraw(self, wire_id: WireId) -> bool:
-        return self._writer.withdraw(wire_id)
-
-    def unsent(self) -> frozenset[WireId]:
-        return self._writer.unsent()
-
-    def unread(self) -> bool:
-        return self._writer.unread()
-
-    def finish(self, wire_id: WireId) -> None:
+    def finish(self, wire_id: b.WireId) -> None:
         """There are no streams to end."""
 
-    def listen(self, options: StreamOptions) -> None:
+    def listen(self, options: b.StreamOptions) -> None:
         """There is one channel, and it is open."""
 
-    def close(self, farewell: StreamOptions | None = None) -> None:
+    def close(self, farewell: b.StreamOptions | None = None) -> None:
         self._reader.lost = True
         if self._how or self._ended:
             return
@@ -226,11 +210,10 @@ class StdioLink:
     def _lose_process(self, what: str) -> None:
         if self._exited:
             code = self._exit_code()
-            text, exit_code = f"the server {ending(code)}", code
+            text = f"the server {ending(code)}"
         else:
-            text, exit_code = f"the server {what}, though it still runs", None
-        tail = self._stderr.tail.text()
-        self._lose(TransportError(text, exit_code=exit_code, stderr_tail=tail))
+            code, text = None, f"the server {what}, though it still runs"
+        self._lose(TransportError(text, exit_code=code, stderr_tail=self._stderr.tail()))
 
     def _exit_code(self) -> int | None:
         if self._status is not None or self._pidfd < 0:
@@ -247,8 +230,7 @@ class StdioLink:
     def _lose(self, error: HoldfastError, frame_size: int | None = None) -> None:
         if not self._reader.lost:
             self._reader.lost = True
-            unsent = self._writer.unsent()
-            self._report(Lost(self._generation, error, unsent, frame_size))
+            self._report(b.Lost(self._generation, error, self.unsent(), frame_size))
 
     # Teardown
 
@@ -271,24 +253,21 @@ class StdioLink:
         self._await_group(self._loop.time() + GROUP_WAIT)
 
     def _await_group(self, until: float) -> None:
-        if self._group_lives():
+        if self._signal(0):
             if self._loop.time() <= until:
                 self._wait(0.01, self._await_group, until)
                 return
             self._signal(signal.SIGKILL)
         self._release()
-        self._report(Drained(self._generation))
+        self._report(b.Drained(self._generation))
 
-    def _group_lives(self) -> bool:
+    def _signal(self, number: int) -> bool:
+        """Signal the process group; return False if nothing is left of it."""
         try:
-            os.killpg(self._pid, 0)
+            os.killpg(self._pid, number)
         except (ProcessLookupError, PermissionError):
             return False
         return True
-
-    def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._pid, number)
 
     def _reap(self) -> bool:
         """Wait for the process without waiting; return True if it is gone."""

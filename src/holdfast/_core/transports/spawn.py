@@ -13,70 +13,32 @@ from msgspec import Struct
 
 from holdfast.errors import TransportError
 
-BASIC_ENVIRONMENT: Final = (
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LOGNAME",
-    "PATH",
-    "SHELL",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "USER",
-)
+BASIC_ENVIRONMENT: Final = "HOME LANG LC_ALL LC_CTYPE LOGNAME PATH SHELL TERM TMPDIR TZ USER"
 """Variables that every program expects."""
 NETWORK_ENVIRONMENT: Final = (
-    "ALL_PROXY",
-    "HTTPS_PROXY",
-    "HTTP_PROXY",
-    "NO_PROXY",
-    "all_proxy",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "CURL_CA_BUNDLE",
-    "GIT_SSL_CAINFO",
-    "NODE_EXTRA_CA_CERTS",
-    "NODE_USE_SYSTEM_CA",
-    "REQUESTS_CA_BUNDLE",
-    "SSL_CERT_DIR",
-    "SSL_CERT_FILE",
+    "ALL_PROXY HTTPS_PROXY HTTP_PROXY NO_PROXY all_proxy http_proxy https_proxy no_proxy "
+    "CURL_CA_BUNDLE GIT_SSL_CAINFO NODE_EXTRA_CA_CERTS NODE_USE_SYSTEM_CA REQUESTS_CA_BUNDLE "
+    "SSL_CERT_DIR SSL_CERT_FILE"
 )
 """Proxies and certificate authorities: without them a launcher cannot download."""
 LAUNCHER_ENVIRONMENT: Final = (
-    "BUN_INSTALL",
-    "COREPACK_HOME",
-    "DENO_DIR",
-    "DOCKER_CERT_PATH",
-    "DOCKER_CONFIG",
-    "DOCKER_CONTEXT",
-    "DOCKER_HOST",
-    "DOCKER_TLS_VERIFY",
-    "FNM_DIR",
-    "NPM_CONFIG_*",
-    "NVM_BIN",
-    "NVM_DIR",
-    "PIPX_*",
-    "PIP_*",
-    "PNPM_HOME",
-    "UV_*",
-    "VOLTA_HOME",
-    "XDG_*",
-    "npm_config_*",
+    "BUN_INSTALL COREPACK_HOME DENO_DIR DOCKER_CERT_PATH DOCKER_CONFIG DOCKER_CONTEXT DOCKER_HOST "
+    "DOCKER_TLS_VERIFY FNM_DIR NPM_CONFIG_* NVM_BIN NVM_DIR PIPX_* PIP_* PNPM_HOME UV_* "
+    "VOLTA_HOME XDG_* npm_config_*"
 )
 """The variables by which launchers find registries, caches and runtimes; ``*`` is a wildcard."""
-PASSED_ENVIRONMENT: Final = BASIC_ENVIRONMENT + NETWORK_ENVIRONMENT + LAUNCHER_ENVIRONMENT
+PASSED_ENVIRONMENT: Final = tuple(
+    f"{BASIC_ENVIRONMENT} {NETWORK_ENVIRONMENT} {LAUNCHER_ENVIRONMENT}".split()
+)
 """The variables that a server inherits by default."""
 _EXACT: Final = frozenset(name for name in PASSED_ENVIRONMENT if not name.endswith("*"))
 _PREFIXES: Final = tuple(name[:-1] for name in PASSED_ENVIRONMENT if name.endswith("*"))
-_NEVER: Final = ("UV_PUBLISH_",)
+_NEVER: Final = "UV_PUBLISH_"
 """Credentials for uploading packages: no server needs them."""
 
 
 def environment(
-    extra: Mapping[str, str] | None, inherit: Iterable[str] | bool, ours: Mapping[str, str]
+    extra: Mapping[str, str], inherit: Iterable[str] | bool, ours: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the environment of a server.
 
@@ -85,22 +47,14 @@ def environment(
         inherit: Names to pass on beside `PASSED_ENVIRONMENT`, or True for all.
         ours: The environment to take them from.
     """
-    named = frozenset() if isinstance(inherit, bool) else frozenset(inherit)
-    passed = {
-        name: ours[name]
-        for name in ours
-        if inherit is True or name in _EXACT or name in named or is_passed(name)
-    }
-    # CVE-2014-6271: old versions of bash run functions found in values that begin with "()".
-    safe = {name: value for name, value in passed.items() if not value.startswith("()")}
-    return {**safe, **(extra or {})}
-
-
-def is_passed(name: str) -> bool:
-    """Return True if a variable of this name reaches servers by default."""
-    if name in _EXACT:
-        return True
-    return name.startswith(_PREFIXES) and not name.startswith(_NEVER)
+    named = _EXACT if isinstance(inherit, bool) else _EXACT.union(inherit)
+    found = {}
+    for name, value in ours.items():
+        is_passed = name in named or (name.startswith(_PREFIXES) and not name.startswith(_NEVER))
+        # CVE-2014-6271: old versions of bash run functions found in values that begin with "()".
+        if (inherit is True or is_passed) and not value.startswith("()"):
+            found[name] = value
+    return {**found, **extra}
 
 
 class Spawned(Struct, frozen=True):

@@ -13,56 +13,37 @@ Sink: TypeAlias = "Callable[[str], object] | logging.Logger | None"
 _LONGEST_LINE = 8 * 1024
 
 
-class Tail:
-    """Keep the last bytes of a stream of any length."""
-
-    __slots__ = ("_bytes", "_limit")
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._bytes = bytearray()
-
-    def __repr__(self) -> str:
-        return f"<Tail {len(self._bytes)} bytes>"
-
-    def append(self, data: bytes) -> None:
-        self._bytes += data[-self._limit :]
-        if len(self._bytes) >= 2 * self._limit:
-            # Half is removed at a time: a fixed cost for each byte.
-            del self._bytes[: -self._limit]
-
-    def text(self, lines: int = 20) -> str:
-        """Return the last lines."""
-        whole = self._bytes[-self._limit :].decode("utf-8", "replace")
-        return "\n".join(whole.rstrip().splitlines()[-lines:])
-
-
 class Stderr:
-    """Keep the tail of a stderr and pass its lines on."""
+    """Keep the last bytes of a stderr of any length, and pass its lines on."""
 
-    __slots__ = ("_emit", "_name", "_rest", "tail")
+    __slots__ = ("_emit", "_limit", "_name", "_rest", "_tail")
 
     def __init__(self, name: str, sink: Sink, limit: int) -> None:
-        self.tail: Tail = Tail(limit)
         self._name = name
         self._emit = sink.info if isinstance(sink, logging.Logger) else sink
+        self._limit = limit
+        self._tail = bytearray()
         self._rest = b""
+        """The start of a line whose end has not come yet."""
 
     def feed(self, data: bytes) -> None:
-        self.tail.append(data)
+        self._tail += data[-self._limit :]
+        if len(self._tail) >= 2 * self._limit:
+            # Half is removed at a time: a fixed cost for each byte.
+            del self._tail[: -self._limit]
         if self._emit is None:
             return
         *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > _LONGEST_LINE:
-            lines.append(self._rest)
-            self._rest = b""
         for line in lines:
             self._pass_on(line)
+        if len(self._rest) > _LONGEST_LINE:
+            self.end()
 
     def end(self) -> None:
-        if self._rest and self._emit is not None:
-            self._pass_on(self._rest)
-        self._rest = b""
+        """Pass on what has no end of line."""
+        line, self._rest = self._rest, b""
+        if line:
+            self._pass_on(line)
 
     def _pass_on(self, line: bytes) -> None:
         assert self._emit is not None
@@ -70,3 +51,8 @@ class Stderr:
             self._emit(line.decode("utf-8", "replace").rstrip("\r"))
         except Exception:
             log.exception("%s: the stderr callback failed", self._name)
+
+    def tail(self, lines: int = 20) -> str:
+        """Return the last lines."""
+        whole = self._tail[-self._limit :].decode("utf-8", "replace")
+        return "\n".join(whole.rstrip().splitlines()[-lines:])

@@ -74,12 +74,12 @@ class Stdio:
     ) -> None:
         self.command: tuple[str, ...] = options.command("Stdio", command, args)
         self.env: dict[str, str] = options.table("Stdio", "env", env or {})
-        self.inherit_env: bool | tuple[str, ...] = options.names(
-            "Stdio", "inherit_env", inherit_env
-        )
+        self.inherit_env: bool | tuple[str, ...] = isinstance(inherit_env, bool) and inherit_env
+        if not isinstance(inherit_env, bool):
+            self.inherit_env = options.words("Stdio", "inherit_env", inherit_env or (), "names")
         self.cwd: str | None = options.path("Stdio", "cwd", cwd)
-        if not (stderr in (None, "inherit") or callable(stderr) or isinstance(stderr, Logger)):
-            raise options.refuse("Stdio", "stderr", stderr, "a function, a Logger or 'inherit'")
+        known = stderr in (None, "inherit") or callable(stderr) or isinstance(stderr, Logger)
+        options.require(known, "Stdio", "stderr", stderr, "a function, a Logger or 'inherit'")
         self.stderr = stderr
         self.grace: float = options.seconds("Stdio", "grace", grace, zero=True)
         self.startup: float = options.seconds("Stdio", "startup", startup, zero=True)
