@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import aiohttp
 import msgspec
-from msgspec import Struct
 
 from holdfast._core.auth.flow import Refusal, Tries, read_challenge
 from holdfast._core.boundary import Meaning, Refused
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_FORBIDDEN: Final = 403
 Held = Callable[[bool], None]
 _VERSION: Final = "MCP-Protocol-Version"
 
@@ -46,7 +44,7 @@ class Permit:
             # A session that cannot be deleted ends by itself: nothing is asked for its sake.
             return False
         challenge = read_challenge(response.headers.getall("WWW-Authenticate", ()))
-        if response.status == _FORBIDDEN and challenge.error != "insufficient_scope":
+        if response.status == 403 and challenge.error != "insufficient_scope":
             return False
         refusal = Refusal(
             status=response.status,
@@ -88,20 +86,8 @@ class Permit:
                 self._held(False)
 
 
-class _Params(Struct, frozen=True):
-    name: str = ""
-    uri: str = ""
-
-
-class _Request(Struct):
-    method: str = ""
-    params: _Params = _Params()
-
-
 def _operation(body: bytes | None) -> str:
     """Return what a request is about: step-ups are counted by it."""
-    try:
-        request = msgspec.json.decode(body or b"{}", type=_Request)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ""
-    return f"{request.method} {request.params.name or request.params.uri}"[:300]
+    request = msgspec.json.decode(body or b"{}")
+    params = request.get("params") or {}
+    return f"{request.get('method', '')} {params.get('name') or params.get('uri', '')}"[:300]

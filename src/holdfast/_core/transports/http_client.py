@@ -33,7 +33,6 @@ from holdfast._core.transports.http_responses import (
     BROKEN,
     LINGER,
     SESSION,
-    UNAUTHORIZED,
     UNREADABLE,
     not_sent,
     read_start,
@@ -52,10 +51,9 @@ Headers: TypeAlias = "HeaderValues | Callable[[], HeaderValues | Awaitable[Heade
 
 _REDIRECTS: Final = frozenset({301, 302, 307, 308})
 """The redirects that repeat the request; 303 means that it was processed."""
-_REFUSALS: Final = frozenset({401, 403})
 _MAX_REDIRECTS: Final = 5
 _LARGE: Final = 1024 * 1024
-_GOOD: Final = 300
+"""Bytes of a body that is written piece by piece."""
 JSON, EVENTS = "application/json", "text/event-stream"
 BASIC_HEADERS: Final = {
     "Accept": f"{JSON}, {EVENTS}",
@@ -173,6 +171,8 @@ class HttpClient:
         self.http = http
         self._proxy = proxy_for(http, self.url)
         self._tls = tls_context(http) if self.url.scheme == "https" else None
+        self.secure: bool = self._tls is not None
+        """Its connections take time to close."""
         self._peers: Peers | None = None
         if http.authorizer is not None:
             from holdfast._core.auth.as_client import Peers
@@ -196,11 +196,6 @@ class HttpClient:
         if is_plain and SmallPost.FAMILIAR:
             loop, session = asyncio.get_running_loop(), self._session
             self._post = SmallPost("POST", self.url, headers=merged, loop=loop, session=session)
-
-    @property
-    def secure(self) -> bool:
-        """True for TLS, whose connections take time to close."""
-        return self._tls is not None
 
     async def close(self) -> None:
         await self._session.close()
@@ -258,11 +253,11 @@ class HttpClient:
                         sent = CIMultiDict(sent)
                         sent.update(found)
                 response = await self._send(method, place, sent, body)
-                if response.status < _GOOD:
+                if response.status < 300:
                     return response
-                if response.status == UNAUTHORIZED and fresh:
+                if response.status == 401 and fresh:
                     fresh = False
-                elif authorizer is not None and response.status in _REFUSALS:
+                elif authorizer is not None and response.status in (401, 403):
                     permit = permit or self._permit(authorizer, held)
                     if not await permit.answered(response, sent, body):
                         break
@@ -301,7 +296,6 @@ class HttpClient:
                     cookies = response.headers.getall("Set-Cookie")
                     self._session.cookie_jar.update_cookies_from_headers(cookies, url)
                 return response
-            # A large body is handed over as a file: it is written piece by piece.
             data = io.BytesIO(body) if body is not None and len(body) > _LARGE else body
             return await self._session.request(
                 method, url, data=data, headers=headers, allow_redirects=False, proxy=self._proxy
