@@ -94,11 +94,9 @@ class Executor:
     def _tls(self) -> ssl.SSLContext:
         return self._reach.tls()
 
-    @property
+    @cached_property
     def store(self) -> LoginStore:
-        if self._store is None:
-            self._store = default_store()
-        return self._store
+        return self._store or default_store()
 
     async def run(
         self,

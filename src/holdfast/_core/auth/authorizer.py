@@ -67,8 +67,7 @@ class Authorizer:
         self.on_change: Callable[[], None] = lambda: None
         """Called when another person is logged in than before."""
         self._reach = reach or Reach()
-        store = options.store if isinstance(options, OAuth) else None
-        self.executor: Executor = Executor(self._reach, clock, store)
+        self.executor: Executor = Executor(self._reach, clock, getattr(options, "store", None))
         self._loaded = False
         self._person: tuple[str, str | None] | None = None
         """Issuer and subject of the login that was used last."""
@@ -91,12 +90,12 @@ class Authorizer:
     @property
     def personal(self) -> bool:
         """True if a function names the user of each request: `for_account` makes theirs."""
-        return isinstance(self.options, OAuth) and callable(self.options.account)
+        return callable(getattr(self.options, "account", None))
 
     @property
     def account(self) -> str:
         """The name of the account; that of the caller, where a function gives it."""
-        source = self.options.account if isinstance(self.options, OAuth) else "default"
+        source = getattr(self.options, "account", "default")
         name = source() if callable(source) else source
         name = (os.environ.get("HOLDFAST_ACCOUNT") or name) if name == "default" else name
         if not name or not isinstance(name, str):
@@ -136,11 +135,10 @@ class Authorizer:
     async def headers(self, method: str, url: str) -> dict[str, str]:
         """Return the credentials for a request; none if there are none."""
         login = await self._current()
-        found = _headers(login)
-        if login is not None and login.dpop_key is not None:
-            token = login.access_token
-            found["DPoP"] = self.executor.proof(login.dpop_key, method, url, token)
-        return found
+        if login is None or login.dpop_key is None:
+            return _headers(login)
+        proof = self.executor.proof(login.dpop_key, method, url, login.access_token)
+        return {**_headers(login), "DPoP": proof}
 
     async def answer(self, refusal: Refusal, tries: Tries) -> None:
         """Return if the request is to be sent again; raise why not otherwise."""
@@ -332,7 +330,22 @@ class Authorizer:
                 if (need := self.need) is None:
                     case = self._case(Refusal(challenge=Challenge(resource_metadata=place)))
                     need = self.need = await self.executor.run(flow.discover(case))
-                attempt = self._attempt(options, need, pointer, fresh=fresh)
+                if need.step_up_for is not None:
+                    self._step_ups[need.step_up_for] += 1
+                bound = options.issuer
+                if bound is None and pointer is not None and pointer.client_id == options.client_id:
+                    bound = pointer.issuer
+                self._tell("auth.login", need)
+                attempt = Attempt(
+                    options=options,
+                    now=self.executor.clock(),
+                    login=need.keyed(),
+                    verifier=token_urlsafe(64),
+                    state=token_urlsafe(32),
+                    bound=bound,
+                    proven=self._proven,
+                    fresh=fresh,
+                )
                 login = await self.executor.run(log_in(attempt), person)
                 await self.executor.run(flow.keep(login, place))
         except HoldfastError:
@@ -348,26 +361,6 @@ class Authorizer:
         self.need = None
         self._tell("auth.granted", None)
         return login
-
-    def _attempt(
-        self, options: OAuth, need: Need, pointer: Pointer | None, *, fresh: bool
-    ) -> Attempt:
-        bound = options.issuer
-        if need.step_up_for is not None:
-            self._step_ups[need.step_up_for] += 1
-        if bound is None and pointer is not None and pointer.client_id == options.client_id:
-            bound = pointer.issuer
-        self._tell("auth.login", need)
-        return Attempt(
-            options=options,
-            now=self.executor.clock(),
-            login=need.keyed(),
-            verifier=token_urlsafe(64),
-            state=token_urlsafe(32),
-            bound=bound,
-            proven=self._proven,
-            fresh=fresh,
-        )
 
     async def log_out(self) -> bool:
         """Revoke and delete the login; return whether there was one."""

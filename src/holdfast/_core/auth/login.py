@@ -193,12 +193,8 @@ def by_machine(
 
 def _exchange(options: EnterpriseManaged, login: Login, id_token: str | None) -> Conversation[str]:
     """Exchange the ID token for a grant (RFC 8693; Enterprise-Managed Authorization §4)."""
-    issuer, url = options.idp_issuer, options.idp_token_endpoint
-    if url is not None:
-        provider = AuthServer(issuer=issuer or url, token_endpoint=url, pinned=True)
-    else:
-        pinned = OAuth(issuer=issuer, insecure=options.insecure)
-        provider = yield from Discovery(issuer or "", pinned).find_server(None)
+    pinned = OAuth(issuer=options.idp_issuer, insecure=options.insecure)
+    provider = yield from Discovery(options.idp_issuer, pinned).find_server(None)
     client = Registration(client_id=options.idp_client_id, client_secret=options.idp_client_secret)
     there = Login(server=login.server, account=login.account, at=provider, client=client)
     fields = {

@@ -57,7 +57,7 @@ class _Options(Secretive, frozen=True, kw_only=True):
             except TypeError:
                 raise refused(self, "scopes", "a string or a list of them") from None
             structs.force_setattr(self, "scopes", split_scope(text))
-        for name in ("issuer", "metadata_url", "idp_issuer", "idp_token_endpoint"):
+        for name in ("issuer", "metadata_url", "idp_issuer"):
             _check_url(name, getattr(self, name, None), self.insecure)
         if isinstance(self.resource, str) and not _URI.fullmatch(self.resource):
             raise ValidationError("resource: must be an absolute URI without a fragment")
@@ -199,26 +199,19 @@ class EnterpriseManaged(_Options, frozen=True, kw_only=True):
         idp_issuer: The identity provider.
         idp_client_id: The client there.
         idp_client_secret: Its secret, if it has one.
-        idp_token_endpoint: Its token endpoint, if it is not to be discovered.
         id_token: The user's ID token, or a function that gives it.
         client_id: The client at the server's authorization server.
         client_secret: Its secret, if it has one.
     """
 
+    idp_issuer: str
     idp_client_id: str
     id_token: TokenSource
     client_id: str
-    idp_issuer: str | None = None
     idp_client_secret: str | None = None
-    idp_token_endpoint: str | None = None
     client_secret: str | None = None
 
     extension: ClassVar[str | None] = "io.modelcontextprotocol/enterprise-managed-authorization"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.idp_issuer is None and self.idp_token_endpoint is None:
-            raise ValidationError("EnterpriseManaged: give idp_issuer=… or idp_token_endpoint=…")
 
     async def assertion(self) -> str | None:
         return await supplied(self.id_token)
