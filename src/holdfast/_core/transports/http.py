@@ -95,6 +95,10 @@ class Http:
         found = _parsed("url", url) if base_url is None else _parsed("base_url", base_url)
         found = found if base_url is None else _endpoint(found, "url", url)
         self.url: URL = _endpoint(found, "sse_endpoint", sse_endpoint)
+        self.name: str = self.url.host_port_subcomponent or ""
+        """The host, with the port unless it is the usual one, for messages."""
+        self.key: Hashable = ("http", str(self.url))
+        """Equal for all transports to the same URL."""
         self._messages: URL | None = None
         if message_endpoint is not None:
             self._messages = _endpoint(self.url, "message_endpoint", message_endpoint)
@@ -126,7 +130,12 @@ class Http:
         self.message_timeout: float = options.seconds("Http", "message_timeout", message_timeout)
         self.authorizer: Authorizer | None = None
         """Gets tokens for this server; None: it is given credentials in some other way."""
-        if auth is not None and not _has_own(self.headers, auth):
+        # Credentials of the user's own switch OAuth off; a function may give them, unless the user
+        # asks for an authorization beside it.
+        own = self.headers or ()
+        named = not callable(own) and any(name.lower() == "authorization" for name in own)
+        has_own = auth == "auto" if callable(own) else named
+        if auth is not None and not has_own:
             self._authorize(auth)
 
     def _authorize(self, auth: Auth) -> None:
@@ -153,16 +162,6 @@ class Http:
 
     def __repr__(self) -> str:
         return f"Http({str(self.url.with_user(None))!r})"
-
-    @property
-    def name(self) -> str:
-        """The host, with the port unless it is the usual one, for messages."""
-        return self.url.host_port_subcomponent or ""
-
-    @property
-    def key(self) -> Hashable | None:
-        """Equal for all transports to the same URL."""
-        return ("http", str(self.url))
 
     @property
     def traits(self) -> Traits:
@@ -193,16 +192,6 @@ class Http:
         self.speaks = "HTTP+SSE" if "sse" in (variant, self._transport) else "Streamable HTTP"
         kind = SseLink if self.speaks == "HTTP+SSE" else StreamableLink
         return kind(client, generation, report, limits.backlog_bytes, self._messages)
-
-
-def _has_own(headers: dict[str, str] | Callable[..., object] | None, auth: Auth) -> bool:
-    """Return whether the user gives credentials: their own header switches OAuth off.
-
-    A function may give them, unless the user asks for an authorization beside it.
-    """
-    if callable(headers):
-        return auth == "auto"
-    return any(name.lower() == "authorization" for name in headers or ())
 
 
 def _parsed(name: str, text: str | None) -> URL:

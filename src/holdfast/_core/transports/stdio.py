@@ -78,6 +78,12 @@ class Stdio:
         if not isinstance(inherit_env, bool):
             self.inherit_env = options.words("Stdio", "inherit_env", inherit_env or (), "names")
         self.cwd: str | None = options.path("Stdio", "cwd", cwd)
+        first, *rest = self.command
+        script = rest[0] if rest and re.search(_SCRIPT, rest[0]) else first
+        self.name: str = os.path.basename(script)
+        """The name of the program for messages, or of the script that an interpreter runs."""
+        self.key: Hashable = ("stdio", self.command, self.cwd, tuple(sorted(self.env.items())))
+        """Equal for all transports that start the same server in the same way."""
         known = stderr in (None, "inherit") or callable(stderr) or isinstance(stderr, Logger)
         options.require(known, "Stdio", "stderr", stderr, "a function, a Logger or 'inherit'")
         self.stderr = stderr
@@ -92,18 +98,6 @@ class Stdio:
         from shlex import join
 
         return f"Stdio({join(self.command)!r})"
-
-    @property
-    def name(self) -> str:
-        """The name of the program for messages, or of the script that an interpreter runs."""
-        first, *rest = self.command
-        script = rest[0] if rest and re.search(_SCRIPT, rest[0]) else first
-        return os.path.basename(script)
-
-    @property
-    def key(self) -> Hashable:
-        """Equal for all transports that start the same server in the same way."""
-        return ("stdio", self.command, self.cwd, tuple(sorted(self.env.items())))
 
     def open(
         self,
