@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from holdfast._core.transports.launchers import activity, is_launcher
+from holdfast._core.transports.spawn import activity, is_launcher
 
 
 @pytest.mark.req("N1")

@@ -7,21 +7,25 @@ SIGKILL it. What the server leaves behind in its group goes the same way.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 from holdfast._core import boundary as b
-from holdfast._core.transports.launchers import activity
 from holdfast._core.transports.orphans import guard
 from holdfast._core.transports.pipes import LineReader, PipeReader, Writer
-from holdfast._core.transports.spawn import Spawned, ending
-from holdfast._core.transports.stderr import Stderr
+from holdfast._core.transports.spawn import Spawned, activity, ending
 from holdfast._core.wire.framing import FrameTooLarge
 from holdfast.errors import HoldfastError, TransportError
 from holdfast.policies import Limits
+
+log: logging.Logger = logging.getLogger("holdfast")
+
+Sink: TypeAlias = "Callable[[str], object] | logging.Logger | None"
+"""Receives the lines of a stderr."""
 
 EXIT_WAIT: Final = 0.25
 """Seconds to wait for the exit code of a server that closed its pipes."""
@@ -33,6 +37,53 @@ LOOP_WAIT: Final = 1.0
 """The same at the end of the loop, where nothing else can run meanwhile."""
 START_CHECK: Final = 1.0
 """Seconds between two looks at a server that has said nothing yet."""
+_LONGEST_LINE: Final = 8 * 1024
+"""Bytes of a line of stderr; a longer one is passed on in parts."""
+
+
+class Stderr:
+    """Keep the last bytes of a stderr of any length, and pass its lines on."""
+
+    __slots__ = ("_emit", "_limit", "_name", "_rest", "_tail")
+
+    def __init__(self, name: str, sink: Sink, limit: int) -> None:
+        self._name = name
+        self._emit = sink.info if isinstance(sink, logging.Logger) else sink
+        self._limit = limit
+        self._tail = bytearray()
+        self._rest = b""
+        """The start of a line whose end has not come yet."""
+
+    def feed(self, data: bytes) -> None:
+        self._tail += data[-self._limit :]
+        if len(self._tail) >= 2 * self._limit:
+            # Half is removed at a time: a fixed cost for each byte.
+            del self._tail[: -self._limit]
+        if self._emit is None:
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._pass_on(line)
+        if len(self._rest) > _LONGEST_LINE:
+            self.end()
+
+    def end(self) -> None:
+        """Pass on what has no end of line."""
+        line, self._rest = self._rest, b""
+        if line:
+            self._pass_on(line)
+
+    def _pass_on(self, line: bytes) -> None:
+        assert self._emit is not None
+        try:
+            self._emit(line.decode("utf-8", "replace").rstrip("\r"))
+        except Exception:
+            log.exception("%s: the stderr callback failed", self._name)
+
+    def tail(self, lines: int = 20) -> str:
+        """Return the last lines."""
+        whole = self._tail[-self._limit :].decode("utf-8", "replace")
+        return "\n".join(whole.rstrip().splitlines()[-lines:])
 
 
 class StdioLink:

@@ -10,10 +10,8 @@ from typing import Final, Literal
 
 from holdfast._core.boundary import Generation, Report, Traits
 from holdfast._core.transports import options
-from holdfast._core.transports.launchers import is_launcher
-from holdfast._core.transports.process import StdioLink
-from holdfast._core.transports.spawn import environment, spawn
-from holdfast._core.transports.stderr import Sink, Stderr
+from holdfast._core.transports.process import Sink, Stderr, StdioLink
+from holdfast._core.transports.spawn import environment, is_launcher, spawn
 from holdfast.errors import TransportError
 from holdfast.policies import Limits
 
