@@ -95,8 +95,19 @@ class HttpConnector(aiohttp.TCPConnector):
             connected()
         return connection
 
-    async def post(self, post: SmallPost, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
-        """Send a request as a session does, but for what does not apply to it."""
+    async def post(
+        self,
+        template: SmallPost,
+        headers: Mapping[str, str],
+        body: bytes,
+        timeout: aiohttp.ClientTimeout,
+    ) -> aiohttp.ClientResponse:
+        """Send a copy of a request as a session does, but for what does not apply to it."""
+        post = object.__new__(SmallPost)
+        post.__dict__.update(template.__dict__)
+        post.headers = template.headers.copy()
+        post.headers.update(headers)
+        post.headers["Content-Length"] = str(len(body))
         try:
             connection = await self.connect(post, [], timeout)
         except TimeoutError as error:
@@ -109,7 +120,7 @@ class HttpConnector(aiohttp.TCPConnector):
             )
             writer = StreamWriter(protocol, post.loop)
             await writer.write_headers(f"POST {post.url.raw_path_qs} HTTP/1.1", post.headers)
-            await writer.write(post.small, drain=False)
+            await writer.write(body, drain=False)
             response = aiohttp.ClientResponse(
                 "POST",
                 post.url,
@@ -142,23 +153,12 @@ class SmallPost(aiohttp.ClientRequest):
     """Bytes of a body: a write of more may have to wait for the server to read."""
     FAMILIAR: bool = aiohttp.__version__.startswith("3.14.")
     """The inner parts of aiohttp that are used here are those of this version."""
-    small: bytes = b""
+    connection_key: ConnectionKey = None  # type: ignore[assignment]
+    """Computed once for all copies."""
 
-    @property
-    def connection_key(self) -> ConnectionKey:
-        if "_key" not in self.__dict__:
-            self._key = super().connection_key
-        return self._key
-
-    def copied(self, headers: Mapping[str, str], body: bytes) -> SmallPost:
-        """Return a request to send."""
-        found = object.__new__(SmallPost)
-        found.__dict__.update(self.__dict__)
-        found.headers = merged = self.headers.copy()
-        merged.update(headers)
-        merged["Content-Length"] = str(len(body))
-        found.small = body
-        return found
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.connection_key = super().connection_key
 
 
 class HttpClient:
@@ -288,8 +288,9 @@ class HttpClient:
         try:
             small = body is not None and len(body) <= SmallPost.LARGEST
             if small and self._post is not None and url is self.url and not self._connector.closed:
-                post = self._post.copied(headers, body or b"")
-                response = await self._connector.post(post, self._timeout)
+                response = await self._connector.post(
+                    self._post, headers, body or b"", self._timeout
+                )
                 if "Set-Cookie" in response.headers:
                     # From now on each request carries cookies, which is the work of a session.
                     self._post = None

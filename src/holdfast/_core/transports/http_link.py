@@ -70,11 +70,16 @@ class PostQueue:
         if self._bytes and self._bytes + size > self._backlog:
             self._refused = True
             return False
-        self._sizes[key] = size
-        self._bytes += size
-        # A function that gives credentials may depend on the context of the caller.
-        self._waiting[key] = (work, copy_context())
-        self._advance()
+        begins = not self._waiting and len(self.placed) < self.most
+        if self._hold or not begins:
+            self._sizes[key] = size
+            self._bytes += size
+        if begins:
+            self.placed.add(key)
+            self.tasks[key] = self._loop.create_task(work())
+        else:
+            # A function that gives credentials may depend on the context of the caller.
+            self._waiting[key] = (work, copy_context())
         return True
 
     def leave_place(self, key: int) -> None:
