@@ -71,7 +71,7 @@ CONNECTED: ContextVar[Callable[[], None] | None] = ContextVar("connected", defau
 
 
 class _Protocol(ResponseHandler):
-    """Does not wait, when it is closed, for a server that reads nothing."""
+    """Aborts on close if unsent bytes are left: the server may never read them."""
 
     def close(self) -> None:
         if self.transport is not None and self.transport.get_write_buffer_size():
@@ -81,7 +81,7 @@ class _Protocol(ResponseHandler):
 
 
 class HttpConnector(aiohttp.TCPConnector):
-    """Tells a request when it has its connection."""
+    """Calls `CONNECTED` when a request has its connection."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -102,7 +102,7 @@ class HttpConnector(aiohttp.TCPConnector):
         body: bytes,
         timeout: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
-        """Send a copy of a request as a session does, but for what does not apply to it."""
+        """Send a copy of a request as a session does, without cookies, redirects and traces."""
         post = object.__new__(SmallPost)
         post.__dict__.update(template.__dict__)
         post.headers = template.headers.copy()
@@ -152,7 +152,7 @@ class SmallPost(aiohttp.ClientRequest):
     LARGEST: Final = 32 * 1024
     """Bytes of a body: a write of more may have to wait for the server to read."""
     FAMILIAR: bool = aiohttp.__version__.startswith("3.14.")
-    """The inner parts of aiohttp that are used here are those of this version."""
+    """The internals of aiohttp that are used here are those of this version."""
     connection_key: ConnectionKey = None  # type: ignore[assignment]
     """Computed once for all copies."""
 
@@ -191,7 +191,7 @@ class HttpClient:
             read_bufsize=READ,
         )
         self._post: SmallPost | None = None
-        """What small POSTs are copies of, while there is nothing that needs a session."""
+        """The template of small POSTs; None if every request needs a session."""
         is_plain = self._proxy is None and self.url.raw_user is self.url.raw_password is None
         if is_plain and SmallPost.FAMILIAR:
             loop, session = asyncio.get_running_loop(), self._session
@@ -216,7 +216,7 @@ class HttpClient:
         body: bytes | None = None,
         url: URL | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Give a response whose status is good; raise `Refused` for every other outcome."""
+        """Yield a response with a 2xx status; raise `Refused` for every other outcome."""
         response = await self.open(method, headers, body, url)
         try:
             yield response
@@ -233,7 +233,7 @@ class HttpClient:
         url: URL | None = None,
         held: Held | None = None,
     ) -> aiohttp.ClientResponse:
-        """Do the same, but leave it to the caller to read and to release the response.
+        """Return a 2xx response, which the caller releases; raise `Refused` otherwise.
 
         The request is sent again with other credentials after a 401, and along redirects.
         """
@@ -292,7 +292,7 @@ class HttpClient:
                     self._post, headers, body or b"", self._timeout
                 )
                 if "Set-Cookie" in response.headers:
-                    # From now on each request carries cookies, which is the work of a session.
+                    # From now on each request carries cookies, which a session adds.
                     self._post = None
                     cookies = response.headers.getall("Set-Cookie")
                     self._session.cookie_jar.update_cookies_from_headers(cookies, url)
@@ -336,7 +336,7 @@ class HttpClient:
         return target
 
     def joined(self, base: URL, where: str) -> URL | None:
-        """Return an address that the server names; None if it is none, or of another origin."""
+        """Return a URL that the server names; None if it is invalid or of another origin."""
         try:
             target = base.join(URL(where))
             return target if target.origin() == self.url.origin() else None
@@ -378,7 +378,7 @@ class HttpClient:
             return False
 
     def refused(self, error: BaseException, *, sent: bool = True, fresh: bool = False) -> Refused:
-        """Return the end of a request that failed, in whatever way, before or within a response."""
+        """Return the `Refused` for an exception, raised before or within a response."""
         proxy = None if self._proxy is None else URL(self._proxy).host
         return http_responses.failure(self.origin, error, proxy, sent=sent, fresh=fresh)
 
@@ -405,7 +405,7 @@ def _without_credentials(body: bytes, response: aiohttp.ClientResponse) -> bytes
 
 
 def proxy_for(http: Http, url: URL) -> str | None:
-    """Return the proxy to use, looked up once for all requests."""
+    """Return the proxy to use; looked up once for each link."""
     if http.proxy is not None or not http.trust_env:
         return http.proxy
     names = f"{url.scheme}_proxy", f"{url.scheme}_PROXY".upper()

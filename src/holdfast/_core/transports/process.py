@@ -34,9 +34,9 @@ GROUP_WAIT: Final = 0.5
 KILL_WAIT: Final = 5.0
 """Seconds for the kernel to end a killed process: longer only for one stuck in the kernel."""
 LOOP_WAIT: Final = 1.0
-"""The same at the end of the loop, where nothing else can run meanwhile."""
+"""The same at the end of the loop, where waiting blocks everything."""
 START_CHECK: Final = 1.0
-"""Seconds between two looks at a server that has said nothing yet."""
+"""Seconds between two checks of a server that has sent nothing yet."""
 _LONGEST_LINE: Final = 8 * 1024
 """Bytes of a line of stderr; a longer one is passed on in parts."""
 
@@ -120,7 +120,7 @@ class StdioLink:
         self._how = ""
         """The last step of the teardown; empty before it begins."""
         self._timer: asyncio.TimerHandle | None = None
-        """For the one thing that is waited for: the start, the exit code, or the teardown."""
+        """The one timer: for the start, the exit code, or the teardown."""
         limit = limits.backlog_bytes
         self._writer = writer = Writer(process.stdin, loop, limit, self._broken, self._room)
         self.send: Callable[..., bool] = writer.send
@@ -191,7 +191,7 @@ class StdioLink:
         self._how = "the end of its input"
         self._writer.close()
         if self._exited:
-            # Not at once: the driver is still about what it closes the link for.
+            # Not now: the driver is still handling what made it close the link.
             self._loop.call_soon(self._end_group)
         else:
             self._wait(self._grace, self._terminate, signal.SIGTERM)
@@ -217,7 +217,7 @@ class StdioLink:
         self._fade("closed its input")
 
     def _fade(self, what: str) -> None:
-        """A pipe is gone; wait a moment for the exit code."""
+        """Handle a closed pipe: wait a moment for the exit code."""
         if self._reader.lost or self._fading:
             return
         if self._exited:
@@ -321,7 +321,7 @@ class StdioLink:
         return True
 
     def _reap(self) -> bool:
-        """Wait for the process without waiting; return True if it is gone."""
+        """Reap the process if it has exited, without blocking; return True if it is gone."""
         if self._status is None:
             try:
                 pid, status = os.waitpid(self._pid, os.WNOHANG)

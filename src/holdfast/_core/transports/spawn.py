@@ -59,7 +59,7 @@ def environment(
 
 
 class Spawned(Struct, frozen=True):
-    """A process that was started, and our ends of its pipes; both are the caller's to end."""
+    """A started process and our ends of its pipes; the caller reaps it and closes them."""
 
     pid: int
     stdin: int
@@ -99,7 +99,7 @@ def spawn(
     finally:
         for theirs, _ in ends:
             os.close(theirs)
-    process.returncode = 0  # It is the caller who waits for it.
+    process.returncode = 0  # The caller waits for it.
     return Spawned(process.pid, *(ours for _, ours in ends))
 
 
@@ -182,7 +182,7 @@ def is_launcher(command: Sequence[str]) -> bool:
 
 
 def _split(word: str) -> list[str]:
-    """Split what a shell would take for a script; other words stay whole."""
+    """Split the words of a shell script."""
     import shlex
 
     try:
