@@ -8,6 +8,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from secrets import token_urlsafe
 from typing import Any, Final
 
@@ -68,7 +69,8 @@ class Authorizer:
         """Called when the person who is logged in changes."""
         self._reach = reach or Reach()
         self.executor: Executor = Executor(self._reach, clock, getattr(options, "store", None))
-        self._loaded = False
+        self._loaded = not isinstance(options, OAuth)
+        """Tokens of machines are not stored."""
         self._person: tuple[str, str | None] | None = None
         """Issuer and subject of the login that was used last."""
         self._persons = 0
@@ -130,6 +132,8 @@ class Authorizer:
 
     def ready(self) -> dict[str, str] | None:
         """Return the headers if they are ready; None if `headers` must be awaited."""
+        if not self._loaded:
+            self._skip_load()
         return self._ready if self._ready_until > self.executor.clock() else None
 
     async def headers(self, method: str, url: str) -> dict[str, str]:
@@ -223,9 +227,18 @@ class Authorizer:
         self._ready = None if bound else _headers(login)
         self._ready_until = NEVER if login is None else login.renew_at(random.random())
 
+    def _skip_load(self) -> None:
+        """Get by without reading the store if it can tell at once that there is no login."""
+        # An error is raised again where it is expected, when the store is read.
+        with suppress(AuthError):
+            lacks = getattr(self.executor.store, "lacks", None)
+            if lacks is not None and lacks(pointer_key(self.server, self.account)):
+                self._loaded = True
+                self._prepare()
+
     async def load(self) -> None:
         """Read the stored login of this server and account, once."""
-        if not self._loaded and isinstance(self.options, OAuth):
+        if not self._loaded:
             found = await self._stored()
             self._loaded = True
             if self.login is None and found is not None:

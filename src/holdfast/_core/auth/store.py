@@ -123,10 +123,12 @@ class FileLogins:
                 os.close(descriptor)
 
     async def read(self, key: str) -> bytes | None:
+        return None if self.lacks(key) else await asyncio.to_thread(self._read, key)
+
+    def lacks(self, key: str) -> bool:
+        """Return True if there is no such entry: most servers have no login."""
         _check(key)
-        # Most servers have no login: check that without a thread.
-        exists = os.path.lexists(os.path.join(self.path, f"{key}.json"))  # noqa: ASYNC240
-        return await asyncio.to_thread(self._read, key) if exists else None
+        return not os.path.lexists(os.path.join(self.path, f"{key}.json"))
 
     async def keys(self) -> list[str]:
         found = await asyncio.to_thread(lambda: sorted(self.path.glob("*.json")))
