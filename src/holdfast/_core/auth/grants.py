@@ -10,13 +10,7 @@ from urllib.parse import quote_plus
 
 from msgspec.structs import replace
 
-from holdfast._core.auth.credentials import (
-    LONGEST_LIFE,
-    Login,
-    Method,
-    Registration,
-    split_scope,
-)
+from holdfast._core.auth.credentials import LONGEST_LIFE, Login, Method, Registration, split_scope
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Sign, Unreachable
 from holdfast._core.text import hide, one_line
 from holdfast.errors import GrantError, TransportError

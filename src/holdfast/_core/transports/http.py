@@ -92,8 +92,10 @@ class Http:
         auth: Auth = "auto",
     ) -> None:
         one_of("transport", transport, ("auto", "streamable", "sse"))
-        found = _parsed("url", url) if base_url is None else _parsed("base_url", base_url)
-        found = found if base_url is None else _endpoint(found, "url", url)
+        if base_url is None:
+            found = _parsed("url", url)
+        else:
+            found = _endpoint(_parsed("base_url", base_url), "url", url)
         self.url: URL = _endpoint(found, "sse_endpoint", sse_endpoint)
         self.name: str = self.url.host_port_subcomponent or ""
         """The host, with the port unless it is the usual one, for messages."""
@@ -107,12 +109,11 @@ class Http:
         self.speaks: str = "HTTP"
         """The name of the transport, once it is known which one the server speaks."""
         require = options.require
-        context = ssl is None or isinstance(ssl, SSLContext)
-        require(context, "Http", "ssl", ssl, "an ssl.SSLContext")
-        some = type(connections) is int and connections > 0
-        require(some, "Http", "connections", connections, "a number, 1 or more")
-        address = proxy is None or "://" in str(proxy)
-        require(address, "Http", "proxy", proxy, "a URL, such as 'http://proxy:3128'")
+        require(isinstance(ssl, SSLContext | None), "Http", "ssl", ssl, "an ssl.SSLContext")
+        positive = type(connections) is int and connections > 0
+        require(positive, "Http", "connections", connections, "a number, 1 or more")
+        has_scheme = proxy is None or "://" in str(proxy)
+        require(has_scheme, "Http", "proxy", proxy, "a URL, such as 'http://proxy:3128'")
         self.headers: dict[str, str] | Callable[..., Any] | None = None
         if headers is not None:
             self.headers = headers if callable(headers) else _pairs(headers)

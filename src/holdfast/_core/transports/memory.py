@@ -34,11 +34,14 @@ class Memory:
     """The transport to one in-process server."""
 
     key: Hashable | None = None
-    traits: b.Traits = b.Traits()
 
     def __init__(self, server: MemoryServer) -> None:
         self._server = server
         self.name: str = server.name
+
+    @property
+    def traits(self) -> b.Traits:
+        return b.Traits()
 
     def __repr__(self) -> str:
         return f"Memory({self._server!r})"

@@ -124,7 +124,7 @@ class StdioLink:
         limit = limits.backlog_bytes
         self._writer = writer = Writer(process.stdin, loop, limit, self._broken, self._room)
         self.send: Callable[..., bool] = writer.send
-        self.withdraw: Callable[[b.WireId], bool] = writer.withdraw
+        self.withdraw: Callable[..., bool] = writer.withdraw
         self.unsent: Callable[[], frozenset[b.WireId]] = writer.unsent
         self.unread: Callable[[], bool] = writer.unread
         limit = limits.frame_bytes

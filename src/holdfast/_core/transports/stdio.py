@@ -72,9 +72,11 @@ class Stdio:
     ) -> None:
         self.command: tuple[str, ...] = options.command("Stdio", command, args)
         self.env: dict[str, str] = options.table("Stdio", "env", env or {})
-        self.inherit_env: bool | tuple[str, ...] = isinstance(inherit_env, bool) and inherit_env
-        if not isinstance(inherit_env, bool):
-            self.inherit_env = options.words("Stdio", "inherit_env", inherit_env or (), "names")
+        self.inherit_env: bool | tuple[str, ...]
+        if isinstance(inherit_env, bool):
+            self.inherit_env = inherit_env
+        else:
+            self.inherit_env = options.words("Stdio", "inherit_env", inherit_env, "names")
         self.cwd: str | None = options.path("Stdio", "cwd", cwd)
         first, *rest = self.command
         script = rest[0] if rest and re.search(_SCRIPT, rest[0]) else first
