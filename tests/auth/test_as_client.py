@@ -20,7 +20,9 @@ from holdfast._core.auth.as_client import MACHINE_TIME, Executor, Peers, Reach
 from holdfast._core.auth.authorizer import Authorizer
 from holdfast._core.auth.credentials import Login
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Read, Unreachable
+from holdfast._core.auth.store import LoginSlot
 from holdfast.errors import TransportError
+from tests.auth.talk import stored_login
 from tests.skipping import skip
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -322,6 +324,34 @@ async def test_a_store_that_does_not_answer_is_not_waited_for_without_end() -> N
     stuck = Authorizer("https://mcp.example/mcp", OAuth(store=StuckLogins()))
     with pytest.raises(TransportError, match=f"within {MACHINE_TIME:g} s"):
         await stuck.headers("POST", "https://mcp.example/mcp")
+
+
+class UnlockableLogins(MemoryLogins):
+    """A store whose lock is held for ever by somebody else."""
+
+    @asynccontextmanager
+    async def hold(self, key: str) -> AsyncIterator[LoginSlot]:
+        skip(MACHINE_TIME + 1)
+        await asyncio.Event().wait()
+        async with super().hold(key) as slot:
+            yield slot
+
+
+@pytest.mark.req("B14", "B22")
+async def test_a_logout_does_not_wait_without_end_for_the_store() -> None:
+    authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=UnlockableLogins()))
+    authorizer._take(stored_login())
+    with pytest.raises(TransportError, match=f"within {MACHINE_TIME:g} s"):
+        await authorizer.log_out()
+    assert authorizer.login is not None
+
+
+@pytest.mark.req("B14", "B2")
+async def test_a_renewal_does_not_wait_without_end_for_the_store() -> None:
+    authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=UnlockableLogins()))
+    authorizer._take(stored_login(expires_at=1.0))
+    with pytest.raises(TransportError, match=f"within {MACHINE_TIME:g} s"):
+        await authorizer.headers("POST", "https://mcp.example/mcp")
 
 
 @pytest.mark.req("A36")

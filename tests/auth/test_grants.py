@@ -757,12 +757,19 @@ def test_enterprise_managed_authorization() -> None:
 )
 def test_what_the_company_s_provider_gives_is_handed_on_only_if_it_is_a_grant(answer: Any) -> None:
     options = EnterpriseManaged(
-        idp_token_endpoint="https://idp.example/token",
+        idp_issuer="https://idp.example",
         idp_client_id="sso",
         id_token="ID-TOKEN",
         client_id="me",
     )
-    play = Play({"https://idp.example/token": {"access_token": "SECRET", **answer}, TOKEN: TOKENS})
+    found = {"issuer": "https://idp.example", "token_endpoint": "https://idp.example/token"}
+    play = Play(
+        {
+            "https://idp.example/.well-known/oauth-authorization-server": found,
+            "https://idp.example/token": {"access_token": "SECRET", **answer},
+            TOKEN: TOKENS,
+        }
+    )
     with pytest.raises(GrantError, match="no grant"):
         play.run(by_machine(options, draft(), "ID-TOKEN", 0))
     assert TOKEN not in play.urls

@@ -11,16 +11,16 @@ OURS = {"PATH": "/bin", "HOME": "/home/me", "TOKEN": "t", "FUNCTION": "() { :; }
 
 @pytest.mark.req("X1")
 def test_only_the_basics_are_passed_by_default() -> None:
-    assert environment(None, (), OURS) == {"HOME": "/home/me", "PATH": "/bin"}
-    assert "SSH_AUTH_SOCK" not in environment(None, (), {"SSH_AUTH_SOCK": "x"})
+    assert environment({}, (), OURS) == {"HOME": "/home/me", "PATH": "/bin"}
+    assert "SSH_AUTH_SOCK" not in environment({}, (), {"SSH_AUTH_SOCK": "x"})
 
 
 @pytest.mark.req("X1", "N1")
 def test_what_launchers_need_to_download_is_passed_by_default() -> None:
     ours = {name.replace("*", "CACHE"): "x" for name in PASSED_ENVIRONMENT}
-    assert environment(None, (), ours) == ours
+    assert environment({}, (), ours) == ours
     secrets = {"UV_PUBLISH_TOKEN": "x", "NPM_TOKEN": "x", "AWS_SECRET_ACCESS_KEY": "x"}
-    assert environment(None, (), secrets) == {}
+    assert environment({}, (), secrets) == {}
 
 
 @pytest.mark.req("X1")
@@ -36,7 +36,7 @@ def test_all_is_passed_on_request_but_shell_functions() -> None:
 
 @pytest.mark.req("X1")
 def test_nothing_is_inherited_by_false() -> None:
-    assert "TOKEN" not in environment(None, False, OURS)
+    assert "TOKEN" not in environment({}, False, OURS)
 
 
 @pytest.mark.req("E2")

@@ -6,31 +6,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast._core.transports.stderr import Stderr, Tail
+from holdfast._core.transports.process import Stderr
 
 
 @pytest.mark.req("X1")
 @given(st.lists(st.binary(max_size=50)), st.integers(1, 100))
 def test_the_tail_is_the_end_of_all_that_came(chunks: list[bytes], limit: int) -> None:
-    tail = Tail(limit)
+    stderr = Stderr("test", None, limit)
     for chunk in chunks:
-        tail.append(chunk)
+        stderr.feed(chunk)
     whole = b"".join(chunks)[-limit:].decode("utf-8", "replace")
-    assert tail.text(1000) == "\n".join(whole.rstrip().splitlines())
+    assert stderr.tail(1000) == "\n".join(whole.rstrip().splitlines())
 
 
 @pytest.mark.req("X1")
 def test_the_tail_does_not_grow() -> None:
-    tail = Tail(1000)
+    stderr = Stderr("test", None, 1000)
     for _ in range(10_000):
-        tail.append(b"x" * 999)
-    assert len(tail._bytes) < 3000
+        stderr.feed(b"x" * 999)
+    assert len(stderr._tail) < 3000
 
 
 def test_only_the_last_lines_are_shown() -> None:
-    tail = Tail(1000)
-    tail.append(b"\n".join(b"%d" % number for number in range(100)))
-    assert tail.text(3) == "97\n98\n99"
+    stderr = Stderr("test", None, 1000)
+    stderr.feed(b"\n".join(b"%d" % number for number in range(100)))
+    assert stderr.tail(3) == "97\n98\n99"
 
 
 @pytest.mark.req("X1")

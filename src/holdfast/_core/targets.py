@@ -1,7 +1,7 @@
 """The targets that ``connect`` accepts, and the transport for each.
 
 The kind of a target is decided here, once: a URL, a command, a script or a server in memory.
-Whoever knows the kind already (a configuration entry) builds `Http` or `Stdio` directly.
+A configuration entry, whose kind is known, builds `Http` or `Stdio` directly.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def transport_for(
 
 
 def _is_url(target: str) -> bool:
-    """Tell a URL from a command line; refuse what is meant as a URL and is none."""
+    """Tell a URL from a command line; refuse a URL without a usable scheme."""
     first = target.strip().partition(" ")[0]
     if first.lower().startswith(("http:", "https:")):
         return True

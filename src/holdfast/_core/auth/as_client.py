@@ -1,6 +1,6 @@
-"""Carry conversations out: requests to authorization servers, proofs, stored entries.
+"""Run conversations: requests to authorization servers, DPoP proofs, stored entries.
 
-Requests have a session of their own, are bounded, and go to allowed addresses alone.
+Each request has its own session, is bounded in time and size, and goes only to allowed addresses.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import re
 import socket
 import ssl
 import zlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
@@ -43,11 +44,11 @@ Watch: TypeAlias = "Callable[[Ask, Fetched | Unreachable], None]"
 
 TIMEOUT: Final = 10.0
 MACHINE_TIME: Final = 25.0
-"""Seconds for a conversation without a person, less than others wait for a lock that it holds."""
+"""Seconds for a conversation without a person; other processes wait longer for its lock."""
 MAX_BODY: Final = 256 * 1024
 MAX_REDIRECTS: Final = 3
 MAX_ORIGINS: Final = 16
-"""Origins whose nonces and clocks are remembered: a server may name ever new ones."""
+"""Origins whose nonces and clocks are remembered, the oldest dropped first."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _NONCE = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]{1,1024}")
 _HEADERS: Final = {
@@ -57,15 +58,26 @@ _HEADERS: Final = {
 }
 
 
+@asynccontextmanager
+async def time_limit(seconds: float | None = MACHINE_TIME) -> AsyncIterator[asyncio.Timeout]:
+    """Limit the time of work that needs no person: requests, and a store that may be a database."""
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            yield limit
+    except TimeoutError:
+        text = f"no authorization within {MACHINE_TIME:g} s; try again later"
+        raise TransportError(text) from None
+
+
 class Reach(Struct, frozen=True):
-    """The way to the server; it holds for its authorization servers too (B21)."""
+    """The TLS settings and proxy of the server, used for its authorization servers too (B21)."""
 
     tls: Callable[[], ssl.SSLContext] = ssl.create_default_context
     proxy: Callable[[str], str | None] = lambda url: None
 
 
 class Executor:
-    """Carries out the steps of conversations for one server."""
+    """Runs the steps of conversations for one server."""
 
     def __init__(self, reach: Reach, clock: Callable[[], float], store: LoginStore | None) -> None:
         self.clock = clock
@@ -82,11 +94,9 @@ class Executor:
     def _tls(self) -> ssl.SSLContext:
         return self._reach.tls()
 
-    @property
+    @cached_property
     def store(self) -> LoginStore:
-        if self._store is None:
-            self._store = default_store()
-        return self._store
+        return self._store or default_store()
 
     async def run(
         self,
@@ -94,22 +104,18 @@ class Executor:
         person: Person | None = None,
         watch: Watch | None = None,
     ) -> T:
-        """Carry a conversation out to its end; ``watch`` sees each request and its answer."""
-        try:
-            async with asyncio.timeout(MACHINE_TIME if person is None else None):
-                answer: Any = None
-                while True:
-                    try:
-                        step = conversation.send(answer)
-                    except StopIteration as done:
-                        value: T = done.value
-                        return value
-                    answer = await self._perform(step, person)
-                    if watch is not None and isinstance(step, Ask):
-                        watch(step, answer)
-        except TimeoutError:
-            text = f"no authorization within {MACHINE_TIME:g} s; try again later"
-            raise TransportError(text) from None
+        """Run a conversation to its end; ``watch`` is called with each request and its answer."""
+        async with time_limit(MACHINE_TIME if person is None else None):
+            answer: Any = None
+            while True:
+                try:
+                    step = conversation.send(answer)
+                except StopIteration as done:
+                    value: T = done.value
+                    return value
+                answer = await self._perform(step, person)
+                if watch is not None and isinstance(step, Ask):
+                    watch(step, answer)
 
     async def _perform(self, step: Step, person: Person | None) -> Any:
         match step:
@@ -125,7 +131,7 @@ class Executor:
         return await person.perform(step)
 
     async def read(self, key: str, kind: type[E]) -> E | None:
-        """Return a stored entry; None if there is none that can be read."""
+        """Return a stored entry; None if it is missing or unreadable."""
         return decode(await self.store.read(key), kind)
 
     async def write(self, key: str, entry: Struct | None) -> None:
@@ -134,7 +140,7 @@ class Executor:
             await slot.write(None if entry is None else msgspec.json.encode(entry))
 
     async def _ask(self, ask: Ask) -> Fetched | Unreachable:
-        """Send a request; where the server wants a nonce in the proof, once more with it."""
+        """Send a request; repeat it once if the server wants a nonce in the proof."""
         for again in (True, False):
             proof = None if ask.proof is None else self.proof(ask.proof, ask.method, ask.url)
             answer = await self.fetch(ask, proof)
@@ -148,14 +154,14 @@ class Executor:
         return answer
 
     def note_nonce(self, url: str, nonce: str | None) -> bool:
-        """Remember the nonce of an origin (RFC 9449 §8.1), if it can be one."""
+        """Remember the nonce of an origin (RFC 9449 §8.1), if it is valid."""
         if nonce is None or not _NONCE.fullmatch(nonce):
             return False
         _remember(self.nonces, url, nonce)
         return True
 
     def note_login(self, login: Login) -> None:
-        """Take over what a login knows of the network and the clocks of its servers."""
+        """Take the network and the clock skew of the servers from a login."""
         self.network = self.network or login.network
         for url in (login.at.token_endpoint, login.server):
             _remember(self.skews, url, login.skew)
@@ -171,10 +177,10 @@ class Executor:
     # Requests
 
     async def fetch(self, ask: Ask, proof: str | None = None) -> Fetched | Unreachable:
-        """Send one request, with a DPoP proof if there is one; return what came of it."""
+        """Send one request, with a DPoP proof if given; return the answer or why there is none."""
         peers, headers = Peers(), {**_HEADERS, **ask.headers, **({"DPoP": proof} if proof else {})}
         try:
-            # A connection that is used again would not be checked again.
+            # No keep-alive: the address of a reused connection would not be checked again.
             tls, factory = self._tls, peers.socket
             async with aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(ssl=tls, socket_factory=factory, force_close=True),
@@ -205,10 +211,10 @@ class Executor:
         url, allowed = ask.url, frozenset({"global", self.network or "global"})
         for _ in range(MAX_REDIRECTS + 1):
             proxy = self._reach.proxy(url)
-            # What the user named may be in a private network, and nothing that it leads to.
+            # A URL that the user named may be in a private network, but not where it redirects to.
             pinned = ask.pinned and urls.origin(url) == urls.origin(ask.url)
             peers.allowed = None if pinned or proxy is not None else allowed
-            # Through a proxy the address is the proxy's to find, unless the name gives it away.
+            # A proxy resolves the name itself, so only a literal address can be checked here.
             known = urls.network_of_name(URL(url).host or "")
             if proxy is not None and not pinned and known not in (None, *allowed):
                 peers.refuse()
@@ -225,7 +231,7 @@ class Executor:
                 if not moved or ask.method != "GET" or not ask.follow:
                     return await _fetched(response, self.clock())
                 url = str(URL(url, encoded=True).join(URL(target or "", encoded=True)))
-                # Every hop by the same rules; a redirect must not lead to plain http.
+                # The same rules for every hop; a redirect must not lead to plain http.
                 urls.checked(url)
         raise _Unreadable(f"more than {MAX_REDIRECTS} redirects")
 
@@ -238,15 +244,15 @@ def _remember(known: dict[str, T], url: str, value: T) -> None:
 
 
 class _Unreadable(ValueError):  # noqa: N818
-    """An answer that is not read to its end."""
+    """An answer whose body is too large or cannot be decoded."""
 
 
 async def _fetched(response: aiohttp.ClientResponse, now: float) -> Fetched:
-    """Read an answer; a compressed body is bounded once more when it is unpacked."""
+    """Read an answer; a compressed body is bounded before and after decompression."""
     headers, received = response.headers, bytearray()
     too_large = _Unreadable(f"the answer is larger than {MAX_BODY} bytes")
     there = timestamp(headers.get("Date", "")) or now
-    # Our clock may be the wrong one; that the date has whole seconds makes no skew.
+    # Our clock may be wrong. Dates have whole seconds, so a small difference is no skew.
     skew = there - now if abs(there - now) > 5 else 0.0
     async for chunk in response.content.iter_any():
         received += chunk
@@ -270,8 +276,8 @@ async def _fetched(response: aiohttp.ClientResponse, now: float) -> Fetched:
 class Peers:
     """Makes sockets for allowed addresses, and remembers the kinds of networks they are in.
 
-    What the server's name resolves to now may differ from where it was: DNS is its owner's.
-    Through a proxy only a name that gives its address away is known.
+    Checked when a connection is made: the owner of a name can change what it resolves to. Through
+    a proxy only literal addresses and ``localhost`` are known.
     """
 
     def __init__(self, host: str = "", *, proxied: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""One account at one server: its token, its renewal and its login, one of each at a time."""
+"""The token of one account at one server, its renewal and its login, each run once at a time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from secrets import token_urlsafe
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast._core.auth import flow, urls
-from holdfast._core.auth.as_client import Executor, Reach, Watch
+from holdfast._core.auth.as_client import Executor, Reach, Watch, time_limit
 from holdfast._core.auth.browser import Person
 from holdfast._core.auth.credentials import Login, Pointer, decode, pointer_key
 from holdfast._core.auth.flow import Case, Challenge, Need, Refusal, Tries
@@ -34,11 +35,11 @@ from holdfast.errors import (
 
 NEVER: Final = float("inf")
 REST: Final = 10.0
-"""Seconds after a failed renewal in which a token that is still good is used as it is."""
+"""Seconds after a failed renewal in which a token that has not expired is used as it is."""
 CLOSING: Final = 10.0
-"""Seconds for a renewal under way to be saved when the client is closed."""
+"""Seconds that closing the client waits for a running renewal to be stored."""
 MAX_TRIES: Final = 4
-"""How often one request is sent again, whatever the reasons."""
+"""Repetitions of one request, for all reasons together."""
 
 
 class Authorizer:
@@ -61,27 +62,27 @@ class Authorizer:
         self.name: str = name or self.server
         self.login: Login | None = None
         self.need: Need | None = None
-        """What a login would ask for, since the last refusal."""
+        """The authorization that a login would request, since the last refusal."""
         self.refusal: Refusal | None = None
         self.on_event: Callable[[str, dict[str, Any]], None] = lambda kind, facts: None
         self.on_change: Callable[[], None] = lambda: None
-        """Called when another person is logged in than before."""
+        """Called when the person who is logged in changes."""
         self._reach = reach or Reach()
-        store = options.store if isinstance(options, OAuth) else None
-        self.executor: Executor = Executor(self._reach, clock, store)
-        self._loaded = False
+        self.executor: Executor = Executor(self._reach, clock, getattr(options, "store", None))
+        self._loaded = not isinstance(options, OAuth)
+        """Tokens of machines are not stored."""
         self._person: tuple[str, str | None] | None = None
         """Issuer and subject of the login that was used last."""
         self._persons = 0
-        """Changes of the person who is logged in."""
+        """Counts the changes of the person who is logged in."""
         self._step_ups: Counter[str] = Counter()
         self._proven: set[str] = set()
         self._work = SingleFlight()
         self._trouble: TransportError | None = None
-        """Why the last renewal failed; not before ``_trouble_until`` is there another."""
+        """Why the last renewal failed; it is not tried again before ``_trouble_until``."""
         self._trouble_until = 0.0
         self._rest_until = 0.0
-        """A token that is still good is not renewed before."""
+        """A token that has not expired is not renewed before this time."""
         self._ready: dict[str, str] | None = None
         self._ready_until = 0.0
 
@@ -90,13 +91,13 @@ class Authorizer:
 
     @property
     def personal(self) -> bool:
-        """True if a function names the user of each request: `for_account` makes theirs."""
-        return isinstance(self.options, OAuth) and callable(self.options.account)
+        """True if a function names the account of each request; see `for_account`."""
+        return callable(getattr(self.options, "account", None))
 
     @property
     def account(self) -> str:
-        """The name of the account; that of the caller, where a function gives it."""
-        source = self.options.account if isinstance(self.options, OAuth) else "default"
+        """The name of the account; from the function, if it is one, for the current caller."""
+        source = getattr(self.options, "account", "default")
         name = source() if callable(source) else source
         name = (os.environ.get("HOLDFAST_ACCOUNT") or name) if name == "default" else name
         if not name or not isinstance(name, str):
@@ -104,14 +105,14 @@ class Authorizer:
         return name
 
     def for_account(self, name: str) -> Authorizer:
-        """Return the authorizer of one account, which shares the store."""
+        """Return an authorizer for one account, with the same store."""
         assert isinstance(self.options, OAuth)
         options = replace(self.options, account=name, store=self.executor.store)
         clock = self.executor.clock
         return Authorizer(self.server, options, reach=self._reach, name=self.name, clock=clock)
 
     def allow_login(self, **settings: Any) -> None:
-        """Let a login be started, with other settings than those that were given."""
+        """Allow a login, with changed settings."""
         if isinstance(self.options, OAuth):
             self.options = replace(self.options, interactive=True, **settings)
 
@@ -122,7 +123,7 @@ class Authorizer:
 
     @property
     def identity(self) -> str:
-        """Tells one user of the server from another, for caches and sessions."""
+        """Differs between users of the server, so that caches and sessions are kept apart."""
         login = self.login
         who = "" if login is None else f"{login.issuer} {login.subject or ''}"
         return f"{self.account} {self._persons} {who}"
@@ -130,20 +131,21 @@ class Authorizer:
     # For the HTTP client
 
     def ready(self) -> dict[str, str] | None:
-        """Return the headers at once if a token is at hand that is bound to no key."""
+        """Return the headers if they are ready; None if `headers` must be awaited."""
+        if not self._loaded:
+            self._skip_load()
         return self._ready if self._ready_until > self.executor.clock() else None
 
     async def headers(self, method: str, url: str) -> dict[str, str]:
-        """Return the credentials for a request; none if there are none."""
+        """Return the credentials for a request; empty if there is no login."""
         login = await self._current()
-        found = _headers(login)
-        if login is not None and login.dpop_key is not None:
-            token = login.access_token
-            found["DPoP"] = self.executor.proof(login.dpop_key, method, url, token)
-        return found
+        if login is None or login.dpop_key is None:
+            return _headers(login)
+        proof = self.executor.proof(login.dpop_key, method, url, login.access_token)
+        return {**_headers(login), "DPoP": proof}
 
     async def answer(self, refusal: Refusal, tries: Tries) -> None:
-        """Return if the request is to be sent again; raise why not otherwise."""
+        """Return if the request can be sent again; otherwise raise why not."""
         tries.count += 1
         self.refusal = refusal
         self.executor.network = refusal.network or self.executor.network
@@ -169,10 +171,10 @@ class Authorizer:
             await self._work.join(key, lambda: self._by_machine(refusal))
 
     async def _decide(self, refusal: Refusal, *, renewed: bool) -> None:
-        """Renew if that can help, else raise that a login is needed."""
+        """Renew the token if that can help, else raise `LoginRequired`."""
         stored = await self._stored()
         if stored is not None and self._is_newer(stored, refusal.token):
-            # Another process has logged in, or renewed the token, meanwhile.
+            # Another process has logged in or renewed the token in the meantime.
             self._take(stored)
             return
         login, ups = stored or self.login, self._step_ups[refusal.operation]
@@ -197,7 +199,7 @@ class Authorizer:
     # Tokens
 
     async def _current(self) -> Login | None:
-        """Return the login, renewed if it is due and that can be done."""
+        """Return the login, renewed if it is due and can be renewed."""
         await self.load()
         login, now = self.login, self.executor.clock()
         if login is None or not login.due(now, random.random()):
@@ -219,15 +221,24 @@ class Authorizer:
         return self.login
 
     def _prepare(self) -> None:
-        """Have the headers ready while no renewal is due; a proof is made for each request."""
+        """Keep headers ready until a renewal is due; DPoP needs a new proof for each request."""
         login = self.login
         bound = login is not None and login.dpop_key is not None
         self._ready = None if bound else _headers(login)
         self._ready_until = NEVER if login is None else login.renew_at(random.random())
 
+    def _skip_load(self) -> None:
+        """Get by without reading the store if it can tell at once that there is no login."""
+        # An error is raised again where it is expected, when the store is read.
+        with suppress(AuthError):
+            lacks = getattr(self.executor.store, "lacks", None)
+            if lacks is not None and lacks(pointer_key(self.server, self.account)):
+                self._loaded = True
+                self._prepare()
+
     async def load(self) -> None:
         """Read the stored login of this server and account, once."""
-        if not self._loaded and isinstance(self.options, OAuth):
+        if not self._loaded:
             found = await self._stored()
             self._loaded = True
             if self.login is None and found is not None:
@@ -240,15 +251,15 @@ class Authorizer:
         return stored.access_token != token and not stored.due(self.executor.clock())
 
     async def _renew(self, login: Login) -> Login:
-        # Bounded below too: a clock that was put back must not make it last.
+        # The lower bound is for a clock that was set back: the pause must not grow by that.
         until = self._trouble_until
         if self._trouble is not None and until - MAX_WAIT <= self.executor.clock() < until:
             raise self._trouble.again()
         return await self._work.join(("renew", login.key), lambda: self._renew_held(login))
 
     async def _renew_held(self, login: Login) -> Login:
-        """Refresh with the entry held, unless another process has done it (B2, B3, B4)."""
-        async with self.executor.store.hold(login.key) as slot:
+        """Refresh with the entry locked, unless another process has done it (B2, B3, B4)."""
+        async with time_limit() as limit, self.executor.store.hold(login.key) as slot:
             data = await slot.read()
             stored = decode(data, Login)
             if stored is None or stored.refresh_token is None:
@@ -257,8 +268,10 @@ class Authorizer:
             if self._is_newer(stored, login.access_token):
                 self._take(stored)
                 return stored
-            # A store that cannot be written is found out before the token is used up.
+            # Test that the store can be written before the refresh token is used up.
             await slot.write(data)
+            # The request has its own limit. Storing its answer has none: the old token is used up.
+            limit.reschedule(None)
             try:
                 renewed = await self.executor.run(flow.renew(stored, self.executor.clock()))
             except GrantError as error:
@@ -271,7 +284,7 @@ class Authorizer:
                 wait = (error.data or {}).get("retry_after", 0.0)
                 self._trouble, self._trouble_until = error, self.executor.clock() + wait
                 raise
-            # Saved before it is used: a token that was rotated and lost ends the login.
+            # Stored before it is used: losing a rotated token ends the login.
             await slot.write(msgspec.json.encode(renewed))
         self._proven.add(renewed.client.client_id)
         self._take(renewed)
@@ -279,7 +292,7 @@ class Authorizer:
         return renewed
 
     def _take(self, login: Login, *, maybe_other: bool = False) -> None:
-        """Use a login; another person's ends the session and the caches of the one before."""
+        """Use a login; if the person changed, `on_change` ends the session and clears caches."""
         before, self._person = self._person, (login.issuer, login.subject)
         unknown = maybe_other and login.subject is None
         self.login, self._loaded = login, True
@@ -294,7 +307,7 @@ class Authorizer:
         self._prepare()
 
     async def _by_machine(self, refusal: Refusal | None) -> None:
-        """Get a token without a person; it is kept in memory alone."""
+        """Get a token without a person; it is kept only in memory."""
         options, now = self.options, self.executor.clock()
         assert not isinstance(options, OAuth)
         if refusal is not None or self.need is None:
@@ -311,7 +324,7 @@ class Authorizer:
     # Logins
 
     async def log_in(self, handler: Any, *, fresh: bool = False) -> Login:
-        """Log in with a person; callers that come meanwhile wait for the same login."""
+        """Log in with a person; concurrent callers wait for the same login."""
         try:
             return await self._work.join("login", lambda: self._log_in(handler, fresh))
         except WorkStopped:
@@ -330,7 +343,22 @@ class Authorizer:
                 if (need := self.need) is None:
                     case = self._case(Refusal(challenge=Challenge(resource_metadata=place)))
                     need = self.need = await self.executor.run(flow.discover(case))
-                attempt = self._attempt(options, need, pointer, fresh=fresh)
+                if need.step_up_for is not None:
+                    self._step_ups[need.step_up_for] += 1
+                bound = options.issuer
+                if bound is None and pointer is not None and pointer.client_id == options.client_id:
+                    bound = pointer.issuer
+                self._tell("auth.login", need)
+                attempt = Attempt(
+                    options=options,
+                    now=self.executor.clock(),
+                    login=need.keyed(),
+                    verifier=token_urlsafe(64),
+                    state=token_urlsafe(32),
+                    bound=bound,
+                    proven=self._proven,
+                    fresh=fresh,
+                )
                 login = await self.executor.run(log_in(attempt), person)
                 await self.executor.run(flow.keep(login, place))
         except HoldfastError:
@@ -347,36 +375,17 @@ class Authorizer:
         self._tell("auth.granted", None)
         return login
 
-    def _attempt(
-        self, options: OAuth, need: Need, pointer: Pointer | None, *, fresh: bool
-    ) -> Attempt:
-        bound = options.issuer
-        if need.step_up_for is not None:
-            self._step_ups[need.step_up_for] += 1
-        if bound is None and pointer is not None and pointer.client_id == options.client_id:
-            bound = pointer.issuer
-        self._tell("auth.login", need)
-        return Attempt(
-            options=options,
-            now=self.executor.clock(),
-            login=need.keyed(),
-            verifier=token_urlsafe(64),
-            state=token_urlsafe(32),
-            bound=bound,
-            proven=self._proven,
-            fresh=fresh,
-        )
-
     async def log_out(self) -> bool:
         """Revoke and delete the login; return whether there was one."""
         await self.load()
         login = self.login
-        await self.executor.write(pointer_key(self.server, self.account), None)
-        if login is not None:
-            # A renewal under way ends first: its tokens are the ones to revoke.
-            async with self.executor.store.hold(login.key) as slot:
-                login = decode(await slot.read(), Login) or login
-                await slot.write(None)
+        async with time_limit():
+            if login is not None:
+                # The lock waits for a running renewal: its tokens are the ones to revoke.
+                async with self.executor.store.hold(login.key) as slot:
+                    login = decode(await slot.read(), Login) or login
+                    await slot.write(None)
+            await self.executor.write(pointer_key(self.server, self.account), None)
         self._forget()
         self._persons += 1
         self.need = None
@@ -385,11 +394,11 @@ class Authorizer:
         return login is not None
 
     async def discover(self, watch: Watch) -> Need:
-        """Run the discovery alone; ``watch`` sees each request and its answer."""
+        """Run only the discovery; ``watch`` is called with each request and its answer."""
         return await self.executor.run(flow.discover(self._case(self.refusal)), watch=watch)
 
     async def close(self) -> None:
-        """End a login under way, and let a renewal end: a rotated token must be saved."""
+        """Cancel a running login; wait for a running renewal to store its rotated token."""
         await self._work.close(cancel=("login",), timeout=CLOSING)
 
     def _case(self, refusal: Refusal | None = None, **known: Any) -> Case:

@@ -59,7 +59,7 @@ class Listener:
         self._answer: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
         self._open: list[asyncio.StreamWriter] = []
         self._sent_on: asyncio.Future[None] | None = None
-        """Done when the browser has fetched the page that it was sent on to."""
+        """Done when the browser has fetched the page that it was redirected to."""
 
     @classmethod
     async def start(cls, preferred: str | None, path: str, *, fixed: bool) -> Listener:
@@ -107,7 +107,7 @@ class Listener:
         return await asyncio.shield(self._answer)
 
     def paste(self, url: str, *, take: bool = True) -> str:
-        """Take a redirect URL that a person or a handler gave; return what is wrong with it."""
+        """Take a pasted redirect URL; return what is wrong with it, or an empty string."""
         place, _, query = url.strip().partition("?")
         if place != self.redirect_uri.partition("?")[0]:
             return f"it does not begin with {self.redirect_uri}"
@@ -131,7 +131,7 @@ class Listener:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.append(writer)
         if len(self._open) > MAX_CONNECTIONS:
-            # A browser sends its request at once; those that only hold the door go first.
+            # A browser sends its request at once, so the oldest connection is an idle one.
             self._open.pop(0).transport.abort()
         try:
             async with asyncio.timeout(PATIENCE):
@@ -162,14 +162,14 @@ class Listener:
             return _page("404 Not Found", "There is nothing here.")
         if wrong:
             return _page("400 Bad Request", "This answer belongs to another login.")
-        # On to a page without the code in its address (and in the browser's history).
+        # Redirect to a page without the code in its URL, and so in the browser's history.
         place = "/failed" if "error=" in query else "/done"
         self._sent_on = self._sent_on or asyncio.get_running_loop().create_future()
         return f"HTTP/1.1 303 See Other\r\nLocation: {place}\r\nContent-Length: 0\r\n{_HEADERS}\r\n"
 
     async def close(self) -> None:
         if self._sent_on is not None:
-            # The browser is still to fetch the page that it was sent on to.
+            # Let the browser fetch the page that it was redirected to.
             await asyncio.wait((self._sent_on,), timeout=LINGER)
         for server in self._servers:
             server.close()
@@ -207,7 +207,7 @@ class Person:
                 self._shown = asyncio.create_task(self._call(step))
                 return None
             case Pause(seconds):
-                # Wait, unless the person will not enter the code.
+                # Wait, but raise at once if the handler fails: then nobody enters the code.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(seconds):
                         if self._shown is not None:
@@ -217,7 +217,7 @@ class Person:
         raise AssertionError(step)
 
     async def _wait(self, step: Visit, state: str) -> Mapping[str, str]:
-        """Wait for the redirect: by the listener, or as the handler gives it back."""
+        """Wait for the redirect, from the listener or returned by the handler."""
         listener = self._listener
         assert listener is not None
         heard = asyncio.ensure_future(listener.wait(state))
@@ -288,7 +288,7 @@ def open_browser(url: str) -> bool:
         )
     except OSError:
         return False
-    # Some browsers stay: whenever this one ends, it must not be left a zombie.
+    # Some browsers keep running: reap the process whenever it ends.
     threading.Thread(target=process.wait, daemon=True).start()
     return True
 
@@ -329,7 +329,7 @@ async def browser_login(request: LoginRequest) -> str | None:
 
 
 def describe(request: LoginRequest) -> str:
-    """Say who asks for what, before a person is sent anywhere."""
+    """Return a sentence that says which server asks for a login, where, and for which scopes."""
     scopes = f" for: {' '.join(request.scopes)}" if request.scopes else ""
     account = "" if request.account == "default" else f" as {request.account!r}"
     who, where = one_line(request.server, 200), one_line(request.issuer, 200)
@@ -337,7 +337,7 @@ def describe(request: LoginRequest) -> str:
 
 
 def ssh_hint(redirect_uri: str | None, environ: Mapping[str, str]) -> str:
-    """Return the line that makes the listener reachable from the other end of an SSH session."""
+    """Return the ``ssh -L`` command for the listener; empty outside an SSH session."""
     if not environ.get("SSH_CONNECTION") or redirect_uri is None:
         return ""
     port, words = urlsplit(redirect_uri).port, environ["SSH_CONNECTION"].split()
@@ -346,7 +346,7 @@ def ssh_hint(redirect_uri: str | None, environ: Mapping[str, str]) -> str:
 
 
 async def _line(stream: TextIO) -> str:
-    """Read one line without blocking the loop, and without a thread that would outlive it."""
+    """Read one line without blocking the loop and without a thread."""
     loop = asyncio.get_running_loop()
     found: asyncio.Future[str] = loop.create_future()
 

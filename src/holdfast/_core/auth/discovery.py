@@ -22,7 +22,7 @@ OF_THE_REQUEST: Final = frozenset(
     {"response_type", "response_mode", "client_id", "redirect_uri", "scope", "state", "resource"}
     | {"prompt", "request", "request_uri", "code_challenge", "code_challenge_method"}
 )
-"""Parameters that an endpoint must not bring along: which of two counts is up to its reader."""
+"""Parameters that an endpoint must not contain: of duplicates, servers use either one."""
 
 
 class ProtectedResource(Struct, frozen=True):
@@ -35,7 +35,7 @@ class ProtectedResource(Struct, frozen=True):
 
 
 class Discovery:
-    """One search, with the URLs that were tried and why each was of no use."""
+    """One search; it records the URLs that were tried and why each failed."""
 
     def __init__(
         self, server: str, options: OAuth | Machine, version_header: Mapping[str, str] | None = None
@@ -199,7 +199,7 @@ class Discovery:
         return document
 
     def _usable(self, at: str, url: object, name: str = "", *, issuer: bool = False) -> bool:
-        """Return whether a URL may be used; note against the place it is from why not."""
+        """Return whether a URL may be used; if not, record why, under the URL that named it."""
         try:
             parts = urls.checked(url, insecure=self._options.insecure)
             # An issuer has no query and no fragment (RFC 8414 §2), an endpoint no fragment.
@@ -207,7 +207,7 @@ class Discovery:
                 raise urls.BadUrl("a query or a fragment is not allowed")
             given = {key for key, _ in parse_qsl(parts.query, keep_blank_values=True)}
             if name == "authorization_endpoint" and given & OF_THE_REQUEST:
-                raise urls.BadUrl("it brings parameters of the request along")
+                raise urls.BadUrl("it contains parameters of the authorization request")
         except urls.BadUrl as error:
             self._note(at, f"{name}: {error}" if name else str(error))
             return False

@@ -26,7 +26,7 @@ from holdfast._core.auth.steps import Conversation, Read, Write
 from holdfast.errors import AuthError, LoginRequired, ScopeError, TransportError
 
 MAX_HEADER: Final = 16 * 1024
-"""Characters of a response's challenges that are read; they are far shorter."""
+"""Characters of a response's challenges that are read; real ones are far shorter."""
 MAX_STEP_UPS: Final = 2
 """New authorizations for more scopes, for one operation."""
 
@@ -87,7 +87,7 @@ def read_challenge(headers: Iterable[str]) -> Challenge:
 
 
 def parse(headers: Iterable[str]) -> list[tuple[str, dict[str, str]]]:
-    """Return every challenge as its lower-case scheme and its parameters; nothing raises."""
+    """Return every challenge as its lower-case scheme and its parameters; never raise."""
     found: list[tuple[str, dict[str, str]]] = []
     left = MAX_HEADER
     for header in headers:
@@ -128,10 +128,10 @@ class Need(Struct, frozen=True, kw_only=True):
     login: Login
     dpop: bool = False
     step_up_for: str | None = None
-    """The operation that was refused for want of scopes."""
+    """The operation that was refused because scopes are missing."""
 
     def keyed(self) -> Login:
-        """Return the login with a key of its own, if its tokens are to be bound to one."""
+        """Return the login, with a new DPoP key if its tokens are to be bound to one."""
         return replace(self.login, dpop_key=jws.new_key()) if self.dpop else self.login
 
 
@@ -152,7 +152,7 @@ def answer(case: Case) -> Conversation[Login | Need]:
     stored = yield Read(need.login.key, Login)
     if stored is not None and (case.login is None or stored.key != case.login.key):
         login = stored if stored.refresh_token is not None and not case.renewed else None
-    # A refresh token is shown to the issuer that gave it and to no other (A13).
+    # A refresh token is sent only to the issuer that gave it (A13).
     if login is not None and login.issuer == need.login.issuer:
         return login
     return _widened(need, case)
@@ -205,10 +205,10 @@ def _step_up(case: Case) -> Conversation[Need]:
 
 
 def _widened(need: Need, case: Case, wanted: tuple[str, ...] = ()) -> Need:
-    """Add the scopes that are wanted, and those of the login before at this issuer.
+    """Add the scopes that are wanted, and those of the previous login at this issuer.
 
-    Or its permissions would be lost (Scope Selection Strategy); on a 401, scopes that the user
-    names stay as they are.
+    Otherwise its permissions would be lost (Scope Selection Strategy). On a 401, scopes that the
+    user chose stay unchanged.
     """
     before, settled = case.login, case.options.asked is not None and case.refusal.status == 401
     kept = before is not None and before.issuer == need.login.issuer and not settled
@@ -217,15 +217,15 @@ def _widened(need: Need, case: Case, wanted: tuple[str, ...] = ()) -> Need:
 
 
 def login_required(name: str, account: str, need: Need) -> LoginRequired:
-    """Return the error for want of a login, with the command that brings it."""
+    """Return the error that asks for a login, with the command to run."""
     words, text, scopes = ["holdfast", "login", name], "the server wants a login", need.login.asked
     if account != "default":
         words += ["--account", account]
     if need.step_up_for is not None:
-        # The command sees no 403: without the scopes it would ask for the same ones again.
+        # The command gets no 403: without --scope it would request the old scopes again.
         words += [f"--scope={scope}" for scope in scopes]
         text += " for more scopes"
-    # Names may come from a project's file: what is copied must be one command.
+    # Names may come from a project's file: quote them, or they could add a command.
     command = shlex.join(words)
     return LoginRequired(text, command=command, scopes=scopes, hint=f"run: {command}")
 

@@ -10,13 +10,7 @@ from urllib.parse import quote_plus
 
 from msgspec.structs import replace
 
-from holdfast._core.auth.credentials import (
-    LONGEST_LIFE,
-    Login,
-    Method,
-    Registration,
-    split_scope,
-)
+from holdfast._core.auth.credentials import LONGEST_LIFE, Login, Method, Registration, split_scope
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Sign, Unreachable
 from holdfast._core.text import hide, one_line
 from holdfast.errors import GrantError, TransportError
@@ -38,12 +32,12 @@ PASSING: Final = ("server_error", "temporarily_unavailable")
 LATER: Final = (408, 425, 429)
 """Statuses below 500 that mean the same."""
 MAX_WAIT: Final = 60.0
-"""Seconds for which a server is left alone at most, if it asks for that."""
+"""The longest Retry-After that is respected, in seconds."""
 SECRETS: Final = frozenset(
     {"code", "code_verifier", "refresh_token", "token", "device_code", "client_secret"}
     | {"client_assertion", "assertion", "subject_token"}
 )
-"""Parameters that no error shows, although a server may repeat them in its own."""
+"""Parameters that are redacted in errors, since a server may repeat them in its own."""
 
 _TEXT = re.compile(r"[\x20-\x7e]{1,4096}")
 _CODE = re.compile(r"[\x20-\x21\x23-\x5b\x5d-\x7e]{1,100}")
@@ -135,7 +129,7 @@ def post(
 
 
 def reached(answer: Any, issuer: str) -> Fetched:
-    """Return an answer that counts; raise ``TransportError`` if another attempt may succeed."""
+    """Return the answer; raise ``TransportError`` if another attempt may succeed."""
     if isinstance(answer, Unreachable):
         raise TransportError(f"{issuer} cannot be asked: {answer.reason}")
     assert isinstance(answer, Fetched)
@@ -177,17 +171,17 @@ def error_in(
 
 
 def identifier(value: object) -> str | None:
-    """Return an identifier that a server made up, if it can be sent back (RFC 6749 Appendix A)."""
+    """Return an identifier from a server if it is valid (RFC 6749 Appendix A), else None."""
     return value if isinstance(value, str) and _TEXT.fullmatch(value) else None
 
 
 def plain(value: object, limit: int = 200, secrets: Iterable[str] = ()) -> str:
-    """Return text of a server on one line, truncated, with unseen characters escaped."""
+    """Return a server's text on one line, truncated, redacted, invisible characters escaped."""
     return one_line(hide(value, secrets), limit) if isinstance(value, str) else ""
 
 
 def seconds(value: object, most: float = LONGEST_LIFE) -> float | None:
-    """Return a number of seconds, at most so many; None if it is not said, or makes no sense."""
+    """Return a number of seconds, at most ``most``; None if it is missing or invalid."""
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,20}(\.[0-9]{1,9})?", value.strip()):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:

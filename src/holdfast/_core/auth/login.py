@@ -32,13 +32,13 @@ class Attempt(Secretive, frozen=True, kw_only=True):
     options: OAuth
     now: float
     login: Login
-    """The one to make: it has no client and no tokens yet."""
+    """The login to complete: it has no client and no tokens yet."""
     verifier: str
     state: str
     bound: str | None = None
     """The issuer that a given client id is known to belong to."""
     proven: Container[str] = frozenset()
-    """Clients that worked in this process: they need no trial."""
+    """Clients that worked in this process: they are not tried first."""
     fresh: bool = False
 
     @property
@@ -52,7 +52,7 @@ class Attempt(Secretive, frozen=True, kw_only=True):
 
 
 def log_in(attempt: Attempt) -> Conversation[Login]:
-    """Authorize with a person; a registration that the server forgot is made anew, once."""
+    """Authorize with a person; if the server forgot the registration, register again, once."""
     try:
         try:
             return (yield from _grant(attempt))
@@ -118,7 +118,7 @@ def _code(attempt: Attempt, login: Login) -> Conversation[Login]:
 
 
 def _visit(attempt: Attempt, url: str, **how: str) -> Visit:
-    """Send a person to a URL, unless it is one that nobody must be sent to."""
+    """Return the step that sends a person to a URL; refuse an unsafe URL."""
     issuer, insecure = attempt.login.at.issuer, attempt.options.insecure
     try:
         urls.checked(url, insecure=insecure, limit=urls.MAX_OPENED)
@@ -129,7 +129,7 @@ def _visit(attempt: Attempt, url: str, **how: str) -> Visit:
 
 def read_redirect(params: Mapping[str, str], server: AuthServer) -> str:
     """Return the code of an authorization response (Authorization Response Validation)."""
-    # The issuer comes first: of an answer by somebody else nothing is shown or acted on.
+    # Check the issuer first: nothing of an answer from another issuer is shown or used.
     issuer = params.get("iss")
     if issuer is None and server.sends_iss:
         raise LoginFailed(f"the answer to the login does not name its issuer ({server.issuer})")
@@ -193,12 +193,8 @@ def by_machine(
 
 def _exchange(options: EnterpriseManaged, login: Login, id_token: str | None) -> Conversation[str]:
     """Exchange the ID token for a grant (RFC 8693; Enterprise-Managed Authorization §4)."""
-    issuer, url = options.idp_issuer, options.idp_token_endpoint
-    if url is not None:
-        provider = AuthServer(issuer=issuer or url, token_endpoint=url, pinned=True)
-    else:
-        pinned = OAuth(issuer=issuer, insecure=options.insecure)
-        provider = yield from Discovery(issuer or "", pinned).find_server(None)
+    pinned = OAuth(issuer=options.idp_issuer, insecure=options.insecure)
+    provider = yield from Discovery(options.idp_issuer, pinned).find_server(None)
     client = Registration(client_id=options.idp_client_id, client_secret=options.idp_client_secret)
     there = Login(server=login.server, account=login.account, at=provider, client=client)
     fields = {
@@ -212,8 +208,8 @@ def _exchange(options: EnterpriseManaged, login: Login, id_token: str | None) ->
     }
     answer = yield from grants.post(there, fields)
     said = grants.token_answer(answer, provider.issuer)
-    # A token of the user's own at the provider must not be shown to anybody else: a grant says
-    # what it is, and that it is no access token (RFC 8693 §2.2.1).
+    # Never forward the user's own access token of the provider: a grant says that it is one, and
+    # that it is no access token (RFC 8693 §2.2.1).
     kind = said.get("issued_token_type", None if said.get("token_type") == "N_A" else "")
     if kind not in (None, grants.ID_JAG):
         raise GrantError(f"{provider.issuer} gave no grant, but a token of another kind")
@@ -224,7 +220,7 @@ def _exchange(options: EnterpriseManaged, login: Login, id_token: str | None) ->
 
 
 def identify(attempt: Attempt) -> Conversation[Registration]:
-    """Return the client to use at this server, its redirect URI being listened to.
+    """Return the client to use at this server, and listen on its redirect URI.
 
     Client Registration, priority order: given, then metadata document, then registration. A given
     client is not shown to another issuer than its own (Authorization Server Binding).
@@ -269,7 +265,7 @@ def stored_key(server: AuthServer, options: OAuth) -> str:
 
 
 def callback_path(issuer: str) -> str:
-    """Return a redirect path that another issuer's answer does not fit (RFC 9700 §4.4.2)."""
+    """Return a redirect path that differs for each issuer (mix-up attack, RFC 9700 §4.4.2)."""
     return "/callback/" + sha256(issuer.encode()).hexdigest()[:16]
 
 

@@ -57,7 +57,7 @@ class _Options(Secretive, frozen=True, kw_only=True):
             except TypeError:
                 raise refused(self, "scopes", "a string or a list of them") from None
             structs.force_setattr(self, "scopes", split_scope(text))
-        for name in ("issuer", "metadata_url", "idp_issuer", "idp_token_endpoint"):
+        for name in ("issuer", "metadata_url", "idp_issuer"):
             _check_url(name, getattr(self, name, None), self.insecure)
         if isinstance(self.resource, str) and not _URI.fullmatch(self.resource):
             raise ValidationError("resource: must be an absolute URI without a fragment")
@@ -69,12 +69,12 @@ class _Options(Secretive, frozen=True, kw_only=True):
         return tuple(one for one in (self.extension, bound) if one is not None)
 
     async def assertion(self) -> str | None:
-        """Return the token that the grant is asked for with, if it is one from elsewhere."""
+        """Return the JWT or ID token that the grant is requested with, if it needs one."""
         return None
 
     @property
     def asked(self) -> tuple[str, ...] | None:
-        """The user's own scopes; None: those that the server names."""
+        """The scopes that the user chose; None: those that the server names."""
         return self.scopes  # type: ignore[return-value]
 
 
@@ -117,7 +117,7 @@ class OAuth(_Options, frozen=True, kw_only=True):
     device: bool = False
     timeout: float = 300.0
     interactive: bool = True
-    """A login may be started; otherwise only a stored one is used."""
+    """A login may be started; otherwise only a stored login is used."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -199,26 +199,19 @@ class EnterpriseManaged(_Options, frozen=True, kw_only=True):
         idp_issuer: The identity provider.
         idp_client_id: The client there.
         idp_client_secret: Its secret, if it has one.
-        idp_token_endpoint: Its token endpoint, if it is not to be discovered.
         id_token: The user's ID token, or a function that gives it.
         client_id: The client at the server's authorization server.
         client_secret: Its secret, if it has one.
     """
 
+    idp_issuer: str
     idp_client_id: str
     id_token: TokenSource
     client_id: str
-    idp_issuer: str | None = None
     idp_client_secret: str | None = None
-    idp_token_endpoint: str | None = None
     client_secret: str | None = None
 
     extension: ClassVar[str | None] = "io.modelcontextprotocol/enterprise-managed-authorization"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.idp_issuer is None and self.idp_token_endpoint is None:
-            raise ValidationError("EnterpriseManaged: give idp_issuer=… or idp_token_endpoint=…")
 
     async def assertion(self) -> str | None:
         return await supplied(self.id_token)
@@ -231,13 +224,11 @@ DPOP_EXTENSION = "io.modelcontextprotocol/auth/dpop"
 
 
 def options_for(auth: Any) -> OAuth | Bearer | Machine | None:
-    """Return what ``auth=…`` means; a string that is no keyword is not repeated."""
+    """Return the options for ``auth=…``; the error does not repeat an unknown string."""
     if auth is None or isinstance(auth, OAuth | Bearer | Machine):
         return auth
-    if auth == "auto":
-        return OAuth(interactive=False)
-    if auth == "oauth":
-        return OAuth()
+    if isinstance(auth, str) and auth in KEYWORDS:
+        return KEYWORDS[auth]
     raise ValidationError(
         "auth=…: must be 'auto', 'oauth', None, or one of OAuth, Bearer, ClientCredentials, "
         "WorkloadIdentity, EnterpriseManaged (a token goes in Bearer(token))"
@@ -245,14 +236,14 @@ def options_for(auth: Any) -> OAuth | Bearer | Machine | None:
 
 
 def check_token(token: object) -> str:
-    """Return a token that can stand in a header; it is not quoted otherwise."""
+    """Return a token that is valid in a header; the error does not quote an invalid one."""
     if isinstance(token, str) and token and all("\x21" <= one <= "\x7e" for one in token):
         return token
     raise ValidationError("the token is empty or has characters that cannot be in a header")
 
 
 async def supplied(source: Any, *, file: bool = False) -> str:
-    """Return a token from a function, a file that is read anew, or as it is given."""
+    """Return a token: from a function, from a file that is read each time, or as given."""
     found = source() if callable(source) else source
     found = await found if inspect.isawaitable(found) else found
     if file and not callable(source):
@@ -265,7 +256,7 @@ async def supplied(source: Any, *, file: bool = False) -> str:
 
 
 def bearer_headers(options: Bearer, own: Any) -> Any:
-    """Return the headers that carry a given token: a function, where it comes from one."""
+    """Return headers with the token; a function of headers if the token is from a function."""
     if isinstance(options.token, str) and not callable(own):
         return {**(own or {}), "Authorization": f"Bearer {options.token}"}
 
@@ -310,3 +301,6 @@ class LoginRequest(Secretive, frozen=True, kw_only=True):
     user_code: str | None = None
     redirect_uri: str | None = None
     check: Callable[[str], str] = lambda url: ""
+
+
+KEYWORDS: Final = {"auto": OAuth(interactive=False), "oauth": OAuth()}

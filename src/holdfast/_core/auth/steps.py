@@ -1,4 +1,4 @@
-"""The steps that conversations yield, and the answers they are sent."""
+"""The steps that conversations yield, and the answers that are sent back."""
 
 from __future__ import annotations
 
@@ -92,13 +92,13 @@ class Write(Struct, frozen=True):
 
 
 class Listen(Struct, frozen=True):
-    """Prepare to receive the browser; answered with the redirect URI to use."""
+    """Listen for the browser's redirect; answered with the redirect URI to use."""
 
     preferred: str | None
     """The URI registered earlier: its port is tried first."""
     path: str
     fixed: bool = False
-    """No other port will do: the client is registered for this one alone."""
+    """Use no other port: the client is registered for this one."""
 
 
 class Visit(Secretive, frozen=True, kw_only=True):

@@ -103,7 +103,7 @@ class FileLogins:
     ) -> None:
         self.path: Path = Path(path)
         self._seal = seal
-        """Asked in a thread, when there is something to open or to seal."""
+        """Called in a thread, when there is an entry to encrypt or decrypt."""
         self._locks: dict[str, asyncio.Lock] = {}
 
     def __repr__(self) -> str:
@@ -112,7 +112,7 @@ class FileLogins:
     @asynccontextmanager
     async def hold(self, key: str) -> AsyncIterator[LoginSlot]:
         _check(key)
-        # Tasks of this process first: flock on two descriptors would block them both.
+        # First a lock between tasks: flock on two descriptors of one process would deadlock.
         async with self._locks.setdefault(key, asyncio.Lock()):
             descriptor = await asyncio.to_thread(self._open_lock, key)
             try:
@@ -123,8 +123,12 @@ class FileLogins:
                 os.close(descriptor)
 
     async def read(self, key: str) -> bytes | None:
+        return None if self.lacks(key) else await asyncio.to_thread(self._read, key)
+
+    def lacks(self, key: str) -> bool:
+        """Return True if there is no such entry: most servers have no login."""
         _check(key)
-        return await asyncio.to_thread(self._read, key)
+        return not os.path.lexists(os.path.join(self.path, f"{key}.json"))
 
     async def keys(self) -> list[str]:
         found = await asyncio.to_thread(lambda: sorted(self.path.glob("*.json")))
@@ -164,7 +168,7 @@ class FileLogins:
 
 
 def _check(key: str) -> None:
-    """A key becomes a file name: nothing else may."""
+    """Refuse a key that is not safe as a file name."""
     if not _KEY.fullmatch(key):
         raise ValueError("not a key of an entry")
 
@@ -207,7 +211,7 @@ def default_store() -> LoginStore:
 
 SERVICE, NAME = "holdfast", "auth-store-key"
 PATIENCE: Final = 10.0
-"""Seconds for a keyring that asks nobody; one that is locked waits for a person forever."""
+"""Seconds for the keyring to answer; a locked one waits forever for a person to unlock it."""
 _MAGIC: Final = b"holdfast-sealed-1\n"
 
 
@@ -252,7 +256,7 @@ class Keyring:
         self._asked: Future[bytes] | None = None
 
     def seal_for(self, folder: Path, *, required: bool = False) -> Sealed | None:
-        """Return what seals the entries of a folder; None: nothing does.
+        """Return the cipher for the entries of a folder; None: they are not encrypted.
 
         The choice is remembered in the folder: a keyring that fails later is an error and not
         a silent change to plain files.
@@ -282,7 +286,7 @@ class Keyring:
         return found
 
     def _key(self) -> bytes:
-        """Return the key; while a keyring hangs, nobody asks it a second time."""
+        """Return the key; a keyring that hangs is not asked a second time."""
         with self._lock:
             if self._asked is None or (self._asked.done() and self._asked.exception()):
                 self._asked = Future()
@@ -312,7 +316,7 @@ def _fetch() -> bytes:
     if isinstance(keyring.get_keyring(), keyring.backends.fail.Keyring):
         raise KeyringUnusable("none was found")
     files.make_private_folder(default_folder())
-    # Of two processes that find no key, one makes it.
+    # If two processes find no key, only one creates it.
     with files.locked(default_folder() / "keyring.lock"):
         text = keyring.get_password(SERVICE, NAME)
         if text is None:

@@ -39,17 +39,17 @@ class Logins:
         events: Callable[[str, dict[str, Any]], None] | None = None,
         change: Callable[[], None] | None = None,
     ) -> None:
-        """Have functions called with each event, and when another person is logged in."""
+        """Call ``events`` with each event, ``change`` when the person who is logged in changes."""
         if self._authorizer is not None:
             self._authorizer.on_event = events or self._authorizer.on_event
             self._authorizer.on_change = change or self._authorizer.on_change
 
     @property
     def authorizer(self) -> Authorizer:
-        """The one of the caller's account.
+        """The authorizer of the server.
 
         Raises:
-            AuthError: This server is not one to log in to.
+            AuthError: There is no login for this kind of server.
         """
         if self._authorizer is None:
             text = f"{self._name}: there is nothing to log in to: it needs a URL and auth=…"
@@ -57,10 +57,10 @@ class Logins:
         return self._authorizer
 
     async def recover(self, error: LoginRequired, logins: int, until: float | None) -> None:
-        """Log in before ``until``, so that what failed with ``error`` can be done again.
+        """Log in before ``until``, so that the call that failed with ``error`` can be repeated.
 
-        ``logins`` counts those for this call, with this one. Where nobody may log in, or is there
-        to do it, ``error`` is raised again.
+        ``logins`` counts the logins of this call, including this one. If no login is allowed, or
+        nobody is there to log in, raise ``error`` again.
         """
         if self._authorizer is None or not self._authorizer.interactive or logins > MAX_LOGINS:
             raise error

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import aiohttp
 import msgspec
-from msgspec import Struct
 
 from holdfast._core.auth.flow import Refusal, Tries, read_challenge
 from holdfast._core.boundary import Meaning, Refused
@@ -20,13 +19,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_FORBIDDEN: Final = 403
 Held = Callable[[bool], None]
 _VERSION: Final = "MCP-Protocol-Version"
 
 
 class Permit:
-    """The credentials of one request, over all of its attempts."""
+    """The credentials of one request, including its retries."""
 
     def __init__(self, authorizer: Authorizer, peers: Peers, held: Held | None) -> None:
         self._authorizer = authorizer
@@ -35,18 +33,18 @@ class Permit:
         self._tries = Tries()
 
     async def headers(self, method: str, url: str) -> Mapping[str, str]:
-        """Return the credentials to send; until they are there, the request is held."""
+        """Return the credentials to send; the request is held until they are available."""
         return await self._work(self._authorizer.headers(method, url))
 
     async def answered(
         self, response: aiohttp.ClientResponse, sent: Mapping[str, str], body: bytes | None
     ) -> bool:
-        """Return whether a request, with the headers ``sent``, is to be sent again, or raise."""
+        """Return whether to repeat a request that was sent with the headers ``sent``; or raise."""
         if response.method == "DELETE":
-            # A session that cannot be deleted ends by itself: nothing is asked for its sake.
+            # A session that cannot be deleted expires: do not refresh or log in for that.
             return False
         challenge = read_challenge(response.headers.getall("WWW-Authenticate", ()))
-        if response.status == _FORBIDDEN and challenge.error != "insufficient_scope":
+        if response.status == 403 and challenge.error != "insufficient_scope":
             return False
         refusal = Refusal(
             status=response.status,
@@ -61,7 +59,7 @@ class Permit:
         try:
             await self._work(self._authorizer.answer(refusal, self._tries))
         except Refused as failure:
-            # A server that has never heard of OAuth wants some other credentials.
+            # A server without OAuth wants other credentials.
             if isinstance(failure.error, DiscoveryError) and not self._authorizer.interactive:
                 return False
             raise
@@ -80,7 +78,7 @@ class Permit:
         except BaseException as error:
             if ends_task(error):
                 raise
-            # A store or a function of the application's: its text may hold anything.
+            # Raised by the application's store or function: the text may contain secrets.
             text = f"no credentials: {type(error).__name__} in a function of the application"
             raise Refused(AuthError(text), Meaning.UNAUTHORIZED, processed=False) from error
         finally:
@@ -88,20 +86,8 @@ class Permit:
                 self._held(False)
 
 
-class _Params(Struct, frozen=True):
-    name: str = ""
-    uri: str = ""
-
-
-class _Request(Struct):
-    method: str = ""
-    params: _Params = _Params()
-
-
 def _operation(body: bytes | None) -> str:
-    """Return what a request is about: step-ups are counted by it."""
-    try:
-        request = msgspec.json.decode(body or b"{}", type=_Request)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ""
-    return f"{request.method} {request.params.name or request.params.uri}"[:300]
+    """Return the method and target of a request; step-ups are counted for each."""
+    request = msgspec.json.decode(body or b"{}")
+    params = request.get("params") or {}
+    return f"{request.get('method', '')} {params.get('name') or params.get('uri', '')}"[:300]

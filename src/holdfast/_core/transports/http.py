@@ -92,12 +92,15 @@ class Http:
         auth: Auth = "auto",
     ) -> None:
         one_of("transport", transport, ("auto", "streamable", "sse"))
-        options.text("Http", "url", url)
-        if options.text("Http", "base_url", base_url) is None:
-            found = _parsed(url)
+        if base_url is None:
+            found = _parsed("url", url)
         else:
-            found = _endpoint(_parsed(base_url), "url", url)
+            found = _endpoint(_parsed("base_url", base_url), "url", url)
         self.url: URL = _endpoint(found, "sse_endpoint", sse_endpoint)
+        self.name: str = self.url.host_port_subcomponent or ""
+        """The host, with the port unless it is the usual one, for messages."""
+        self.key: Hashable = ("http", str(self.url))
+        """Equal for all transports to the same URL."""
         self._messages: URL | None = None
         if message_endpoint is not None:
             self._messages = _endpoint(self.url, "message_endpoint", message_endpoint)
@@ -105,17 +108,21 @@ class Http:
         self._transport: Variant = "sse" if old else transport
         self.speaks: str = "HTTP"
         """The name of the transport, once it is known which one the server speaks."""
-        if ssl is not None and not isinstance(ssl, SSLContext):
-            raise options.refuse("Http", "ssl", ssl, "an ssl.SSLContext")
-        if type(connections) is not int or connections < 1:
-            raise options.refuse("Http", "connections", connections, "a number, 1 or more")
-        if options.text("Http", "proxy", proxy) is not None and "://" not in (proxy or ""):
-            raise options.refuse("Http", "proxy", proxy, "a URL, such as 'http://proxy:3128'")
+        require = options.require
+        require(isinstance(ssl, SSLContext | None), "Http", "ssl", ssl, "an ssl.SSLContext")
+        positive = type(connections) is int and connections > 0
+        require(positive, "Http", "connections", connections, "a number, 1 or more")
+        has_scheme = proxy is None or "://" in str(proxy)
+        require(has_scheme, "Http", "proxy", proxy, "a URL, such as 'http://proxy:3128'")
         self.headers: dict[str, str] | Callable[..., Any] | None = None
         if headers is not None:
             self.headers = headers if callable(headers) else _pairs(headers)
         self.ca: str | None = options.path("Http", "ca", ca)
-        self.cert: tuple[str, ...] | None = _files(cert)
+        self.cert: tuple[str, ...] | None = None
+        if cert is not None:
+            files = cert if isinstance(cert, tuple | list) else (cert,)
+            require(len(files) in (1, 2), "Http", "cert", cert, "a file, or a pair of files")
+            self.cert = options.words("Http", "cert", files)
         self.ssl = ssl
         self.proxy = proxy
         self.trust_env: bool = options.flag("Http", "trust_env", trust_env)
@@ -124,7 +131,12 @@ class Http:
         self.message_timeout: float = options.seconds("Http", "message_timeout", message_timeout)
         self.authorizer: Authorizer | None = None
         """Gets tokens for this server; None: it is given credentials in some other way."""
-        if auth is not None and not _has_own(self.headers, auth):
+        # Credentials of the user's own switch OAuth off; a function may give them, unless the user
+        # asks for an authorization beside it.
+        own = self.headers or ()
+        named = not callable(own) and any(name.lower() == "authorization" for name in own)
+        has_own = auth == "auto" if callable(own) else named
+        if auth is not None and not has_own:
             self._authorize(auth)
 
     def _authorize(self, auth: Auth) -> None:
@@ -151,16 +163,6 @@ class Http:
 
     def __repr__(self) -> str:
         return f"Http({str(self.url.with_user(None))!r})"
-
-    @property
-    def name(self) -> str:
-        """The host, with the port unless it is the usual one, for messages."""
-        return self.url.host_port_subcomponent or ""
-
-    @property
-    def key(self) -> Hashable | None:
-        """Equal for all transports to the same URL."""
-        return ("http", str(self.url))
 
     @property
     def traits(self) -> Traits:
@@ -193,17 +195,8 @@ class Http:
         return kind(client, generation, report, limits.backlog_bytes, self._messages)
 
 
-def _has_own(headers: dict[str, str] | Callable[..., object] | None, auth: Auth) -> bool:
-    """Return whether the user gives credentials: their own header switches OAuth off.
-
-    A function may give them, unless the user asks for an authorization beside it.
-    """
-    if callable(headers):
-        return auth == "auto"
-    return any(name.lower() == "authorization" for name in headers or ())
-
-
-def _parsed(text: str | None) -> URL:
+def _parsed(name: str, text: str | None) -> URL:
+    options.require(isinstance(text, str | None), "Http", name, text, "a string")
     try:
         parsed = URL(text or "")
     except ValueError as error:
@@ -215,9 +208,8 @@ def _parsed(text: str | None) -> URL:
 
 def _endpoint(url: URL, name: str, place: str | None) -> URL:
     """Return a place at the same origin: another one would be sent our credentials."""
-    if options.text("Http", name, place) is None or place is None:
-        return url
-    found = url.join(URL(place))
+    options.require(isinstance(place, str | None), "Http", name, place, "a string")
+    found = url if place is None else url.join(URL(place))
     if found.origin() != url.origin():
         raise ValidationError(f"endpoint {place!r}: must be of the same origin as {url.origin()}")
     return found
@@ -236,12 +228,3 @@ def _pairs(headers: Any) -> dict[str, str]:
             text = f"Http(headers={{{name!r}: …}}): its value has a character that cannot be sent"
             raise ValidationError(text)
     return found
-
-
-def _files(cert: Any) -> tuple[str, ...] | None:
-    if cert is None:
-        return None
-    found = cert if isinstance(cert, tuple | list) else (cert,)
-    if not 1 <= len(found) <= 2:
-        raise options.refuse("Http", "cert", cert, "a file, or a pair of files")
-    return options.words("Http", "cert", found)

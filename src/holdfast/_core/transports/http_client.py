@@ -33,7 +33,6 @@ from holdfast._core.transports.http_responses import (
     BROKEN,
     LINGER,
     SESSION,
-    UNAUTHORIZED,
     UNREADABLE,
     not_sent,
     read_start,
@@ -52,10 +51,9 @@ Headers: TypeAlias = "HeaderValues | Callable[[], HeaderValues | Awaitable[Heade
 
 _REDIRECTS: Final = frozenset({301, 302, 307, 308})
 """The redirects that repeat the request; 303 means that it was processed."""
-_REFUSALS: Final = frozenset({401, 403})
 _MAX_REDIRECTS: Final = 5
 _LARGE: Final = 1024 * 1024
-_GOOD: Final = 300
+"""Bytes of a body that is written piece by piece."""
 JSON, EVENTS = "application/json", "text/event-stream"
 BASIC_HEADERS: Final = {
     "Accept": f"{JSON}, {EVENTS}",
@@ -73,7 +71,7 @@ CONNECTED: ContextVar[Callable[[], None] | None] = ContextVar("connected", defau
 
 
 class _Protocol(ResponseHandler):
-    """Does not wait, when it is closed, for a server that reads nothing."""
+    """Aborts on close if unsent bytes are left: the server may never read them."""
 
     def close(self) -> None:
         if self.transport is not None and self.transport.get_write_buffer_size():
@@ -83,7 +81,7 @@ class _Protocol(ResponseHandler):
 
 
 class HttpConnector(aiohttp.TCPConnector):
-    """Tells a request when it has its connection."""
+    """Calls `CONNECTED` when a request has its connection."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -97,8 +95,19 @@ class HttpConnector(aiohttp.TCPConnector):
             connected()
         return connection
 
-    async def post(self, post: SmallPost, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
-        """Send a request as a session does, but for what does not apply to it."""
+    async def post(
+        self,
+        template: SmallPost,
+        headers: Mapping[str, str],
+        body: bytes,
+        timeout: aiohttp.ClientTimeout,
+    ) -> aiohttp.ClientResponse:
+        """Send a copy of a request as a session does, without cookies, redirects and traces."""
+        post = object.__new__(SmallPost)
+        post.__dict__.update(template.__dict__)
+        post.headers = template.headers.copy()
+        post.headers.update(headers)
+        post.headers["Content-Length"] = str(len(body))
         try:
             connection = await self.connect(post, [], timeout)
         except TimeoutError as error:
@@ -111,7 +120,7 @@ class HttpConnector(aiohttp.TCPConnector):
             )
             writer = StreamWriter(protocol, post.loop)
             await writer.write_headers(f"POST {post.url.raw_path_qs} HTTP/1.1", post.headers)
-            await writer.write(post.small, drain=False)
+            await writer.write(body, drain=False)
             response = aiohttp.ClientResponse(
                 "POST",
                 post.url,
@@ -143,24 +152,13 @@ class SmallPost(aiohttp.ClientRequest):
     LARGEST: Final = 32 * 1024
     """Bytes of a body: a write of more may have to wait for the server to read."""
     FAMILIAR: bool = aiohttp.__version__.startswith("3.14.")
-    """The inner parts of aiohttp that are used here are those of this version."""
-    small: bytes = b""
+    """The internals of aiohttp that are used here are those of this version."""
+    connection_key: ConnectionKey = None  # type: ignore[assignment]
+    """Computed once for all copies."""
 
-    @property
-    def connection_key(self) -> ConnectionKey:
-        if "_key" not in self.__dict__:
-            self._key = super().connection_key
-        return self._key
-
-    def copied(self, headers: Mapping[str, str], body: bytes) -> SmallPost:
-        """Return a request to send."""
-        found = object.__new__(SmallPost)
-        found.__dict__.update(self.__dict__)
-        found.headers = merged = self.headers.copy()
-        merged.update(headers)
-        merged["Content-Length"] = str(len(body))
-        found.small = body
-        return found
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.connection_key = super().connection_key
 
 
 class HttpClient:
@@ -173,6 +171,8 @@ class HttpClient:
         self.http = http
         self._proxy = proxy_for(http, self.url)
         self._tls = tls_context(http) if self.url.scheme == "https" else None
+        self.secure: bool = self._tls is not None
+        """Its connections take time to close."""
         self._peers: Peers | None = None
         if http.authorizer is not None:
             from holdfast._core.auth.as_client import Peers
@@ -191,16 +191,11 @@ class HttpClient:
             read_bufsize=READ,
         )
         self._post: SmallPost | None = None
-        """What small POSTs are copies of, while there is nothing that needs a session."""
+        """The template of small POSTs; None if every request needs a session."""
         is_plain = self._proxy is None and self.url.raw_user is self.url.raw_password is None
         if is_plain and SmallPost.FAMILIAR:
             loop, session = asyncio.get_running_loop(), self._session
             self._post = SmallPost("POST", self.url, headers=merged, loop=loop, session=session)
-
-    @property
-    def secure(self) -> bool:
-        """True for TLS, whose connections take time to close."""
-        return self._tls is not None
 
     async def close(self) -> None:
         await self._session.close()
@@ -221,7 +216,7 @@ class HttpClient:
         body: bytes | None = None,
         url: URL | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Give a response whose status is good; raise `Refused` for every other outcome."""
+        """Yield a response with a 2xx status; raise `Refused` for every other outcome."""
         response = await self.open(method, headers, body, url)
         try:
             yield response
@@ -238,7 +233,7 @@ class HttpClient:
         url: URL | None = None,
         held: Held | None = None,
     ) -> aiohttp.ClientResponse:
-        """Do the same, but leave it to the caller to read and to release the response.
+        """Return a 2xx response, which the caller releases; raise `Refused` otherwise.
 
         The request is sent again with other credentials after a 401, and along redirects.
         """
@@ -258,11 +253,11 @@ class HttpClient:
                         sent = CIMultiDict(sent)
                         sent.update(found)
                 response = await self._send(method, place, sent, body)
-                if response.status < _GOOD:
+                if response.status < 300:
                     return response
-                if response.status == UNAUTHORIZED and fresh:
+                if response.status == 401 and fresh:
                     fresh = False
-                elif authorizer is not None and response.status in _REFUSALS:
+                elif authorizer is not None and response.status in (401, 403):
                     permit = permit or self._permit(authorizer, held)
                     if not await permit.answered(response, sent, body):
                         break
@@ -293,15 +288,15 @@ class HttpClient:
         try:
             small = body is not None and len(body) <= SmallPost.LARGEST
             if small and self._post is not None and url is self.url and not self._connector.closed:
-                post = self._post.copied(headers, body or b"")
-                response = await self._connector.post(post, self._timeout)
+                response = await self._connector.post(
+                    self._post, headers, body or b"", self._timeout
+                )
                 if "Set-Cookie" in response.headers:
-                    # From now on each request carries cookies, which is the work of a session.
+                    # From now on each request carries cookies, which a session adds.
                     self._post = None
                     cookies = response.headers.getall("Set-Cookie")
                     self._session.cookie_jar.update_cookies_from_headers(cookies, url)
                 return response
-            # A large body is handed over as a file: it is written piece by piece.
             data = io.BytesIO(body) if body is not None and len(body) > _LARGE else body
             return await self._session.request(
                 method, url, data=data, headers=headers, allow_redirects=False, proxy=self._proxy
@@ -341,7 +336,7 @@ class HttpClient:
         return target
 
     def joined(self, base: URL, where: str) -> URL | None:
-        """Return an address that the server names; None if it is none, or of another origin."""
+        """Return a URL that the server names; None if it is invalid or of another origin."""
         try:
             target = base.join(URL(where))
             return target if target.origin() == self.url.origin() else None
@@ -383,7 +378,7 @@ class HttpClient:
             return False
 
     def refused(self, error: BaseException, *, sent: bool = True, fresh: bool = False) -> Refused:
-        """Return the end of a request that failed, in whatever way, before or within a response."""
+        """Return the `Refused` for an exception, raised before or within a response."""
         proxy = None if self._proxy is None else URL(self._proxy).host
         return http_responses.failure(self.origin, error, proxy, sent=sent, fresh=fresh)
 
@@ -410,7 +405,7 @@ def _without_credentials(body: bytes, response: aiohttp.ClientResponse) -> bytes
 
 
 def proxy_for(http: Http, url: URL) -> str | None:
-    """Return the proxy to use, looked up once for all requests."""
+    """Return the proxy to use; looked up once for each link."""
     if http.proxy is not None or not http.trust_env:
         return http.proxy
     names = f"{url.scheme}_proxy", f"{url.scheme}_PROXY".upper()

@@ -51,7 +51,7 @@ class PostQueue:
     ) -> None:
         self.tasks: dict[int, asyncio.Task[None]] = {}
         self.placed: set[int] = set()
-        """Those that hold one of the places; a task may go on without."""
+        """The POSTs that count towards ``most``; see `leave_place`."""
         self.most = most
         self._backlog = backlog
         self._room = room
@@ -66,19 +66,24 @@ class PostQueue:
         return len(self.tasks) + len(self._waiting)
 
     def add(self, key: int, size: int, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
-        """Run ``work``, now or later; return False if too many bytes wait already."""
+        """Start ``work``, or queue it; return False if too many bytes wait already."""
         if self._bytes and self._bytes + size > self._backlog:
             self._refused = True
             return False
-        self._sizes[key] = size
-        self._bytes += size
-        # A function that gives credentials may depend on the context of the caller.
-        self._waiting[key] = (work, copy_context())
-        self._advance()
+        begins = not self._waiting and len(self.placed) < self.most
+        if self._hold or not begins:
+            self._sizes[key] = size
+            self._bytes += size
+        if begins:
+            self.placed.add(key)
+            self.tasks[key] = self._loop.create_task(work())
+        else:
+            # A function that gives credentials may depend on the context of the caller.
+            self._waiting[key] = (work, copy_context())
         return True
 
     def leave_place(self, key: int) -> None:
-        """Let another POST begin: this one only waits for what the server sends."""
+        """Let another POST start: this one only waits for the server."""
         self.placed.discard(key)
         self._advance()
 
@@ -92,7 +97,7 @@ class PostQueue:
             self._advance()
 
     def cancel(self) -> list[asyncio.Task[None]]:
-        """Give all up; return the tasks to wait for."""
+        """Cancel everything; return the tasks to wait for."""
         self._waiting.clear()
         tasks = list(self.tasks.values())
         for task in tasks:
@@ -145,7 +150,7 @@ class HttpLink:
         self._endpoint = endpoint
         """The address to send to, if it is not that of the client."""
         self._gate: asyncio.Event | None = None
-        """Set when the server has accepted what it must hear before anything else."""
+        """Set when the server has accepted the message that must come first."""
         self._stream: asyncio.Task[None] | None = None
         """Reads what the server sends of its own accord."""
         self._over = False
@@ -195,7 +200,7 @@ class HttpLink:
     # Requests
 
     def _send(self, frame: bytes, wire_id: b.WireId, options: b.StreamOptions) -> bool:
-        """Send a request, or let it wait; return False if too many bytes wait already."""
+        """Send a request, or queue it; return False if too many bytes wait already."""
         work = partial(self._exchange, frame, wire_id, options)
         taken = self._requests.add(wire_id, len(frame), work)
         if taken:
@@ -223,7 +228,7 @@ class HttpLink:
         raise NotImplementedError
 
     def _hold(self, wire_id: b.WireId, held: bool) -> None:
-        """Note that a request waits for credentials: the server has not taken it."""
+        """Report that a request waits for credentials: the server has not received it."""
         if held:
             self._unsent.add(wire_id)
             self._held.add(wire_id)
@@ -245,7 +250,7 @@ class HttpLink:
         return unsent
 
     def _let_linger(self, wire_id: b.WireId) -> None:
-        """End the response of a request soon that goes on after the answer."""
+        """Cancel the response of an answered request if it does not end soon."""
         if self._answered.get(wire_id) is None:
             task = self._requests.tasks[wire_id]
             self._answered[wire_id] = self._loop.call_later(LINGER, task.cancel)
@@ -261,7 +266,7 @@ class HttpLink:
     async def _read_events(
         self, response: aiohttp.ClientResponse, take: Callable[[bytes], None]
     ) -> None:
-        """Hand on what a stream brings; other tasks run within a flood of tiny lines."""
+        """Pass on the chunks of a stream; let other tasks run during a flood of tiny lines."""
         read = body_reader(response)
         while chunk := await read():
             lines = chunk.count(b"\n") + chunk.count(b"\r") if len(chunk) > TURN else 0

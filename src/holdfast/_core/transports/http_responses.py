@@ -177,18 +177,12 @@ BROKEN: Final = (aiohttp.ClientError, OSError, TimeoutError)
 """The exceptions that may end a connection at any moment."""
 UNREADABLE: Final = (BadBody, FrameTooLarge)
 """The exceptions that reading a body may raise beside those."""
-UNAUTHORIZED: Final = 401
-_BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _MISDIRECTED, _SERVER_ERROR = 400, 403, 404, 421, 500
 _MEANINGS: Final = {
-    UNAUTHORIZED: Meaning.UNAUTHORIZED,
-    **dict.fromkeys((_FORBIDDEN, 407, _MISDIRECTED), Meaning.FORBIDDEN),
-    **dict.fromkeys((_BAD_REQUEST, _NOT_FOUND, 405, 410, 501), Meaning.NOT_UNDERSTOOD),
+    401: Meaning.UNAUTHORIZED,
+    **dict.fromkeys((403, 407, 421), Meaning.FORBIDDEN),
+    **dict.fromkeys((400, 404, 405, 410, 501), Meaning.NOT_UNDERSTOOD),
     **dict.fromkeys((408, 425, 429, 503), Meaning.BUSY),
 }
-_RETRY_AFTER: Final = frozenset({429, 503})
-"""RFC 9110 §15.6.4 and RFC 6585 §4: turned away, and nothing was done."""
-_MAY_HAVE_RUN: Final = frozenset({303, 408})
-_NO_ENDPOINT: Final = frozenset({_NOT_FOUND, 405})
 _ENDPOINT: Final = re.compile(r"/(mcp|sse|messages?)\b", re.IGNORECASE)
 _REBINDING: Final = re.compile(
     r"(?<![a-z])(origin|host)(s|names?)?(?![a-z])|disallowedhost|rebinding|\bcors\b", re.IGNORECASE
@@ -206,30 +200,30 @@ def refusal(
     said = said.removeprefix(f"{status}: ").removeprefix(f"{status} ")
     text = f"{origin} answered with HTTP status {status}: {said}"
     kind: type[HoldfastError] = TransportError
-    if status == UNAUTHORIZED:
+    hint = ""
+    if status == 401:
         kind, hint, fault = AuthError, "; check the credentials (headers=…)", None
-    elif status in (_FORBIDDEN, _MISDIRECTED):
+    elif status in (403, 421):
         kind, hint = _forbidden(status, said, headers)
         fault = None
-    elif status in _NO_ENDPOINT and fault is None and not named and not _ENDPOINT.search(path):
+    elif status in (404, 405) and fault is None and not named and not _ENDPOINT.search(path):
         hint = f" (its MCP endpoint may be at another path, such as {path.rstrip('/')}/mcp)"
-    else:
-        hint = ""
     meaning = _MEANINGS.get(status)
     if named and _no_such_session(status, fault):
         meaning = Meaning.NO_SUCH_SESSION
     elif meaning is None:
-        client_error = Meaning.REJECTED if status >= _BAD_REQUEST else Meaning.UNREADABLE
-        meaning = client_error if status < _SERVER_ERROR else Meaning.CRASHED
+        client_error = Meaning.REJECTED if status >= 400 else Meaning.UNREADABLE
+        meaning = client_error if status < 500 else Meaning.CRASHED
     wait: float | None = None
-    if status in _RETRY_AFTER:
+    if status in (429, 503):
+        # RFC 9110 §15.6.4 and RFC 6585 §4: turned away, and nothing was done.
         wait = retry_after(headers.get("Retry-After", ""), time.time())
         wait = 1.0 if wait is None else wait
     return Refused(
         kind(text + hint, code=status),
         meaning,
         fault=fault,
-        processed=status in _MAY_HAVE_RUN or (status >= _SERVER_ERROR and wait is None),
+        processed=status in (303, 408) or (status >= 500 and wait is None),
         retry_after=wait,
     )
 
@@ -244,7 +238,7 @@ def _forbidden(
     (RFC 9110 §15.5.20).
     """
     named = _REBINDING.search(said) and not _PERMISSION.search(said)
-    if status == _MISDIRECTED or (named and "WWW-Authenticate" not in headers):
+    if status == 421 or (named and "WWW-Authenticate" not in headers):
         hint = "it does not accept the Host or Origin header: use the host name it was set up for"
         return TransportError, f"; {hint}"
     hint = "the credentials (headers=…) do not allow this, or it admits only certain hosts"
@@ -252,11 +246,11 @@ def _forbidden(
 
 
 def _no_such_session(status: int, fault: ErrorObject | None) -> bool:
-    if status == _BAD_REQUEST:
+    if status == 400:
         # The specification says 404 (2025-11-25 basic/transports, Session Management), but many
         # servers answer with 400 and a message.
         return fault is not None and "session" in (fault.message or "").lower()
-    return status == _NOT_FOUND and (fault is None or fault.code != METHOD_NOT_FOUND)
+    return status == 404 and (fault is None or fault.code != METHOD_NOT_FOUND)
 
 
 class _ErrorBody(Struct):

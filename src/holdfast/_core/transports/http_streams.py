@@ -161,7 +161,7 @@ class StreamableLink(HttpLink):
     # Streams over several connections
 
     async def _resume(self, stream: Stream) -> None:
-        """Take a stream up where it broke, or where the server closed it to be polled."""
+        """Resume a stream that broke, or that the server closed so that it is polled."""
         failures = 0
         while stream.wire_id not in self._answered:
             if not stream.resumable or failures >= MAX_FAILURES:
@@ -191,15 +191,15 @@ class StreamableLink(HttpLink):
             await self._read_events(response, partial(self._feed, stream))
 
     async def _listen(self, options: b.StreamOptions) -> None:
-        """Hold the stream of unsolicited messages open, if the server offers one."""
+        """Keep the GET stream of unsolicited messages open, if the server offers one."""
         await accepted(self._gate)
         stream = Stream(OWN_STREAM, options, SseParser(self._client.limit))
         while True:
             try:
                 await self._reopen(stream)
             except b.Refused as refusal:
-                # Some answer 404 for want of a stream: only one that was open can tell of the
-                # session.
+                # Servers without a GET stream may answer 404 too: only after a stream was open
+                # does it mean that the session has expired.
                 if stream.opened and refusal.meaning is b.Meaning.NO_SUCH_SESSION:
                     self._report(b.Expired(self._generation, options.headers[SESSION]))
                     return
@@ -227,7 +227,7 @@ class SseLink(HttpLink):
             # The first notification ends the handshake: what follows must not overtake it.
             return self._send_message(frame, {}, first=self._gate is None)
         if len(self._requests.placed) >= self._requests.most:
-            # Make room by POSTs that only wait for their response.
+            # Free places: cancel POSTs whose requests are answered and that only wait to end.
             for answered in tuple(self._answered):
                 self.withdraw(answered)
         return self._send(frame, wire_id, PLAIN)
@@ -241,7 +241,7 @@ class SseLink(HttpLink):
     # What comes
 
     async def _read(self) -> None:
-        """Open the stream and hand on what it carries, until it ends."""
+        """Open the stream and report its messages until it ends."""
         error: HoldfastError = TransportError(f"{self._client.origin} ended the stream")
         size: int | None = None
         try:
@@ -270,7 +270,7 @@ class SseLink(HttpLink):
                     self._release_answered(event.data)
 
     def _named_endpoint(self, event: ServerSentEvent) -> URL:
-        """Return where to send to: at the same origin, for our credentials belong there."""
+        """Return the endpoint that the server names; credentials must stay at its origin."""
         if event.name != "endpoint":
             text = f"{self._client.origin} opened a stream, but did not name its endpoint first"
             raise b.Refused(ProtocolError(text), b.Meaning.UNREADABLE)
@@ -282,7 +282,7 @@ class SseLink(HttpLink):
         return endpoint
 
     def _release_answered(self, message: bytes) -> None:
-        """End a POST that has no response although its request was answered."""
+        """Cancel a POST that got no response although its request was answered."""
         try:
             wire_id = msgspec.json.decode(message, type=Envelope).id
         except MALFORMED:
@@ -293,9 +293,9 @@ class SseLink(HttpLink):
     # What is sent
 
     async def _ask(self, frame: bytes, wire_id: b.WireId, options: b.StreamOptions) -> None:
-        """Send a request; it has no deadline of its own, for some servers respond when done."""
+        """Send a request; without a deadline, as some servers respond only when done."""
         request = self._client.request("POST", {}, body=frame, url=self._endpoint)
         async with request as response:
-            # The server has taken it: the answer comes on the stream, whatever comes here.
+            # The server has accepted it: the answer comes on the stream, not here.
             self._answered.setdefault(wire_id, None)
             await read_start(response)

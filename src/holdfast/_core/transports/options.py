@@ -2,49 +2,62 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from holdfast.errors import ValidationError
 
 
-def refuse(owner: str, name: str, value: object, expected: str) -> ValidationError:
-    """Return the error for an option that is not ``expected``."""
-    return ValidationError(f"{owner}({name}={value!r}): must be {expected}")
-
-
-def seconds(owner: str, name: str, value: Any, *, zero: bool = False) -> float:
-    """Return a number of seconds, or refuse what is none."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or math.isnan(value) or value < 0 or (value == 0 and not zero):
-        expected = "a number of seconds, " + ("0 or more" if zero else "more than 0")
-        raise refuse(owner, name, value, expected)
-    return float(value)
+def require(ok: object, owner: str, name: str, value: object, expected: str) -> None:
+    """Raise `ValidationError` for an option that is not as expected."""
+    if not ok:
+        raise ValidationError(f"{owner}({name}={value!r}): must be {expected}")
 
 
 def flag(owner: str, name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise refuse(owner, name, value, "True or False")
-    return value
+    require(isinstance(value, bool), owner, name, value, "True or False")
+    return bool(value)
 
 
-def text(owner: str, name: str, value: Any) -> str | None:
-    """Return a string or None, or refuse what is neither."""
-    if value is not None and not isinstance(value, str):
-        raise refuse(owner, name, value, "a string")
-    return value
+def seconds(owner: str, name: str, value: Any, *, zero: bool = False) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    expected = "a number of seconds, " + ("0 or more" if zero else "more than 0")
+    require(number and (value > 0 or (zero and value == 0)), owner, name, value, expected)
+    return float(value)
 
 
 def path(owner: str, name: str, value: Any) -> str | None:
     if value is None:
         return None
-    try:
-        found = os.fspath(value)
-    except TypeError:
-        raise refuse(owner, name, value, "a path") from None
-    return os.fsdecode(found)
+    require(isinstance(value, str | bytes | os.PathLike), owner, name, value, "a path")
+    return os.fsdecode(value)
+
+
+def words(owner: str, name: str, value: Any, expected: str = "words") -> tuple[str, ...]:
+    """Return strings and paths as strings; refuse one string in place of a list."""
+    listed = isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    found = tuple(value) if listed else ()
+    usable = listed and all(isinstance(one, str | os.PathLike) for one in found)
+    require(usable, owner, name, value, f"a list of {expected}, each a string or a path")
+    return tuple(os.fsdecode(one) for one in found)
+
+
+def command(owner: str, value: Any, args: Any) -> tuple[str, ...]:
+    """Return the words of a command line; only a string without ``args`` is split."""
+    if isinstance(value, str) and args is None:
+        from shlex import split
+
+        try:
+            found = tuple(split(value))
+        except ValueError as error:
+            raise ValidationError(f"command {value!r}: {error}") from None
+    else:
+        program = [value] if isinstance(value, str | os.PathLike) else value
+        found = (*words(owner, "command", program), *words(owner, "args", args or ()))
+    if not found or not found[0]:
+        raise ValidationError(f"command {value!r}: there is no program in it")
+    return found
 
 
 def table(owner: str, name: str, value: Any) -> dict[str, str]:
@@ -65,43 +78,3 @@ def _shown(value: object) -> str:
     """Show a value that may hold a secret: only a number, a flag or None as it is."""
     plain = value is None or isinstance(value, int | float)
     return repr(value) if plain else f"<{type(value).__name__}>"
-
-
-def command(owner: str, value: Any, args: Any) -> tuple[str, ...]:
-    """Return the words of a command line; only a string without ``args`` is split."""
-    if isinstance(value, str) and args is None:
-        try:
-            from shlex import split
-
-            found = tuple(split(value))
-        except ValueError as error:
-            raise ValidationError(f"command {value!r}: {error}") from None
-    else:
-        program = [value] if isinstance(value, str | os.PathLike) else value
-        found = (*words(owner, "command", program), *words(owner, "args", args or ()))
-    if not found or not found[0]:
-        raise ValidationError(f"command {value!r}: there is no program in it")
-    return found
-
-
-def words(owner: str, name: str, value: Any) -> tuple[str, ...]:
-    """Return strings and paths as strings; refuse one string in place of a list."""
-    if isinstance(value, str | bytes):
-        raise refuse(owner, name, value, "a list of words, not one string")
-    try:
-        return tuple(os.fsdecode(os.fspath(word)) for word in value)
-    except TypeError:
-        raise refuse(owner, name, value, "words, each a string or a path") from None
-
-
-def names(owner: str, name: str, value: Any) -> bool | tuple[str, ...]:
-    """Return True, False or names."""
-    if isinstance(value, bool):
-        return value
-    try:
-        found = () if value is None else tuple(value)
-    except TypeError:
-        found = (None,)
-    if isinstance(value, str) or not all(isinstance(one, str) for one in found):
-        raise refuse(owner, name, value, "a list of names, True or False")
-    return found

@@ -7,32 +7,25 @@ SIGKILL it. What the server leaves behind in its group goes the same way.
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import logging
 import os
 import signal
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
-from holdfast._core.boundary import (
-    Drained,
-    Generation,
-    Lost,
-    Opened,
-    Report,
-    Room,
-    Starting,
-    StreamOptions,
-    WireId,
-)
-from holdfast._core.transports.launchers import Activity, activity
+from holdfast._core import boundary as b
 from holdfast._core.transports.orphans import guard
 from holdfast._core.transports.pipes import LineReader, PipeReader, Writer
-from holdfast._core.transports.spawn import Spawned, ending
-from holdfast._core.transports.stderr import Stderr
+from holdfast._core.transports.spawn import Spawned, activity, ending
 from holdfast._core.wire.framing import FrameTooLarge
 from holdfast.errors import HoldfastError, TransportError
 from holdfast.policies import Limits
+
+log: logging.Logger = logging.getLogger("holdfast")
+
+Sink: TypeAlias = "Callable[[str], object] | logging.Logger | None"
+"""Receives the lines of a stderr."""
 
 EXIT_WAIT: Final = 0.25
 """Seconds to wait for the exit code of a server that closed its pipes."""
@@ -41,9 +34,56 @@ GROUP_WAIT: Final = 0.5
 KILL_WAIT: Final = 5.0
 """Seconds for the kernel to end a killed process: longer only for one stuck in the kernel."""
 LOOP_WAIT: Final = 1.0
-"""The same at the end of the loop, where nothing else can run meanwhile."""
+"""The same at the end of the loop, where waiting blocks everything."""
 START_CHECK: Final = 1.0
-"""Seconds between two looks at a server that has said nothing yet."""
+"""Seconds between two checks of a server that has sent nothing yet."""
+_LONGEST_LINE: Final = 8 * 1024
+"""Bytes of a line of stderr; a longer one is passed on in parts."""
+
+
+class Stderr:
+    """Keep the last bytes of a stderr of any length, and pass its lines on."""
+
+    __slots__ = ("_emit", "_limit", "_name", "_rest", "_tail")
+
+    def __init__(self, name: str, sink: Sink, limit: int) -> None:
+        self._name = name
+        self._emit = sink.info if isinstance(sink, logging.Logger) else sink
+        self._limit = limit
+        self._tail = bytearray()
+        self._rest = b""
+        """The start of a line whose end has not come yet."""
+
+    def feed(self, data: bytes) -> None:
+        self._tail += data[-self._limit :]
+        if len(self._tail) >= 2 * self._limit:
+            # Half is removed at a time: a fixed cost for each byte.
+            del self._tail[: -self._limit]
+        if self._emit is None:
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._pass_on(line)
+        if len(self._rest) > _LONGEST_LINE:
+            self.end()
+
+    def end(self) -> None:
+        """Pass on what has no end of line."""
+        line, self._rest = self._rest, b""
+        if line:
+            self._pass_on(line)
+
+    def _pass_on(self, line: bytes) -> None:
+        assert self._emit is not None
+        try:
+            self._emit(line.decode("utf-8", "replace").rstrip("\r"))
+        except Exception:
+            log.exception("%s: the stderr callback failed", self._name)
+
+    def tail(self, lines: int = 20) -> str:
+        """Return the last lines."""
+        whole = self._tail[-self._limit :].decode("utf-8", "replace")
+        return "\n".join(whole.rstrip().splitlines()[-lines:])
 
 
 class StdioLink:
@@ -52,9 +92,9 @@ class StdioLink:
     def __init__(
         self,
         process: Spawned,
-        generation: Generation,
+        generation: b.Generation,
         limits: Limits,
-        report: Callable[[Report], None],
+        report: Callable[[b.Report], None],
         *,
         stderr: Stderr,
         grace: float,
@@ -72,17 +112,21 @@ class StdioLink:
         self._launcher = launcher
         self._on_ended = ended
         self._started = loop.time()
-        self._activity: Activity | None = None
+        self._activity: dict[int, int] = {}
+        """The processor time of the server's children, when it was last looked at."""
         self._status: int | None = None
         """The exit code, once the process has been waited for."""
         self._exited = self._fading = self._ended = False
         self._how = ""
         """The last step of the teardown; empty before it begins."""
         self._timer: asyncio.TimerHandle | None = None
-        """For the one thing that is waited for: the start, the exit code, or the teardown."""
+        """The one timer: for the start, the exit code, or the teardown."""
         limit = limits.backlog_bytes
         self._writer = writer = Writer(process.stdin, loop, limit, self._broken, self._room)
         self.send: Callable[..., bool] = writer.send
+        self.withdraw: Callable[..., bool] = writer.withdraw
+        self.unsent: Callable[[], frozenset[b.WireId]] = writer.unsent
+        self.unread: Callable[[], bool] = writer.unread
         limit = limits.frame_bytes
         self._reader = LineReader(limit, generation, writer, report, self._oversized)
         self._stdout = PipeReader(process.stdout, loop, self._reader.feed, self._end)
@@ -99,7 +143,7 @@ class StdioLink:
         if self._ended:
             return
         guard.watch(self._pid)
-        self._report(Opened(self._generation))
+        self._report(b.Opened(self._generation))
         if self._launcher:
             self._check_start()
         elif self._startup > 0 and not self._how:
@@ -116,11 +160,11 @@ class StdioLink:
         if silent and elapsed < self._startup:
             again = min(START_CHECK, self._startup - elapsed)
             if self._launcher or self._children_busy():
-                self._report(Starting(self._generation, elapsed, again))
+                self._report(b.Starting(self._generation, elapsed, again))
             self._wait(again, self._check_start)
 
     def _children_busy(self) -> bool:
-        before, self._activity = self._activity or Activity(), activity(self._pid)
+        before, self._activity = self._activity, activity(self._pid)
         return before != self._activity
 
     def _wait(self, seconds: float, then: Callable[..., None], *args: object) -> None:
@@ -130,33 +174,24 @@ class StdioLink:
 
     def _room(self) -> None:
         if not self._reader.lost:
-            self._report(Room(self._generation))
+            self._report(b.Room(self._generation))
 
     # What the driver asks for
 
-    def withdraw(self, wire_id: WireId) -> bool:
-        return self._writer.withdraw(wire_id)
-
-    def unsent(self) -> frozenset[WireId]:
-        return self._writer.unsent()
-
-    def unread(self) -> bool:
-        return self._writer.unread()
-
-    def finish(self, wire_id: WireId) -> None:
+    def finish(self, wire_id: b.WireId) -> None:
         """There are no streams to end."""
 
-    def listen(self, options: StreamOptions) -> None:
+    def listen(self, options: b.StreamOptions) -> None:
         """There is one channel, and it is open."""
 
-    def close(self, farewell: StreamOptions | None = None) -> None:
+    def close(self, farewell: b.StreamOptions | None = None) -> None:
         self._reader.lost = True
         if self._how or self._ended:
             return
         self._how = "the end of its input"
         self._writer.close()
         if self._exited:
-            # Not at once: the driver is still about what it closes the link for.
+            # Not now: the driver is still handling what made it close the link.
             self._loop.call_soon(self._end_group)
         else:
             self._wait(self._grace, self._terminate, signal.SIGTERM)
@@ -182,7 +217,7 @@ class StdioLink:
         self._fade("closed its input")
 
     def _fade(self, what: str) -> None:
-        """A pipe is gone; wait a moment for the exit code."""
+        """Handle a closed pipe: wait a moment for the exit code."""
         if self._reader.lost or self._fading:
             return
         if self._exited:
@@ -226,11 +261,10 @@ class StdioLink:
     def _lose_process(self, what: str) -> None:
         if self._exited:
             code = self._exit_code()
-            text, exit_code = f"the server {ending(code)}", code
+            text = f"the server {ending(code)}"
         else:
-            text, exit_code = f"the server {what}, though it still runs", None
-        tail = self._stderr.tail.text()
-        self._lose(TransportError(text, exit_code=exit_code, stderr_tail=tail))
+            code, text = None, f"the server {what}, though it still runs"
+        self._lose(TransportError(text, exit_code=code, stderr_tail=self._stderr.tail()))
 
     def _exit_code(self) -> int | None:
         if self._status is not None or self._pidfd < 0:
@@ -247,8 +281,7 @@ class StdioLink:
     def _lose(self, error: HoldfastError, frame_size: int | None = None) -> None:
         if not self._reader.lost:
             self._reader.lost = True
-            unsent = self._writer.unsent()
-            self._report(Lost(self._generation, error, unsent, frame_size))
+            self._report(b.Lost(self._generation, error, self.unsent(), frame_size))
 
     # Teardown
 
@@ -271,27 +304,24 @@ class StdioLink:
         self._await_group(self._loop.time() + GROUP_WAIT)
 
     def _await_group(self, until: float) -> None:
-        if self._group_lives():
+        if self._signal(0):
             if self._loop.time() <= until:
                 self._wait(0.01, self._await_group, until)
                 return
             self._signal(signal.SIGKILL)
         self._release()
-        self._report(Drained(self._generation))
+        self._report(b.Drained(self._generation))
 
-    def _group_lives(self) -> bool:
+    def _signal(self, number: int) -> bool:
+        """Signal the process group; return False if nothing is left of it."""
         try:
-            os.killpg(self._pid, 0)
+            os.killpg(self._pid, number)
         except (ProcessLookupError, PermissionError):
             return False
         return True
 
-    def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._pid, number)
-
     def _reap(self) -> bool:
-        """Wait for the process without waiting; return True if it is gone."""
+        """Reap the process if it has exited, without blocking; return True if it is gone."""
         if self._status is None:
             try:
                 pid, status = os.waitpid(self._pid, os.WNOHANG)

@@ -1,4 +1,4 @@
-"""Start a server process: its environment, its pipes, and why it could not start."""
+"""Start a server process: its environment, its pipes, its launcher, and why it could not start."""
 
 from __future__ import annotations
 
@@ -6,77 +6,40 @@ import errno
 import os
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
 
 from holdfast.errors import TransportError
 
-BASIC_ENVIRONMENT: Final = (
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LOGNAME",
-    "PATH",
-    "SHELL",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "USER",
-)
+BASIC_ENVIRONMENT: Final = "HOME LANG LC_ALL LC_CTYPE LOGNAME PATH SHELL TERM TMPDIR TZ USER"
 """Variables that every program expects."""
 NETWORK_ENVIRONMENT: Final = (
-    "ALL_PROXY",
-    "HTTPS_PROXY",
-    "HTTP_PROXY",
-    "NO_PROXY",
-    "all_proxy",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "CURL_CA_BUNDLE",
-    "GIT_SSL_CAINFO",
-    "NODE_EXTRA_CA_CERTS",
-    "NODE_USE_SYSTEM_CA",
-    "REQUESTS_CA_BUNDLE",
-    "SSL_CERT_DIR",
-    "SSL_CERT_FILE",
+    "ALL_PROXY HTTPS_PROXY HTTP_PROXY NO_PROXY all_proxy http_proxy https_proxy no_proxy "
+    "CURL_CA_BUNDLE GIT_SSL_CAINFO NODE_EXTRA_CA_CERTS NODE_USE_SYSTEM_CA REQUESTS_CA_BUNDLE "
+    "SSL_CERT_DIR SSL_CERT_FILE"
 )
 """Proxies and certificate authorities: without them a launcher cannot download."""
 LAUNCHER_ENVIRONMENT: Final = (
-    "BUN_INSTALL",
-    "COREPACK_HOME",
-    "DENO_DIR",
-    "DOCKER_CERT_PATH",
-    "DOCKER_CONFIG",
-    "DOCKER_CONTEXT",
-    "DOCKER_HOST",
-    "DOCKER_TLS_VERIFY",
-    "FNM_DIR",
-    "NPM_CONFIG_*",
-    "NVM_BIN",
-    "NVM_DIR",
-    "PIPX_*",
-    "PIP_*",
-    "PNPM_HOME",
-    "UV_*",
-    "VOLTA_HOME",
-    "XDG_*",
-    "npm_config_*",
+    "BUN_INSTALL COREPACK_HOME DENO_DIR DOCKER_CERT_PATH DOCKER_CONFIG DOCKER_CONTEXT DOCKER_HOST "
+    "DOCKER_TLS_VERIFY FNM_DIR NPM_CONFIG_* NVM_BIN NVM_DIR PIPX_* PIP_* PNPM_HOME UV_* "
+    "VOLTA_HOME XDG_* npm_config_*"
 )
 """The variables by which launchers find registries, caches and runtimes; ``*`` is a wildcard."""
-PASSED_ENVIRONMENT: Final = BASIC_ENVIRONMENT + NETWORK_ENVIRONMENT + LAUNCHER_ENVIRONMENT
+PASSED_ENVIRONMENT: Final = tuple(
+    f"{BASIC_ENVIRONMENT} {NETWORK_ENVIRONMENT} {LAUNCHER_ENVIRONMENT}".split()
+)
 """The variables that a server inherits by default."""
 _EXACT: Final = frozenset(name for name in PASSED_ENVIRONMENT if not name.endswith("*"))
 _PREFIXES: Final = tuple(name[:-1] for name in PASSED_ENVIRONMENT if name.endswith("*"))
-_NEVER: Final = ("UV_PUBLISH_",)
+_NEVER: Final = "UV_PUBLISH_"
 """Credentials for uploading packages: no server needs them."""
 
 
 def environment(
-    extra: Mapping[str, str] | None, inherit: Iterable[str] | bool, ours: Mapping[str, str]
+    extra: Mapping[str, str], inherit: Iterable[str] | bool, ours: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the environment of a server.
 
@@ -85,26 +48,18 @@ def environment(
         inherit: Names to pass on beside `PASSED_ENVIRONMENT`, or True for all.
         ours: The environment to take them from.
     """
-    named = frozenset() if isinstance(inherit, bool) else frozenset(inherit)
-    passed = {
-        name: ours[name]
-        for name in ours
-        if inherit is True or name in _EXACT or name in named or is_passed(name)
-    }
-    # CVE-2014-6271: old versions of bash run functions found in values that begin with "()".
-    safe = {name: value for name, value in passed.items() if not value.startswith("()")}
-    return {**safe, **(extra or {})}
-
-
-def is_passed(name: str) -> bool:
-    """Return True if a variable of this name reaches servers by default."""
-    if name in _EXACT:
-        return True
-    return name.startswith(_PREFIXES) and not name.startswith(_NEVER)
+    named = _EXACT if isinstance(inherit, bool) else _EXACT.union(inherit)
+    found = {}
+    for name, value in ours.items():
+        is_passed = name in named or (name.startswith(_PREFIXES) and not name.startswith(_NEVER))
+        # CVE-2014-6271: old versions of bash run functions found in values that begin with "()".
+        if (inherit is True or is_passed) and not value.startswith("()"):
+            found[name] = value
+    return {**found, **extra}
 
 
 class Spawned(Struct, frozen=True):
-    """A process that was started, and our ends of its pipes; both are the caller's to end."""
+    """A started process and our ends of its pipes; the caller reaps it and closes them."""
 
     pid: int
     stdin: int
@@ -144,7 +99,7 @@ def spawn(
     finally:
         for theirs, _ in ends:
             os.close(theirs)
-    process.returncode = 0  # It is the caller who waits for it.
+    process.returncode = 0  # The caller waits for it.
     return Spawned(process.pid, *(ours for _, ours in ends))
 
 
@@ -181,3 +136,89 @@ def ending(code: int | None) -> str:
     except ValueError:
         name = f"signal {-code}"
     return f"was killed by {name}"
+
+
+# Commands that fetch or build a server before they run it: ``npx -y``, ``uvx`` or ``docker run``
+# with a cold cache may be silent for a minute. They are recognised by their command line, also
+# behind ``env`` or ``sh -c``; other commands by children that use the processor.
+
+LAUNCHERS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("bunx", "dnx", "jbang", "nix-shell", "npx", "pnpx", "uvx"), ()),
+    **dict.fromkeys(("cargo", "conda", "go", "hatch", "pipx", "rye"), ("run",)),
+    **dict.fromkeys(("docker", "nerdctl", "podman"), ("run", "compose")),
+    **dict.fromkeys(("dotnet", "uv"), ("run", "tool")),
+    "bun": ("x",),
+    "deno": ("run", "x"),
+    "nix": ("run", "shell", "develop"),
+    "npm": ("exec", "x", "init", "create"),
+    "pixi": ("run", "exec"),
+    "pnpm": ("dlx", "exec"),
+    "yarn": ("dlx",),
+}
+"""Programs, and the subcommands with which they may fetch or build something (empty: any)."""
+WRAPPERS: Final = frozenset(
+    {"bash", "cmd", "command", "dash", "dotenv", "dotenvx", "env", "exec", "fish", "mise", "nice"}
+    | {"nohup", "powershell", "pwsh", "setsid", "sh", "stdbuf", "sudo", "time", "timeout", "zsh"}
+)
+"""Programs that run what the rest of their command line says."""
+_SUFFIXES: Final = (".exe", ".cmd", ".bat", ".ps1")
+_PUNCTUATION: Final = ";&|()"
+MOST_PROCESSES: Final = 256
+
+
+def is_launcher(command: Sequence[str]) -> bool:
+    """Return True if the command may fetch or build the server before it starts it."""
+    words, last = list(command), 1
+    if words and _program(words[0]) in WRAPPERS:
+        words = [part for word in words for part in _split(word)]
+        last = len(words)
+    for position, word in enumerate(words[:last]):
+        program, rest = _program(word), words[position + 1 :]
+        if program in LAUNCHERS and (
+            not LAUNCHERS[program] or not set(LAUNCHERS[program]).isdisjoint(rest)
+        ):
+            return True
+    return False
+
+
+def _split(word: str) -> list[str]:
+    """Split the words of a shell script."""
+    import shlex
+
+    try:
+        lexer = shlex.shlex(word, posix=True, punctuation_chars=_PUNCTUATION)
+        lexer.whitespace_split = True
+        return list(lexer) or [word]
+    except ValueError:
+        return word.split()
+
+
+def _program(word: str) -> str:
+    name = word.replace("\\", "/").rpartition("/")[2].lower()
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
+
+
+def activity(pid: int) -> dict[int, int]:
+    """Return the processor time used by each descendant of ``pid``, where there is a ``/proc``."""
+    found: dict[int, int] = {}
+    waiting = [pid]
+    while waiting and len(found) < MOST_PROCESSES:
+        parent = waiting.pop()
+        # A process that is gone meanwhile, or a system without these files, has no children.
+        with suppress(OSError, ValueError, IndexError):
+            for task in os.listdir(f"/proc/{parent}/task"):
+                with open(f"/proc/{parent}/task/{task}/children") as file:
+                    children = [int(child) for child in file.read().split()]
+                waiting += children
+                for child in children:
+                    found[child] = _ticks(child)
+    return found
+
+
+def _ticks(pid: int) -> int:
+    with open(f"/proc/{pid}/stat") as file:
+        # proc(5): the name in parentheses may hold spaces; utime and stime are fields 14, 15.
+        fields = file.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])

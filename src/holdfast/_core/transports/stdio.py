@@ -10,10 +10,8 @@ from typing import Final, Literal
 
 from holdfast._core.boundary import Generation, Report, Traits
 from holdfast._core.transports import options
-from holdfast._core.transports.launchers import is_launcher
-from holdfast._core.transports.process import StdioLink
-from holdfast._core.transports.spawn import environment, spawn
-from holdfast._core.transports.stderr import Sink, Stderr
+from holdfast._core.transports.process import Sink, Stderr, StdioLink
+from holdfast._core.transports.spawn import environment, is_launcher, spawn
 from holdfast.errors import TransportError
 from holdfast.policies import Limits
 
@@ -74,12 +72,20 @@ class Stdio:
     ) -> None:
         self.command: tuple[str, ...] = options.command("Stdio", command, args)
         self.env: dict[str, str] = options.table("Stdio", "env", env or {})
-        self.inherit_env: bool | tuple[str, ...] = options.names(
-            "Stdio", "inherit_env", inherit_env
-        )
+        self.inherit_env: bool | tuple[str, ...]
+        if isinstance(inherit_env, bool):
+            self.inherit_env = inherit_env
+        else:
+            self.inherit_env = options.words("Stdio", "inherit_env", inherit_env, "names")
         self.cwd: str | None = options.path("Stdio", "cwd", cwd)
-        if not (stderr in (None, "inherit") or callable(stderr) or isinstance(stderr, Logger)):
-            raise options.refuse("Stdio", "stderr", stderr, "a function, a Logger or 'inherit'")
+        first, *rest = self.command
+        script = rest[0] if rest and re.search(_SCRIPT, rest[0]) else first
+        self.name: str = os.path.basename(script)
+        """The name of the program for messages, or of the script that an interpreter runs."""
+        self.key: Hashable = ("stdio", self.command, self.cwd, tuple(sorted(self.env.items())))
+        """Equal for all transports that start the same server in the same way."""
+        known = stderr in (None, "inherit") or callable(stderr) or isinstance(stderr, Logger)
+        options.require(known, "Stdio", "stderr", stderr, "a function, a Logger or 'inherit'")
         self.stderr = stderr
         self.grace: float = options.seconds("Stdio", "grace", grace, zero=True)
         self.startup: float = options.seconds("Stdio", "startup", startup, zero=True)
@@ -92,18 +98,6 @@ class Stdio:
         from shlex import join
 
         return f"Stdio({join(self.command)!r})"
-
-    @property
-    def name(self) -> str:
-        """The name of the program for messages, or of the script that an interpreter runs."""
-        first, *rest = self.command
-        script = rest[0] if rest and re.search(_SCRIPT, rest[0]) else first
-        return os.path.basename(script)
-
-    @property
-    def key(self) -> Hashable:
-        """Equal for all transports that start the same server in the same way."""
-        return ("stdio", self.command, self.cwd, tuple(sorted(self.env.items())))
 
     def open(
         self,

@@ -37,7 +37,12 @@ class TracedTransport:
     """A transport that passes every message of the one inside it to ``write``.
 
     ``write`` gets an arrow (``→`` to the server, ``←`` from it), seconds, and the message.
+    All the rest is that of the transport inside.
     """
+
+    name: str
+    key: Hashable | None
+    traits: b.Traits
 
     def __init__(self, inner: b.Transport, write: Write) -> None:
         self._inner = inner
@@ -46,18 +51,6 @@ class TracedTransport:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
-
-    @property
-    def name(self) -> str:
-        return self._inner.name
-
-    @property
-    def key(self) -> Hashable | None:
-        return self._inner.key
-
-    @property
-    def traits(self) -> b.Traits:
-        return self._inner.traits
 
     def open(
         self,

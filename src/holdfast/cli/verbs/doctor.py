@@ -175,7 +175,7 @@ class Examination:
 
     def _introduced(self, client: Client, seconds: float) -> None:
         """Say how it was opened, and what it says of itself."""
-        from holdfast._core.transports.launchers import is_launcher
+        from holdfast._core.transports.spawn import is_launcher
 
         transport: Any = client.transport
         command = getattr(transport, "command", None)
