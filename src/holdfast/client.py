@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from holdfast import types
@@ -30,7 +29,6 @@ from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
     from holdfast._core.calls.requests import SimpleRequests
-    from holdfast._core.calls.skills import Skills
     from holdfast._core.driver import Driver
     from holdfast.agents.listing import ModelTool, Partial
     from holdfast.agents.providers import ModelAnswer, Shape
@@ -513,13 +511,7 @@ class Client:
 
     # Skills
 
-    @cached_property
-    def _skills(self) -> Skills:
-        from holdfast._core.calls.skills import Skills
-
-        return Skills(self._channel, self._cached)
-
-    @cached_property
+    @property
     def _requests(self) -> SimpleRequests:
         from holdfast._core.calls.requests import SimpleRequests
 
@@ -536,7 +528,7 @@ class Client:
             StateError: The server does not offer skills.
             DriftError: A skill is not as the lock file says.
         """
-        return await self._skills.list(cache, timeout)
+        return await self._cached.skills.list(cache, timeout)
 
     async def get_skill(self, uri: str, *, timeout: float | None = None) -> types.Skill:
         """Get the entry of one skill as it is now, listed or not.
@@ -548,7 +540,7 @@ class Client:
         Raises:
             ResourceNotFoundError: The server has no such skill.
         """
-        return await self._skills.get(uri, timeout)
+        return await self._cached.skills.get(uri, timeout)
 
     async def read_skill(
         self,
@@ -578,7 +570,7 @@ class Client:
                 if skill.name == "git-workflow":
                     print((await client.read_skill(skill)).text)
         """
-        return await self._skills.read(skill, file, timeout, dynamic=dynamic)
+        return await self._cached.skills.read(skill, file, timeout, dynamic=dynamic)
 
     async def list_directory(
         self, uri: str, *, timeout: float | None = None
@@ -592,7 +584,7 @@ class Client:
         Raises:
             StateError: The server does not offer it.
         """
-        return await self._skills.directory(uri, timeout)
+        return await self._cached.skills.directory(uri, timeout)
 
     def guard_skills(self, check: Callable[[Sequence[types.Skill]], None]) -> Callable[[], None]:
         """Have skills checked whenever they are listed, got or read.
@@ -603,7 +595,7 @@ class Client:
         Returns:
             A function that removes the check.
         """
-        return added(self._skills.guards, plain("check", check))
+        return added(self._cached.skills.guards, plain("check", check))
 
     # Prompts and completion
 

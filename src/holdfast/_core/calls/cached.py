@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -41,6 +41,9 @@ from holdfast.errors import (
 )
 from holdfast.policies import CacheMode, one_of
 from holdfast.types.base import Page, Wire, decode_page
+
+if TYPE_CHECKING:
+    from holdfast._core.calls.skills import Skills
 
 W = TypeVar("W", bound=Wire)
 
@@ -84,7 +87,7 @@ class Cached:
     answer is never given to another who asks at the same time.
     """
 
-    __slots__ = ("_channel", "_flights", "_shared", "cache", "writes")
+    __slots__ = ("_channel", "_flights", "_shared", "_skills", "cache", "writes")
 
     def __init__(self, channel: Channel, cache: AnswerCache, *, shared: bool = True) -> None:
         self.cache = cache
@@ -93,6 +96,16 @@ class Cached:
         self._channel = channel
         self._shared = shared
         self._flights = SingleFlight(abandon=True)
+        self._skills: Skills | None = None
+
+    @property
+    def skills(self) -> Skills:
+        """The skills of the server, which few clients ask for."""
+        if self._skills is None:
+            from holdfast._core.calls.skills import Skills
+
+            self._skills = Skills(self._channel, self)
+        return self._skills
 
     async def fetch(
         self, call: Call, deadline: Deadline, mode: CacheMode | None = None
