@@ -10,14 +10,20 @@ from holdfast import types
 from holdfast._core.calls.cache import AnswerCache, partition
 from holdfast._core.calls.cached import Cached, Listing
 from holdfast._core.calls.channel import ENDED, Channel
-from holdfast._core.calls.handlers import Handlers, Notification, ProgressHandler, added, plain
+from holdfast._core.calls.handlers import (
+    Handlers,
+    Notification,
+    ProgressHandler,
+    added,
+    called,
+    plain,
+)
 from holdfast._core.calls.inbound import Inbound
 from holdfast._core.calls.inputs import Inputs
 from holdfast._core.calls.logins import Logins
-from holdfast._core.calls.options import CallOptions, performing
+from holdfast._core.calls.options import CallOptions, of_type, performing
 from holdfast._core.calls.pipeline import Pipeline
 from holdfast._core.calls.running import Invocation, PendingCall, RunningCall, invoke
-from holdfast._core.calls.subscriptions import SUBSCRIBE, Subscriptions
 from holdfast._core.calls.tools import LIST, ToolTable
 from holdfast._core.engine.state import State
 from holdfast._core.eras import conversation
@@ -28,7 +34,6 @@ from holdfast.types.base import Wire
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
-    from holdfast._core.calls.requests import SimpleRequests
     from holdfast._core.driver import Driver
     from holdfast.agents.listing import ModelTool, Partial
     from holdfast.agents.providers import ModelAnswer, Shape
@@ -69,38 +74,35 @@ class Client:
         self._transport = transport
         self._policy = policy
         self._closing: asyncio.Task[None] | None = None
-        self._plan = Plan(
-            policy.identity.with_extensions(transport.traits.extensions),
+        traits, identity = transport.traits, policy.identity
+        if traits.extensions:
+            identity = identity.with_extensions(traits.extensions)
+        plan = Plan(
+            identity,
             handlers.abilities,
             pin=policy.protocol,
             opening=conversation.recall(transport.key) if policy.protocol is None else None,
             patience=policy.timeouts.probe,
         )
         self._observers = Observers(self.name, tuple(observers))
-        self._inputs = Inputs(handlers, policy.limits.asks)
+        self._inputs = Inputs(handlers, policy.limits.asks, handlers.approval)
         self._logins = Logins(self.name, transport, handlers.login)
         self._channel = channel = Channel(
-            self.name, policy, self._inputs, self._logins, self._observers, start=self._start
+            self.name, transport, policy, plan, self._inputs, self._logins, self._observers
         )
         self._observers.all += wanted_observers(
             self.name, policy, transport.key, channel.post, channel.era
         )
         cache = AnswerCache(policy.cache, *partition(transport, policy))
-        self._cached = Cached(self._channel, cache, shared=transport.traits.credentials is not None)
-        self._tools = ToolTable(self._channel, self._cached)
-        self._pipeline = Pipeline(self._channel, self._tools, self._cached)
-        self._subscriptions = Subscriptions(self._channel, self._tools)
-        self._inbound = Inbound(self._channel, cache, self._tools, self._subscriptions)
+        self._cached = Cached(channel, cache, shared=traits.credentials is not None)
+        self._tools = ToolTable(channel, self._cached, policy.tools)
+        self._pipeline = Pipeline(channel, self._tools, self._cached)
+        self._inbound = channel.listener = Inbound(channel, cache, self._tools)
         self._logins.watch(change=self._inbound.leave_session)
         if handlers.notification is not None:
             self._inbound.add(handlers.notification, None)
         if handlers.progress is not None:
-            self._channel.progress_handlers.append(handlers.progress)
-
-    def _start(self) -> Driver:
-        from holdfast._core.driver import Driver
-
-        return Driver(self.name, self._transport, self._policy, self._plan, self._inbound)
+            channel.progress_handlers.append(handlers.progress)
 
     def __repr__(self) -> str:
         return f"<Client {self.name} {self.state}>"
@@ -163,7 +165,6 @@ class Client:
             await self._channel.request_shutdown(self._transport.grace)
         if self._policy.protocol is None:
             conversation.remember(self._transport.key, driver.engine.opening)
-        self._subscriptions.close()
         self._inbound.close()
         try:
             await driver.close()
@@ -273,7 +274,7 @@ class Client:
             A function that removes the check.
         """
         remove = self._tools.guard(plain("check", check))
-        self._subscriptions.changes_wanted()
+        self._inbound.subscriptions.changes_wanted()
         return remove
 
     async def available_tools(self, *, timeout: float | None = None) -> bool:
@@ -498,7 +499,8 @@ class Client:
             uri: The resource's URI.
             timeout: Seconds until the server has to have confirmed it, connecting included.
         """
-        await self._subscriptions.subscribe(uri, self._channel.deadline(SUBSCRIBE, timeout))
+        deadline = self._channel.deadline("resources/subscribe", timeout)
+        await self._inbound.subscriptions.subscribe(uri, deadline)
 
     async def unsubscribe_resource(self, uri: str, *, timeout: float | None = None) -> None:
         """End a subscription. No update of the resource is delivered after this returns.
@@ -507,15 +509,10 @@ class Client:
             uri: The resource's URI.
             timeout: Seconds, connecting included.
         """
-        await self._subscriptions.unsubscribe(uri, self._channel.deadline(SUBSCRIBE, timeout))
+        deadline = self._channel.deadline("resources/unsubscribe", timeout)
+        await self._inbound.subscriptions.unsubscribe(uri, deadline)
 
     # Skills
-
-    @property
-    def _requests(self) -> SimpleRequests:
-        from holdfast._core.calls.requests import SimpleRequests
-
-        return SimpleRequests(self._channel)
 
     async def list_skills(
         self, *, cache: CacheMode | None = None, timeout: float | None = None
@@ -619,7 +616,10 @@ class Client:
             arguments: Its arguments, all of them text.
             timeout: Seconds, connecting included.
         """
-        return await self._requests.get_prompt(name, arguments, timeout)
+        of_type("name", name)
+        method, params = "prompts/get", {"name": name, "arguments": arguments or {}}
+        deadline = self._channel.deadline(method, timeout)
+        return await self._channel.read(method, params, deadline, types.PromptResult, about=name)
 
     async def complete(
         self,
@@ -639,7 +639,15 @@ class Client:
             context: Arguments that are filled in already.
             timeout: Seconds, connecting included.
         """
-        return await self._requests.complete(ref, (name, value), context, timeout)
+        from holdfast.types.resources import CompleteResult
+
+        method = "completion/complete"
+        params: dict[str, Any] = {"ref": ref, "argument": {"name": name, "value": value}}
+        if context is not None:
+            params["context"] = {"arguments": context}
+        deadline = self._channel.deadline(method, timeout)
+        found = await self._channel.read(method, params, deadline, CompleteResult, about=name)
+        return found.completion
 
     # The rest of the protocol
 
@@ -652,7 +660,7 @@ class Client:
         Raises:
             RequestTimeout: It does not.
         """
-        await self._requests.ping(timeout)
+        await self._channel.ping(timeout)
 
     async def set_log_level(self, level: str, *, timeout: float | None = None) -> None:
         """Have the server send log messages from this level up, after reconnects too.
@@ -665,7 +673,7 @@ class Client:
         Raises:
             ValidationError: There is no such level.
         """
-        await self._requests.set_log_level(level, timeout)
+        await self._channel.set_log_level(level, timeout)
 
     async def request(
         self,
@@ -686,7 +694,7 @@ class Client:
         Returns:
             The result as plain JSON.
         """
-        return await self._requests.send(method, params, timeout, total_timeout)
+        return await self._channel.request_any(method, params, timeout, total_timeout)
 
     async def create_message(self, params: types.SamplingRequest | Mapping[str, Any]) -> Any:
         """Run our own sampling handler, as a server's request would.
@@ -706,7 +714,8 @@ class Client:
 
     async def roots_changed(self) -> None:
         """Tell the server that the roots have changed, where its revision has that."""
-        self._requests.notify("notifications/roots/list_changed")
+        driver = self._channel.driver
+        driver.send(driver.engine.notify("notifications/roots/list_changed"))
 
     # Listening
 
@@ -760,7 +769,7 @@ class Client:
         Returns:
             A function that removes the handler.
         """
-        return added(self._channel.progress_handlers, handler)
+        return added(self._channel.progress_handlers, called("handler", handler))
 
     async def _list(
         self, method: str, key: str, kind: type[W], cache: CacheMode | None, timeout: float | None

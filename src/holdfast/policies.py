@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
@@ -17,6 +17,7 @@ Validate = Literal["known", "always", "off"]
 Results = Literal["warn", "raise", "off"]
 Approval = Literal["annotations", "always", "never"]
 CacheMode = Literal["use", "refresh", "bypass"]
+CACHE_MODES: Final = get_args(CacheMode)
 
 EPSILON = 5.0
 """Seconds added to a tombstone's life for jitter and scheduling."""
@@ -307,7 +308,7 @@ class Cache(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         _positive(self, ("ttl", "tools", "prompts", "resources", "reads", "max_ttl"), zero=True)
         _positive(self, ("entries", "bytes"), whole=True)
-        one_of("mode", self.mode, ("use", "refresh", "bypass"))
+        one_of("mode", self.mode, CACHE_MODES)
         _hold(self, "invalidate_on")
         _of_type(self, "True or False", bool, "serve_stale", "watch")
         _of_type(self, "a string", str | None, "context")

@@ -190,7 +190,7 @@ class Following:
     async def _ask(self, method: str, idle: float, **params: Any) -> Raw | None:
         """Send a request that may be repeated; None if the server could not be reached."""
         try:
-            self._form = await self._owner.require(self._deadline.until)
+            self._form = await self._owner.require(self._deadline)
             left = self._deadline.until - self._loop.time()
             if left <= 0:
                 return None

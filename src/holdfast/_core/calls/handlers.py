@@ -127,7 +127,7 @@ T = TypeVar("T")
 
 def added(items: list[T], item: T) -> Callable[[], None]:
     """Add an item; return a function that removes it."""
-    items.append(called("handler", item))
+    items.append(item)
 
     def remove() -> None:
         if item in items:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -46,22 +45,18 @@ class _Question(Struct):
 _question = msgspec.json.Decoder(_Question)
 
 
-class Inputs:
+class Inputs(Struct, eq=False):
     """The application's handlers, by the method that asks for them.
 
     At most ``limit`` questions are handled at once, whatever call or request they belong to.
     """
 
-    def __init__(self, handlers: Handlers, limit: int) -> None:
-        self._handlers = handlers
-        self.approval: ApprovalHandler | None = handlers.approval
-        self._limit = limit
-        self._room = asyncio.Semaphore(limit)
-
-    @cached_property
-    def _threads(self) -> threading.Semaphore:
-        """A thread goes on when the server withdraws its question: it holds its place."""
-        return threading.Semaphore(self._limit)
+    _handlers: Handlers
+    _limit: int
+    approval: ApprovalHandler | None = None
+    _room: asyncio.Semaphore | None = None
+    _threads: threading.Semaphore | None = None
+    """A thread goes on when the server withdraws its question: it holds its place."""
 
     def for_caller(self, questions: dict[str, Raw]) -> bool:
         """Return True if a round of questions is for the caller to answer."""
@@ -91,6 +86,8 @@ class Inputs:
         handler = None if found is None else getattr(self._handlers, found[0])
         if found is None or handler is None:
             raise RpcError(f"method not found: {method}", code=codes.METHOD_NOT_FOUND)
+        if self._room is None:
+            self._room = asyncio.Semaphore(self._limit)
         try:
             async with self._room:
                 result = await found[1](self, handler, EMPTY if params is None else params)
@@ -176,14 +173,15 @@ class Inputs:
             raise refusal(f"the handler {_name(handler)} failed", error) from error
 
     def _holding_a_place(self, handler: Callable[..., Any]) -> Callable[..., Any]:
-        if not self._threads.acquire(blocking=False):
+        threads = self._threads = self._threads or threading.Semaphore(self._limit)
+        if not threads.acquire(blocking=False):
             raise StateError(f"{self._limit} handlers of earlier questions are still running")
 
         def run(*arguments: Any) -> Any:
             try:
                 return handler(*arguments)
             finally:
-                self._threads.release()
+                threads.release()
 
         return run
 

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from holdfast._core.boundary import Call
 from holdfast._core.calls.cached import Cached, Listing, not_found
 from holdfast._core.calls.channel import Channel
 from holdfast._core.calls.options import Deadline, of_type
@@ -63,13 +64,13 @@ class Skills:
 
     async def get(self, uri: str, timeout: float | None) -> Skill:
         deadline = await self._declared(GET, timeout)
-        call = self._channel.call(GET, {"uri": uri}, deadline, about=uri, repeatable=True)
         try:
-            raw = await self._channel.request(call, deadline)
+            found = await self._channel.read(GET, {"uri": uri}, deadline, _Found, about=uri)
         except RpcError as error:
             raise not_found(error) from None
-        skill = self._own(self._channel.decode(call, raw, _Found).skill)
+        skill = self._own(found.skill)
         if skill.uri != uri:
+            call = Call(GET, about=uri)
             raise self._channel.broken(call, f"it is about {skill.uri[:200]!r}")
         self._guard([skill])
         return skill

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sized
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct, field
 
 from holdfast._core.boundary import Call, LinkChanged
 from holdfast._core.calls.cache import updated_uri
@@ -36,24 +36,23 @@ MOST_ENDED: Final = 10_000
 """Ended subscriptions whose late updates are recognised."""
 
 
-class Subscriptions:
+class Subscriptions(Struct, eq=False):
     """The subscriptions of one client."""
 
-    def __init__(self, channel: Channel, tools: ToolTable) -> None:
-        self.listeners = 0
-        """Handlers that hear list changes, which some servers send only to those who ask."""
-        self._channel = channel
-        self._tools = tools
-        self._uris: set[str] = set()
-        self._ended: dict[str, None] = {}
-        """Resources whose updates are not wanted any more, the latest last."""
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._stream: asyncio.Task[None] | None = None
-        self._turns = asyncio.Lock()
-        """Streams are opened one by one: each names all that is wanted, and replaces another."""
-        self._wanted: OutgoingRequest | None = None
-        """What the stream was asked for, as long as it stands."""
-        self._granted: frozenset[str] = frozenset()
+    _channel: Channel
+    _tools: ToolTable
+    _listeners: Sized
+    """Handlers of notifications: list changes are for them."""
+    _uris: set[str] = set()
+    _ended: dict[str, None] = {}
+    """Resources whose updates are no longer wanted, the latest last."""
+    _tasks: set[asyncio.Task[None]] = set()
+    _stream: asyncio.Task[None] | None = None
+    _turns: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Streams are opened one by one: each names all that is wanted, and replaces another."""
+    _wanted: OutgoingRequest | None = None
+    """The request for the stream, as long as the stream is open."""
+    _granted: frozenset[str] = frozenset()
 
     def close(self) -> None:
         for task in list(self._tasks):
@@ -220,7 +219,7 @@ class Subscriptions:
     def _changes(self) -> list[str]:
         """Return the list changes to ask for: what the server offers, if anybody listens."""
         facts = self._channel.driver.engine.facts
-        wanted = self.listeners or self._tools.guarded or self._channel.policy.cache.watch
+        wanted = self._listeners or self._tools.guarded or self._channel.policy.cache.watch
         if not wanted or facts is None:
             return []
         declared = facts.server_capabilities

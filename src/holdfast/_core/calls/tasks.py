@@ -8,7 +8,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-import msgspec
 from msgspec import Raw
 
 from holdfast._core.boundary import Call, WireId
@@ -155,7 +154,7 @@ class Tasks:
     async def list(self, cached: Cached, timeout: float | None) -> Listing[Task]:
         deadline = self.channel.deadline(LIST, timeout)
         await self.channel.connected(deadline)
-        if not (await self.require(deadline.until)).lists:
+        if not (await self.require(deadline)).lists:
             raise StateError(f"{self.channel.name}: the server does not offer {LIST}")
         return await cached.listing(LIST, "tasks", Task, deadline, "bypass")
 
@@ -173,13 +172,13 @@ class Tasks:
             raise StateError(f"{self.channel.name}: the server does not offer {CANCEL}")
         await self.channel.driver.request(call)
 
-    async def require(self, until: float) -> TaskForm:
-        """Connect, and return the form of tasks.
+    async def require(self, deadline: Deadline) -> TaskForm:
+        """Connect, over failed attempts too, and return the form of tasks.
 
         Raises:
             StateError: The server does not offer tasks.
         """
-        await self.channel.reconnected(until)
+        await self.channel.connected(deadline, persist=True)
         form = self.form()
         if form is None:
             raise StateError(f"{self.channel.name}: the server does not offer tasks")
@@ -191,10 +190,12 @@ class Tasks:
         self._check(task_id)
         deadline = self.channel.deadline(method, timeout)
         await self.channel.connected(deadline)
-        form = await self.require(deadline.until)
+        form = await self.require(deadline)
         params = {"taskId": task_id}
-        call = self.channel.call(method, params, deadline, about=task_id, repeatable=True)
-        return form, msgspec.structs.replace(call, extensions=form.extensions)
+        call = self.channel.call(
+            method, params, deadline, about=task_id, repeatable=True, extensions=form.extensions
+        )
+        return form, call
 
     def _check(self, task_id: Any) -> None:
         if not isinstance(task_id, str) or not 0 < len(task_id) <= tasks.LONGEST_ID:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from operator import is_
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -18,7 +19,7 @@ from holdfast._core.eras import headers
 from holdfast._core.text import close_matches
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.errors import ProtocolError, RpcError, ValidationError
-from holdfast.policies import CacheMode
+from holdfast.policies import CacheMode, ToolPolicy
 from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, lines
 from holdfast.schema.simple import Check, SimpleCheck, simple_type
 from holdfast.types.tools import Tool, ToolResult
@@ -71,30 +72,29 @@ class ReadyTool(Struct):
     """The connection on which a guard saw the tool; None: any will do."""
 
 
-class ToolTable:
+class ToolTable(Struct, eq=False):
     """The tools of one client."""
 
-    def __init__(self, channel: Channel, cached: Cached) -> None:
-        self.ready: dict[str, ReadyTool] = {}
-        self._channel = channel
-        self._cached = cached
-        self._policy = channel.policy.tools
-        self._tools: dict[str, Tool] = {}
-        self._headers: dict[str, headers.HeaderPaths] = {}
-        self._unlisted: dict[str, ReadyTool] = {}
-        self._pages: tuple[Any, ...] = ()
-        self._current = False
-        """The list is known, and the server has not said since that it changed."""
-        self._changes = 0
-        """How often a list was found to be out of date."""
-        self._epoch: int | None = None
-        """The connection that the list came from."""
-        self._listed_at = 0.0
-        self._without_list: int | None = None
-        """The connection on which the server could not list its tools."""
-        self._skipped: dict[str, None] = {}
-        """Tools whose arguments are left to the server, each reported once."""
-        self._guards: list[Guard] = []
+    _channel: Channel
+    _cached: Cached
+    _policy: ToolPolicy
+    ready: dict[str, ReadyTool] = {}
+    _tools: dict[str, Tool] = {}
+    _headers: dict[str, headers.HeaderPaths] = {}
+    _unlisted: dict[str, ReadyTool] = {}
+    _pages: tuple[Any, ...] = ()
+    _current: bool = False
+    """The list is known, and the server has not said since that it changed."""
+    _changes: int = 0
+    """The number of times that the list was found to be out of date."""
+    _epoch: int | None = None
+    """The connection that the list came from."""
+    _listed_at: float = 0.0
+    _without_list: int | None = None
+    """The connection on which the server could not list its tools."""
+    _skipped: dict[str, None] = {}
+    """Tools whose arguments are left to the server, each reported once."""
+    _guards: list[Guard] = []
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -130,8 +130,12 @@ class ToolTable:
         else:
             text = f"its list of tools changed {MOST_READINGS} times while it was read"
             raise ProtocolError(f"{self._channel.name}: {LIST}: {text}")
-        found[:] = self._with_headers(found)
-        if not self._current or self._epoch != epoch or not _same(found.pages, self._pages):
+        self._headers.clear()
+        if engine.param_headers:
+            found[:] = self._with_headers(found)
+        # A cached list, whose pages are the very same objects, is learned once.
+        same = len(found.pages) == len(self._pages) and all(map(is_, found.pages, self._pages))
+        if not (same and self._current and self._epoch == epoch):
             self.forget()
             for guard in tuple(self._guards):
                 guard(found, self._instructions())
@@ -193,25 +197,22 @@ class ToolTable:
         self._listed_at = self._channel.driver.loop.time()
 
     def _with_headers(self, tools: Sequence[Tool]) -> Sequence[Tool]:
-        """Note which arguments go into headers, where there are headers.
+        """Note which arguments go into headers; return the tools whose annotations are allowed.
 
         Specification 2026-07-28, "Custom Headers from Tool Parameters": a tool whose
         annotations are not allowed is left out of the list.
         """
-        self._headers.clear()
-        if not self._channel.driver.engine.param_headers:
-            return tools
-        return [tool for tool in tools if self._headers_allowed(tool)]
-
-    def _headers_allowed(self, tool: Tool) -> bool:
-        if b"x-mcp-header" not in bytes(tool.input_schema_json):
-            return True
-        try:
-            self._headers[tool.name] = headers.header_paths(tool.input_schema)
-        except (headers.BadParamHeader, ValueError) as error:
-            log.warning("%s: left out the tool %r: %s", self._channel.name, tool.name, error)
-            return False
-        return True
+        allowed = []
+        for tool in tools:
+            if b"x-mcp-header" in bytes(tool.input_schema_json):
+                try:
+                    self._headers[tool.name] = headers.header_paths(tool.input_schema)
+                except (headers.BadParamHeader, ValueError) as error:
+                    text = "%s: left out the tool %r: %s"
+                    log.warning(text, self._channel.name, tool.name, error)
+                    continue
+            allowed.append(tool)
+        return allowed
 
     def headers_changed(self, error: RpcError) -> bool:
         """Return True if the server refused the headers, which it does before anything runs."""
@@ -280,7 +281,9 @@ class ToolTable:
         hints, output = tool.annotations, tool.output_schema_json
         repeatable = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
         checker = returns = None
-        if self._policy.validate != "off" and _says_something(tool.input_schema_json):
+        # A schema that can refuse nothing is not worth compiling.
+        says_something = len(tool.input_schema_json) > len(b'{"type":"object"}')
+        if self._policy.validate != "off" and says_something:
             checker = _check(tool.input_schema_json, fills=True)
         if self._policy.results != "off" and not isinstance(output, UnsetType):
             returns = _check(output)
@@ -382,17 +385,17 @@ def _checkers() -> Checkers:
 
 
 def _check(schema: Raw, *, fills: bool = False) -> Check:
+    """Return the check of a schema; a simple one is compiled only to explain a fault."""
+
+    def compiled() -> Check:
+        try:
+            with _COMPILING:
+                return _checkers().get(schema, fills=fills)
+        except Unusable as error:
+            return _Unusable(error)
+
     plain = simple_type(schema)
-    validator = partial(_compiled, schema, fills)
-    return validator() if plain is None else SimpleCheck(plain, validator)
-
-
-def _compiled(schema: Raw, fills: bool) -> Check:
-    try:
-        with _COMPILING:
-            return _checkers().get(schema, fills=fills)
-    except Unusable as error:
-        return _Unusable(error)
+    return compiled() if plain is None else SimpleCheck(plain, compiled)
 
 
 def _own(tool: Tool) -> dict[str, Any]:
@@ -400,15 +403,3 @@ def _own(tool: Tool) -> dict[str, Any]:
     tool.__dict__.setdefault("_timeout", None)
     tool.__dict__.setdefault("_enabled", True)
     return tool.__dict__
-
-
-def _same(pages: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
-    """Return True if these are the very same objects: a cached list is learned once."""
-    return len(pages) == len(others) and all(
-        one is other for one, other in zip(pages, others, strict=True)
-    )
-
-
-def _says_something(schema: Raw) -> bool:
-    """Return True if a schema can refuse anything at all, so that compiling it is worth it."""
-    return len(schema) > len(b'{"type":"object"}')
