@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Call, WireId
 from holdfast._core.calls.cached import Cached, Listing
@@ -33,14 +33,13 @@ NAMING: Final = 0.5
 """Seconds that a server has to name the task of a call whose caller has given up."""
 
 
-class Tasks:
+class Tasks(Struct, eq=False):
     """The tasks of one client."""
 
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
+    channel: Channel
 
     def form(self) -> TaskForm | None:
-        """Return the form of tasks on the connection there is; None: the server has none."""
+        """Return the form of tasks on the current connection; None: the server has none."""
         engine = self.channel.driver.engine
         if engine.link.era is None or engine.facts is None:
             return None
@@ -55,9 +54,8 @@ class Tasks:
     ) -> Raw:
         """Send a call that may become a task.
 
-        A caller may give up before the server has named the task; the name, which comes soon if
-        at all, is waited for then, and cancelled: nobody else could. What had not been sent by
-        then is not sent.
+        If the caller is cancelled before the server has named the task, wait shortly for the
+        name and cancel the task: nobody else could. A request that is not sent by then is dropped.
         """
         driver, sent = self.channel.driver, False
         caller = asyncio.current_task()
@@ -107,7 +105,7 @@ class Tasks:
             driver.send(driver.engine.call(call, driver.loop.time())[1])
 
     def view(self, options: CallOptions) -> TaskView:
-        """Return what the caller of a task that these options begin will see of it."""
+        """Return the caller's view of the task that a call with these options may become."""
         return TaskView(options.get("on_task"))
 
     def required_by(self, error: RpcError) -> bool:
@@ -131,7 +129,7 @@ class Tasks:
         total_timeout: float | None,
         on_task: Callable[[Task], Any] | None,
     ) -> ToolResult:
-        """Follow a task that another call, or another process, has begun."""
+        """Follow a task that another call, or another process, has started."""
         channel = self.channel
         self._check(task_id)
         deadline = channel.deadline(GET, timeout, total_timeout)

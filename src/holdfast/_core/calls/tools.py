@@ -33,11 +33,9 @@ CALL: Final = "tools/call"
 LIST: Final = "tools/list"
 HEADER_MISMATCH: Final = -32020
 RECENT: Final = 5.0
-"""Seconds for which a list is taken as true where its changes are not announced."""
+"""Seconds for which a list is trusted if the server does not announce changes."""
 MOST_READINGS: Final = 10
-"""Readings of a list that keeps changing, where it has to be seen as a whole."""
-MOST_NAMES: Final = 10_000
-"""Unlisted names whose settings are remembered."""
+"""Attempts to read a list that keeps changing, if a guard has to see a consistent one."""
 
 Guard: TypeAlias = Callable[[Sequence[Tool], "str | None"], None]
 """Sees each new list of tools, and the server's instructions; refuses them by raising."""
@@ -81,7 +79,6 @@ class ToolTable(Struct, eq=False):
     ready: dict[str, ReadyTool] = {}
     _tools: dict[str, Tool] = {}
     _headers: dict[str, headers.HeaderPaths] = {}
-    _unlisted: dict[str, ReadyTool] = {}
     _pages: tuple[Any, ...] = ()
     _current: bool = False
     """The list is known, and the server has not said since that it changed."""
@@ -107,7 +104,7 @@ class ToolTable(Struct, eq=False):
     # The list
 
     async def list(self, mode: CacheMode | None, deadline: Deadline) -> Listing[Tool]:
-        """List the tools, and show a list that is new to every guard."""
+        """List the tools, and show every new list to the guards."""
         engine = self._channel.driver.engine
         before: Sequence[Tool] | None = None
         if self._guards:
@@ -137,8 +134,7 @@ class ToolTable(Struct, eq=False):
         same = len(found.pages) == len(self._pages) and all(map(is_, found.pages, self._pages))
         if not (same and self._current and self._epoch == epoch):
             self.forget()
-            for guard in tuple(self._guards):
-                guard(found, self._instructions())
+            self._show(found)
             self._learn(found, epoch)
         return found
 
@@ -150,12 +146,14 @@ class ToolTable(Struct, eq=False):
             return False
         return any(tool.enabled for tool in await self.list(None, deadline))
 
-    def _instructions(self) -> str | None:
+    def _show(self, tools: Sequence[Tool]) -> None:
+        """Show a list to every guard, which raises to refuse it."""
         facts = self._channel.driver.engine.facts
-        return None if facts is None else facts.instructions
+        for guard in tuple(self._guards):
+            guard(tools, None if facts is None else facts.instructions)
 
     def guard(self, guard: Guard) -> Callable[[], None]:
-        """Have each new list seen by ``guard`` first, from the next call on."""
+        """Check each new list with ``guard``, from the next call on; return its removal."""
         self._guards.append(guard)
         self.forget()
 
@@ -172,14 +170,14 @@ class ToolTable(Struct, eq=False):
             self.forget()
 
     def forget(self) -> None:
-        """Take the list as out of date: the server says so, or it is not the same server."""
+        """Mark the list as out of date: the server says so, or it may be another server."""
         self._current = False
         self._changes += 1
         self._without_list = None
         self.ready.clear()
 
     def _learn(self, found: Listing[Tool], epoch: int) -> None:
-        """Take over a list. What was set on a record before stays set on its successor."""
+        """Replace the known tools. Settings of a tool (timeout, enabled) are carried over."""
         former, self._tools = self._tools, {}
         timeouts, rules = self._policy.timeouts, self._policy.deny or self._policy.allow is not None
         for tool in found:
@@ -238,32 +236,35 @@ class ToolTable(Struct, eq=False):
         Raises:
             ValidationError: The server lists its tools, and this is none of them.
         """
-        listed = False
-        if not self._current and (self._guards or self._policy.validate == "always"):
+        listed = not self._current and (bool(self._guards) or self._policy.validate == "always")
+        if listed:
             await self._list_once(deadline)
-            listed = True
         if not self._current:
-            return self._unknown_to_us(name)
+            return self._unchecked(name)
         tool = self._tools.get(name)
         unchecked = self._policy.validate == "off" and not self._guards
         if tool is None and not (listed or unchecked or self.is_certain):
             await self._list_once(deadline, "refresh")
             tool = self._tools.get(name)
-        if tool is None:
-            if not self._tools or unchecked:
-                # An empty list tells nothing: the server has to say.
-                return self._unknown_to_us(name)
-            raise self._unknown(name)
-        ready = self.ready[name] = self._make_ready(tool)
-        return ready
+        if tool is not None:
+            ready = self.ready[name] = self._make_ready(tool)
+            return ready
+        if not self._tools or unchecked:
+            # An empty list proves nothing: the server has to decide.
+            return self._unchecked(name)
+        known = [tool.name for tool in self._tools.values() if tool.enabled]
+        near = close_matches(name, known, 3)
+        why = f"there is no such tool among the {len(self._tools)} listed"
+        error = self._refusal(name, why, near=near)
+        error.message += f". Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise error
 
     async def _list_once(self, deadline: Deadline, mode: CacheMode | None = None) -> None:
         await self._channel.connected(deadline)
         deadline = deadline.after_connecting(self._channel.driver.loop.time())
-        facts = self._channel.driver.engine.facts
-        unlisted = facts is not None and not facts.offers("tools")
-        unlisted = unlisted or self._without_list == self._channel.driver.engine.link.epoch
-        if unlisted and not self._guards:
+        engine = self._channel.driver.engine
+        has_list = engine.facts is None or engine.facts.offers("tools")
+        if not self._guards and (not has_list or self._without_list == engine.link.epoch):
             return
         try:
             await self.list(mode, deadline)
@@ -272,9 +273,8 @@ class ToolTable(Struct, eq=False):
                 raise
             # It may have tools and no list of them: nothing can be checked.
             self.forget()
-            self._epoch = self._without_list = self._channel.driver.engine.link.epoch
-            for guard in tuple(self._guards):
-                guard((), self._instructions())
+            self._epoch = self._without_list = engine.link.epoch
+            self._show(())
             log.debug("%s: its tools cannot be listed: %s", self._channel.name, error)
 
     def _make_ready(self, tool: Tool) -> ReadyTool:
@@ -299,26 +299,19 @@ class ToolTable(Struct, eq=False):
             self._epoch if self._guards else None,
         )
 
-    def _unknown_to_us(self, name: str) -> ReadyTool:
-        """Return the settings of a tool whose list is not known or out of date."""
+    def _unchecked(self, name: str) -> ReadyTool:
+        """Return a tool whose definition is unknown, or out of date: nothing is checked."""
         tool = self._tools.get(name)
-        if tool is not None or self._guards:
-            own = self._settings(name) if tool is None else _own(tool)
-            return ReadyTool(own, epoch=self._epoch if self._guards else None)
-        found = self._unlisted.get(name)
-        if found is None:
-            if len(self._unlisted) >= MOST_NAMES:
-                self._unlisted.clear()
-            found = self._unlisted[name] = ReadyTool(self._settings(name))
-        return found
-
-    def _settings(self, name: str) -> dict[str, Any]:
-        return {"_enabled": self._policy.enables(name), "_timeout": self._policy.timeout(name)}
+        if tool is not None:
+            own = _own(tool)
+        else:
+            own = {"_enabled": self._policy.enables(name), "_timeout": self._policy.timeout(name)}
+        return ReadyTool(own, epoch=self._epoch if self._guards else None)
 
     # Refusals
 
     def disabled(self, name: str) -> ValidationError:
-        return self._refusal(name, "is disabled in this client", {"tool": name})
+        return self._refusal(name, "is disabled in this client")
 
     def unchecked(self, name: str, error: Unusable) -> ValidationError | None:
         """Return the error for arguments that cannot be checked.
@@ -331,7 +324,7 @@ class ToolTable(Struct, eq=False):
                 text = "%s: the arguments are not checked, the server has to: %s"
                 log.warning(text, self._subject(name), error)
             return None
-        refusal = self._refusal(name, f"its arguments cannot be checked: {error}", {"tool": name})
+        refusal = self._refusal(name, f"its arguments cannot be checked: {error}")
         refusal.hint = "ToolPolicy(validate='off') sends them unchecked"
         return refusal
 
@@ -354,19 +347,9 @@ class ToolTable(Struct, eq=False):
             raise ValidationError(f"{text}:\n{lines(faults)}", data=result)
         log.warning("%s: %s", text, "; ".join(str(fault) for fault in faults))
 
-    def _unknown(self, name: str) -> ValidationError:
-        known = [tool.name for tool in self._tools.values() if tool.enabled]
-        near = close_matches(name, known, 3)
-        error = self._refusal(
-            name,
-            f"there is no such tool among the {len(self._tools)} listed",
-            {"tool": name, "near": near},
-        )
-        error.message += f". Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        return error
-
-    def _refusal(self, name: str, why: str, data: Any) -> ValidationError:
-        return ValidationError(f"{self._subject(name)}: {why}; nothing was sent", data=data)
+    def _refusal(self, name: str, why: str, **data: Any) -> ValidationError:
+        text = f"{self._subject(name)}: {why}; nothing was sent"
+        return ValidationError(text, data={"tool": name, **data})
 
     def _subject(self, name: str) -> str:
         return f"{self._channel.name}: tools/call {name!r}"

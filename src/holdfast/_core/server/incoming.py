@@ -182,10 +182,13 @@ def error_result(message: str) -> Json:
 
 
 def outcome(incoming: Incoming, error: Exception) -> Json | RequestError:
-    """Return what an exception of a handler is to the client: a result, or an error.
+    """Return the answer to a request whose handler raised: a result, or an error.
 
-    A failure of a tool that a model could mend is a result (Server: Tools: Error Handling).
+    A failure of a tool that a model could fix is a result (Server: Tools: Error Handling).
     """
+    if isinstance(error, InputRequired):
+        asked = {"inputRequests": error.requests, "requestState": error.state}
+        return {"resultType": "input_required", **asked}
     if incoming.method == "tools/call" and isinstance(error, ToolFailure | ClientRefused):
         return error_result(str(error))
     if isinstance(error, RequestError):
