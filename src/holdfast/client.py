@@ -1,10 +1,13 @@
-"""The client: the verbs of MCP, over a connection that holds on."""
+"""The client: the verbs of MCP, over a connection that is restored when it is lost."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+
+import msgspec
+from msgspec import Raw
 
 from holdfast import types
 from holdfast._core.calls.cache import AnswerCache, partition
@@ -45,12 +48,12 @@ W = TypeVar("W", bound=Wire)
 
 
 class Client:
-    """A client of one server, which starts at the first use and is brought back when it dies.
+    """A client of one server, which starts at the first use and is restarted when it dies.
 
     Make one with `holdfast.connect`. It may be shared by tasks, opened in one and closed in
     another; ``async with`` closes it at the end. Every verb that asks the server takes a
     ``timeout`` in seconds, which covers connecting and every page or round as well, and raises
-    the errors of `holdfast.errors`: a lost link, a timeout, an error of the server's.
+    the errors of `holdfast.errors`: a lost link, a timeout, an error of the server.
 
     Attributes:
         name: The name of the server in messages and logs.
@@ -146,7 +149,7 @@ class Client:
         """End the server and every call under way.
 
         May be called at any time, any number of times, by any task, also by a handler of this
-        client. It goes on to its end even if the task that waits for it is cancelled.
+        client. It completes even if the task that waits for it is cancelled.
 
         Returns:
             True for the call that closed the client, False for those that found it closed.
@@ -181,8 +184,8 @@ class Client:
             fresh: Register this client anew with the authorization server first.
 
         Raises:
-            LoginFailed: The person refused, or did not come.
-            DiscoveryError: The server has no authorization server that can be used.
+            LoginFailed: The person refused, or did not log in in time.
+            DiscoveryError: The server has no usable authorization server.
         """
         await self._channel.log_in(fresh=fresh)
 
@@ -190,7 +193,7 @@ class Client:
         """Revoke and delete the stored login; return whether there was one."""
         return await self._logins.authorizer.log_out()
 
-    # What is known
+    # State
 
     @property
     def state(self) -> State:
@@ -199,7 +202,7 @@ class Client:
 
     @property
     def transport(self) -> Any:
-        """The way to the server, such as a `holdfast.Stdio`."""
+        """The transport, such as a `holdfast.Stdio`."""
         return self._transport
 
     @property
@@ -263,7 +266,7 @@ class Client:
     def guard_tools(
         self, check: Callable[[Sequence[Tool], str | None], None]
     ) -> Callable[[], None]:
-        """Have every new list of tools checked before any tool is called.
+        """Check every new list of tools before any tool is called.
 
         Args:
             check: Called with the tools and the server's instructions; it refuses them by
@@ -357,7 +360,7 @@ class Client:
         arguments: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> RunningCall[ToolResult]:
-        """Start a tool call and go on.
+        """Start a tool call without waiting for its result.
 
         Takes what `call_tool` takes.
 
@@ -440,7 +443,7 @@ class Client:
         return await self._pipeline.tasks.resume(task_id, timeout, total_timeout, on_task)
 
     async def get_task(self, task_id: str, *, timeout: float | None = None) -> types.Task:
-        """Ask once how a task is doing.
+        """Get the state of a task.
 
         Raises:
             RpcError: The server does not know it.
@@ -449,7 +452,7 @@ class Client:
         return await self._pipeline.tasks.get(task_id, timeout)
 
     async def cancel_task(self, task_id: str, *, timeout: float | None = None) -> None:
-        """Ask the server to cancel a task. It may complete all the same: `get_task` tells."""
+        """Ask the server to cancel a task. It may still complete: `get_task` returns its state."""
         await self._pipeline.tasks.cancel(task_id, timeout)
 
     async def list_tasks(self, *, timeout: float | None = None) -> Listing[types.Task]:
@@ -493,11 +496,11 @@ class Client:
     async def subscribe_resource(self, uri: str, *, timeout: float | None = None) -> None:
         """Subscribe to ``notifications/resources/updated`` for a resource.
 
-        The subscription is renewed after every reconnect. Use `on_notification` to hear.
+        The subscription is renewed after every reconnect. `on_notification` receives the updates.
 
         Args:
             uri: The resource's URI.
-            timeout: Seconds until the server has to have confirmed it, connecting included.
+            timeout: Seconds for the server to confirm it, connecting included.
         """
         deadline = self._channel.deadline("resources/subscribe", timeout)
         await self._inbound.subscriptions.subscribe(uri, deadline)
@@ -584,7 +587,7 @@ class Client:
         return await self._cached.skills.directory(uri, timeout)
 
     def guard_skills(self, check: Callable[[Sequence[types.Skill]], None]) -> Callable[[], None]:
-        """Have skills checked whenever they are listed, got or read.
+        """Check skills whenever they are listed, got or read.
 
         Args:
             check: Called with the skills; it refuses them by raising.
@@ -663,7 +666,7 @@ class Client:
         await self._channel.ping(timeout)
 
     async def set_log_level(self, level: str, *, timeout: float | None = None) -> None:
-        """Have the server send log messages from this level up, after reconnects too.
+        """Set the lowest level of the log messages that the server sends, after reconnects too.
 
         Args:
             level: One of ``debug``, ``info``, ``notice``, ``warning``, ``error``, ``critical``,
@@ -683,7 +686,7 @@ class Client:
         timeout: float | None = None,
         total_timeout: float | None = None,
     ) -> Any:
-        """Send any request, also one that Holdfast has no verb for.
+        """Send any request, even one that Holdfast has no method for.
 
         Args:
             method: The JSON-RPC method.
@@ -697,12 +700,13 @@ class Client:
         return await self._channel.request_any(method, params, timeout, total_timeout)
 
     async def create_message(self, params: types.SamplingRequest | Mapping[str, Any]) -> Any:
-        """Run our own sampling handler, as a server's request would.
+        """Run the client's own sampling handler, as a server's request would.
 
         Raises:
             StateError: There is no sampling handler.
         """
-        return await self._inputs.sample_here(params)
+        raw = Raw(msgspec.json.encode(params))
+        return await self._inputs.sample(self._inputs.require("sampling"), raw)
 
     async def list_roots(self) -> list[types.Root]:
         """Return the roots that servers are given.
@@ -710,7 +714,7 @@ class Client:
         Raises:
             StateError: There are no roots.
         """
-        return await self._inputs.roots_here()
+        return (await self._inputs.list_roots(self._inputs.require("roots"))).roots
 
     async def roots_changed(self) -> None:
         """Tell the server that the roots have changed, where its revision has that."""
@@ -735,12 +739,12 @@ class Client:
     ) -> Callable[[], None]:
         """Call a handler with notifications, in order.
 
-        Progress belongs to the call that it is of and is not among them: see `on_progress`.
+        They do not include the progress of calls: see `on_progress`.
 
         Args:
             handler: Called with each `Notification`, on the event loop, off the reading path.
                 A plain function should be quick; an async one may take its time.
-            method: The only method to hear; None: all of them.
+            method: The only method to receive; None: all of them.
 
         Returns:
             A function that removes the handler.

@@ -1,4 +1,4 @@
-"""The application's handlers: what it answers to servers, and hears from them."""
+"""The application's handlers: they answer a server's questions and receive its notifications."""
 
 from __future__ import annotations
 
@@ -170,20 +170,20 @@ def in_thread(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
         outcome: asyncio.Future[Any] = loop.create_future()
         context = copy_context()
 
-        def settle(set_outcome: Callable[[Any], None], value: Any) -> None:
+        def settle(value: Any, error: BaseException | None) -> None:
+            if isinstance(error, StopIteration):  # which a future does not take
+                error = RuntimeError(f"StopIteration: {error}")
             if not outcome.cancelled():
-                set_outcome(value)
+                outcome.set_result(value) if error is None else outcome.set_exception(error)
 
         def work() -> None:
-            set_outcome: Callable[[Any], None] = outcome.set_result
+            value = failure = None
             try:
                 value = context.run(handler, *arguments)
             except BaseException as error:
-                set_outcome, value = outcome.set_exception, error
-                if isinstance(error, StopIteration):  # which a future does not take
-                    value = RuntimeError(f"StopIteration: {error}")
+                failure = error
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(settle, set_outcome, value)
+                loop.call_soon_threadsafe(settle, value, failure)
 
         threading.Thread(target=work, name="holdfast-handler", daemon=True).start()
         result = await outcome

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -23,7 +24,7 @@ from holdfast.errors import ProtocolError, RpcError, StateError
 
 if TYPE_CHECKING:
     from holdfast.types.inputs import FormElicitation
-    from holdfast.types.resources import Root, RootsResult
+    from holdfast.types.resources import RootsResult
 
 EMPTY: Final = Raw(b"{}")
 LONGEST: Final = 1000
@@ -56,21 +57,19 @@ class Inputs(Struct, eq=False):
     approval: ApprovalHandler | None = None
     _room: asyncio.Semaphore | None = None
     _threads: threading.Semaphore | None = None
-    """A thread goes on when the server withdraws its question: it holds its place."""
 
     def for_caller(self, questions: dict[str, Raw]) -> bool:
         """Return True if a round of questions is for the caller to answer."""
-        return self._handlers.elicitation == "return" and any(map(_elicits, questions.values()))
+        if self._handlers.elicitation != "return":
+            return False
+        # A malformed question is refused by `answer_all`.
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            asked = [_question.decode(raw).method for raw in questions.values()]
+            return "elicitation/create" in asked
+        return False
 
-    async def sample_here(self, params: Any) -> Any:
-        """Run the sampling handler for the application itself."""
-        return await self.sample(self._require("sampling"), Raw(msgspec.json.encode(params)))
-
-    async def roots_here(self) -> list[Root]:
-        """Return the roots for the application itself."""
-        return (await self.list_roots(self._require("roots"))).roots
-
-    def _require(self, what: str) -> Any:
+    def require(self, what: str) -> Any:
+        """Return a handler that the application itself wants to run."""
         if (handler := getattr(self._handlers, what)) is None:
             text = f"no handler for {what}: pass holdfast.Handlers({what}=…) when connecting"
             raise StateError(text)
@@ -80,7 +79,7 @@ class Inputs(Struct, eq=False):
         """Return the result for one question.
 
         Raises:
-            RpcError: There is none; ``code`` and ``message`` are what the server is answered.
+            RpcError: There is none; ``code`` and ``message`` are for the server.
         """
         found = _METHODS.get(method)
         handler = None if found is None else getattr(self._handlers, found[0])
@@ -162,32 +161,31 @@ class Inputs(Struct, eq=False):
         """Run a handler; its failure becomes an error that names it.
 
         A plain function runs in a worker thread: it may block, or ask a person, and every other
-        call goes on meanwhile.
+        call goes on meanwhile. The thread goes on if the server withdraws its question, and
+        counts until it ends.
         """
-        try:
-            run = handler if is_async(handler) else in_thread(self._holding_a_place(handler))
-            return await run(*arguments)
-        except BaseException as error:
-            if ends_task(error) and not isinstance(error, EXITS):
-                raise
-            raise refusal(f"the handler {_name(handler)} failed", error) from error
-
-    def _holding_a_place(self, handler: Callable[..., Any]) -> Callable[..., Any]:
         threads = self._threads = self._threads or threading.Semaphore(self._limit)
-        if not threads.acquire(blocking=False):
-            raise StateError(f"{self._limit} handlers of earlier questions are still running")
 
-        def run(*arguments: Any) -> Any:
+        def run() -> Any:
             try:
                 return handler(*arguments)
             finally:
                 threads.release()
 
-        return run
+        try:
+            if is_async(handler):
+                return await handler(*arguments)
+            if not threads.acquire(blocking=False):
+                raise StateError(f"{self._limit} handlers of earlier questions are still running")
+            return await in_thread(run)()
+        except BaseException as error:
+            if ends_task(error) and not isinstance(error, EXITS):
+                raise
+            raise refusal(f"the handler {_name(handler)} failed", error) from error
 
 
 def accepted(result: Any) -> Any:
-    """Return an instance that a handler gave as an accepted form; None declines."""
+    """Return a handler's answer to a form: an instance accepts it, None declines."""
     if result is None:
         return {"action": "decline"}
     if isinstance(result, dict) or hasattr(result, "action"):
@@ -213,7 +211,7 @@ def fill_defaults(request: FormElicitation, result: Any) -> Any:
 
 
 def _object(handler: Callable[..., Any], result: Any) -> Any:
-    """Return a handler's result; refuse what no answer can be: it must be a JSON object."""
+    """Return a handler's result, which must be a JSON object."""
     found = result if isinstance(result, dict | Struct) else msgspec.to_builtins(result)
     if isinstance(found, dict | Struct):
         return found
@@ -222,7 +220,7 @@ def _object(handler: Callable[..., Any], result: Any) -> Any:
 
 
 def refusal(what: str, error: BaseException, code: int = codes.INTERNAL_ERROR) -> RpcError:
-    """Return the error that a server is answered, in text that can always be written."""
+    """Return the error to answer a server with; its text can always be encoded."""
     try:
         why = f"{type(error).__name__}: {error}"
     except Exception:
@@ -235,16 +233,9 @@ def _name(handler: Any) -> str:
     return getattr(handler, "__name__", None) or type(handler).__name__
 
 
-def _elicits(raw: Raw) -> bool:
-    try:
-        return _question.decode(raw).method == "elicitation/create"
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return False  # refused by whoever answers it
-
-
 _METHODS: Final[dict[str, tuple[str, Callable[..., Awaitable[Any]]]]] = {
     "sampling/createMessage": ("sampling", Inputs.sample),
     "elicitation/create": ("elicitation", Inputs.elicit),
     "roots/list": ("roots", Inputs.list_roots),
 }
-"""The handler that answers each method, and how it is asked."""
+"""The handler that answers each method, and the function that calls it."""

@@ -63,11 +63,20 @@ class Subscriptions(Struct, eq=False):
         self._ended.pop(uri, None)
 
         async def watch(era: Era) -> None:
-            if era.listens:
-                await self._add_to_stream(uri, deadline)
-            else:
+            if not era.listens:
                 await self._channel.send(era.watch(uri), deadline, uri)
                 self._uris.add(uri)
+                return
+            known = uri in self._uris
+            self._uris.add(uri)
+            try:
+                if uri not in await self._open_stream(deadline):
+                    self._wanted = None
+                    raise ProtocolError(f"{self._channel.name}: no updates are offered for {uri!r}")
+            except BaseException:
+                if not known:
+                    self._uris.discard(uri)
+                raise
 
         await self._channel.in_era(deadline, watch)
 
@@ -92,18 +101,18 @@ class Subscriptions(Struct, eq=False):
         return bool(self._ended) and updated_uri(params) in self._ended
 
     def changes_wanted(self) -> None:
-        """Ask for list changes, where they must be asked for: somebody listens now."""
+        """Ask for list changes if the server sends them only to subscribers."""
         if self._channel.state is State.READY:
             self.restore()
 
     def restore(self) -> None:
-        """Ask again, on a new link, for all that was asked for before."""
+        """Subscribe again, on a new link, to everything that was subscribed to before."""
         era = self._channel.era()
         if era is not None and (self._uris or (era.listens and self._changes())):
             self._spawn(self._restore(era))
 
     async def _restore(self, era: Era) -> None:
-        """Ask again; a server that does not offer one resource any more may offer the rest."""
+        """Subscribe again. A resource that is no longer offered does not affect the others."""
         channel = self._channel
         epoch = channel.driver.engine.link.epoch
         for uri in [""] if era.listens else sorted(self._uris):
@@ -120,22 +129,10 @@ class Subscriptions(Struct, eq=False):
 
     # The stream of the stateless era
 
-    async def _add_to_stream(self, uri: str, deadline: Deadline) -> None:
-        known = uri in self._uris
-        self._uris.add(uri)
-        try:
-            if uri not in await self._open_stream(deadline):
-                self._wanted = None
-                raise ProtocolError(f"{self._channel.name}: no updates are offered for {uri!r}")
-        except BaseException:
-            if not known:
-                self._uris.discard(uri)
-            raise
-
     async def _open_stream(self, deadline: Deadline) -> frozenset[str]:
-        """Have a stream for all that is wanted now; the one before ends when this one stands.
+        """Open a stream for all that is wanted now, then end the one before it.
 
-        When this returns, the server has been told that the former stream is not wanted.
+        When this returns, the server has been told to end the former stream.
         """
         span = min(deadline.idle, deadline.total)
         try:
@@ -167,7 +164,7 @@ class Subscriptions(Struct, eq=False):
             try:
                 granted = await acknowledged
             except BaseException:
-                # The one before, if any, goes on.
+                # The former stream, if any, stays.
                 stream.cancel()
                 self._stream = former
                 raise
@@ -183,7 +180,7 @@ class Subscriptions(Struct, eq=False):
         request: OutgoingRequest,
         acknowledged: asyncio.Future[frozenset[str]],
     ) -> None:
-        """Hold the stream; open it again when the server ends it, with growing pauses.
+        """Keep the stream open; reopen it when the server ends it, with growing pauses.
 
         It ends with the connection: the next one may be in another era.
         """
@@ -208,16 +205,16 @@ class Subscriptions(Struct, eq=False):
             log.debug("%s: the subscription ended: %s", name, ending)
             if self._stream is asyncio.current_task():
                 self._wanted = None
-            # Where each request goes its own way, this may be all that is seen of a new server.
+            # Over HTTP this may be the only sign that the server was replaced.
             self._tools.disconnected()
             await asyncio.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
         if not acknowledged.done():
-            text = f"{name}: the connection was lost before the subscription stood"
+            text = f"{name}: the connection was lost before the subscription was acknowledged"
             acknowledged.set_exception(TransportError(text))
 
     def _changes(self) -> list[str]:
-        """Return the list changes to ask for: what the server offers, if anybody listens."""
+        """Return the list changes to subscribe to: those offered, if anything here uses them."""
         facts = self._channel.driver.engine.facts
         wanted = self._listeners or self._tools.guarded or self._channel.policy.cache.watch
         if not wanted or facts is None:
@@ -229,15 +226,15 @@ class Subscriptions(Struct, eq=False):
         ]
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        def ended(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            if not task.cancelled() and (error := task.exception()) is not None:
+                log.error("%s: a subscription failed", self._channel.name, exc_info=error)
+
         task: asyncio.Task[None] = self._channel.driver.loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended_task)
+        task.add_done_callback(ended)
         return task
-
-    def _ended_task(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("%s: a subscription failed", self._channel.name, exc_info=error)
 
 
 def _granted(params: Raw) -> frozenset[str]:
