@@ -1,8 +1,8 @@
 """The cache of answers: its store, freshness, scope and invalidation.
 
-An entry is fresh for its TTL from when it was received, unless it was invalidated since it
-was asked for. That the time of asking counts settles the race between an answer on its way
-and the news that it is out of date: the news wins.
+An entry is fresh for its TTL from when it was received, unless it was invalidated after it
+was requested. The time of the request counts because of a race: a notification that arrives
+while the answer is on its way makes that answer stale.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ CHANGES: Final[dict[str, tuple[str, ...]]] = {
 
 NEVER: Final = float("-inf")
 PATIENCE: Final = 1.0
-"""Seconds for a store to answer: a slow one must not cost a call."""
+"""Seconds for a store to answer: a slow one must not fail a call."""
 MOST_URIS: Final = 10_000
 """Resources whose invalidation is remembered one by one."""
 LONGEST_URI: Final = 2_000
 DEEPEST: Final = 20
-"""Slashes of a URI: each is a resource that may contain it."""
+"""Slashes of a URI whose parents are invalidated one by one."""
 _LONGEST_MS: Final = 10**15
-"""A number of 400 digits is none that a float can hold."""
+"""A number of 400 digits does not fit into a float."""
 OVERHEAD: Final = 500
 """Bytes that an entry takes besides its text and its key."""
 
@@ -70,7 +70,7 @@ class Store(Protocol):
     """Keeps entries by key. It may forget any of them at any time.
 
     Keys tell servers and authorization contexts apart, so one store may serve many clients.
-    What a store raises is logged and costs a request, never a call.
+    An exception of a store is logged, and the request is sent instead; the call does not fail.
     """
 
     async def get(self, key: str) -> CacheEntry | None: ...
@@ -249,9 +249,9 @@ def partition(transport: Any, policy: Policy) -> tuple[str, Callable[[], str]]:
     """Return the keys that tell this client's entries in a store from others': server, context.
 
     Public entries belong to the server; private ones to the context that the application
-    names, and to the credentials of the moment. Where those may change with each request
-    (``traits.credentials`` is None) and no context is named, nobody can tell whose an entry is,
-    and it is not found again.
+    names, and to the current credentials. If those may change with each request
+    (``traits.credentials`` is None) and no context is named, the owner of an entry is unknown,
+    and it is never found again.
     """
     if policy.cache.store is None and transport.traits.credentials == "":
         return "", _only_user
@@ -279,7 +279,7 @@ def _only_user() -> str:
 
 
 def _read_hints(raw: Raw) -> tuple[float | None, bool]:
-    """Return the seconds that a response may be kept, if it says, and whether for everybody."""
+    """Return the TTL of a response in seconds, if it has one, and whether it is public."""
     try:
         found = _hints.decode(raw)
     except jsonrpc.MALFORMED:

@@ -1,7 +1,7 @@
 """Lists and resource reads through the cache, with single flight.
 
-A caller that wants what another one is asking for already waits for that answer, unless a
-tool call has ended in between: it may have changed what the answer says.
+A caller waits for a request that another caller has already sent, unless a tool call has ended
+since: it may have changed the answer.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ class CachedAnswer(Struct):
     raw: Raw | bytes
     entry: CacheEntry | None = None
     cached: bool = False
-    """It was not asked for now."""
+    """It came from the cache."""
     stale: bool = False
     memo: Any = None
-    """What was decoded from it, for all who waited for the same answer."""
+    """The decoded result, shared by all callers that waited for it."""
 
 
 class Cached(Struct, eq=False):
@@ -157,7 +157,7 @@ class Cached(Struct, eq=False):
             except RequestTimeout:
                 if leads:
                     raise
-                # Another caller's time was up, not ours.
+                # The other caller's time was up; this one's is not.
             except TimeoutError:
                 raise messages.timed_out(self._channel.name, call, sent=True, total=False) from None
 

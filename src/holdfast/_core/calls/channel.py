@@ -309,7 +309,7 @@ class Channel(Struct, eq=False):
         rounds: int,
         deadline: Deadline,
     ) -> Call:
-        """Have the application answer what the server asks; return the call to send next.
+        """Get the application's answers to the server's questions; return the next call.
 
         Specification 2026-07-28, "Multi Round-Trip Requests": the request is sent again with
         ``inputResponses``, and with ``requestState`` exactly as it came.
@@ -359,9 +359,9 @@ class Channel(Struct, eq=False):
 
 
 class ProgressSink:
-    """Hands progress straight from the read to plain functions, by mailbox to async ones.
+    """Passes progress to plain functions at once, and to async ones through the mailbox.
 
-    Handlers run in the context (contextvars) of the call: what a notebook's handler prints
+    Handlers run in the context (contextvars) of the call: the output of a handler in a notebook
     appears below the cell that made the call.
     """
 
@@ -405,7 +405,7 @@ class ProgressSink:
 
 
 def in_context(context: Context, handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return ``handler`` so that it runs in a context other than that of its caller."""
+    """Return an async function that runs ``handler`` in this context."""
 
     @wraps(handler)
     async def run(value: Any) -> Any:
@@ -413,12 +413,9 @@ def in_context(context: Context, handler: Callable[[Any], Any]) -> Callable[[Any
         result = context.run(handler, value)
         if not inspect.isawaitable(result):
             return result
-        # A task that is cancelled before it starts closes its own coroutine, and no other.
-        work = result if inspect.iscoroutine(result) else _await(result)
-        return await asyncio.get_running_loop().create_task(work, context=context)
+        # A task that is cancelled before it starts closes only its own coroutine.
+        if not inspect.iscoroutine(result):
+            return await result
+        return await asyncio.get_running_loop().create_task(result, context=context)
 
     return run
-
-
-async def _await(result: Any) -> Any:
-    return await result

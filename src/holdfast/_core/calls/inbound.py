@@ -1,4 +1,4 @@
-"""The dispatcher of what a server does unasked: notifications, requests, violations."""
+"""Dispatch what a server sends unasked: notifications, requests, violations."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Inbound(Struct, eq=False):
         return self._subscriptions
 
     def add(self, handler: NotificationHandler, method: str | None) -> Callable[[], None]:
-        """Register a handler, to be run in the context of this moment; return its removal."""
+        """Register a handler, to be run in the current context; return its removal."""
         entry = (method, in_context(copy_context(), called("handler", handler)))
         remove = added(self._registered, entry)
         self.subscriptions.changes_wanted()
@@ -77,17 +77,15 @@ class Inbound(Struct, eq=False):
                 task.cancel()
 
     def leave_session(self) -> None:
-        """Forget what belongs to the person who was logged in before."""
+        """Drop the cache and the session of the account that was logged in before."""
         self._cache.invalidate()
         if self._channel.started is not None:
             self._channel.started.renew_session("another person has logged in")
 
-    # Heard from the driver
-
     def noticed(self, method: str, params: Raw | None) -> None:
         channel = self._channel
         if method == PROGRESS:
-            # Of a call that was answered with a task; other progress is late.
+            # The progress of a call that became a task; any other comes too late.
             if channel.task_progress and params is not None:
                 progress = decode(params, Progress)
                 sink = channel.task_progress.get(progress.progress_token)  # type: ignore[call-overload]
@@ -180,7 +178,7 @@ class Inbound(Struct, eq=False):
 
 
 def _related(params: Raw, result: Any) -> Any:
-    """Return an answer with the mark of the task that its question belongs to.
+    """Return an answer that names the task which its question belongs to.
 
     2025-11-25 basic/utilities/tasks, Associating Task-Related Messages.
     """

@@ -1,7 +1,7 @@
 """Skills of one server: listed, and read file by file with every byte verified.
 
-Nothing is read ahead of need. The `Skill` that a caller holds is the manifest that its files
-are held to: size, digest and frontmatter at each read, and no file that it does not list
+No file is read before it is needed. The `Skill` that a caller holds is the manifest: each read
+checks size, digest and frontmatter, and no file is read that the manifest does not list
 (Skills extension, Integrity and Verification).
 """
 
@@ -98,8 +98,6 @@ class Skills:
                 return main
         return await self._verified(skill, uri, deadline)
 
-    # Before anything is sent
-
     async def _declared(self, method: str, timeout: float | None, setting: str = "") -> Deadline:
         """Connect, and refuse a method that the server has not declared."""
         deadline = self._channel.deadline(method, timeout)
@@ -141,10 +139,8 @@ class Skills:
             raise self._refused(skill, f"its manifest does not list {file[:200]!r}, but {known}")
         return uri
 
-    # After the read
-
     async def _verified(self, skill: Skill, uri: str, deadline: Deadline) -> SkillFile:
-        """Read one file; what a cache has is read again if it does not fit."""
+        """Read one file; a cached one that does not match is read again."""
         found = await self._cached.read(uri, deadline)
         try:
             return self._verify(skill, uri, found)
