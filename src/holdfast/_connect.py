@@ -129,23 +129,27 @@ def connect(
             print((await client.call_tool("echo", {"message": "hello"})).text)
         ```
     """
-    from holdfast._core.calls.handlers import NO_HANDLERS
+    from holdfast._core.calls.handlers import NO_HANDLERS, Handlers
     from holdfast._core.targets import transport_for
     from holdfast.client import Client
 
     if options:
         refuse_unknown(options)
-    policies = _given(
-        timeouts=timeouts,
-        limits=limits,
-        backoff=backoff,
-        identity=identity,
-        handlers=handlers,
-        tools=tools,
-        cache=cache,
-        observability=observability,
-    )
-    own_handlers = policies.pop("handlers", NO_HANDLERS)
+    if handlers is not None and not isinstance(handlers, Handlers):
+        raise _wrong_type("handlers", handlers, Handlers)
+    policies: dict[str, Any] = {
+        "timeouts": timeouts,
+        "limits": limits,
+        "backoff": backoff,
+        "identity": identity,
+        "tools": tools,
+        "cache": cache,
+        "observability": observability,
+    }
+    policies = {option: value for option, value in policies.items() if value is not None}
+    for option, value in policies.items():
+        if not isinstance(value, _POLICIES[option]):
+            raise _wrong_type(option, value, _POLICIES[option])
     policy = _DEFAULTS
     if policies or protocol is not None or (when_down, replay) != ("fail", "never"):
         policy = Policy(protocol=protocol, when_down=when_down, replay=replay, **policies)
@@ -166,7 +170,8 @@ def connect(
         observers = (open_log(log, policy.observability.redaction),)
 
     def make(transport: Any) -> Client:
-        client = Client(transport, policy, own_handlers, name=name, observers=observers)
+        own = handlers or NO_HANDLERS
+        client = Client(transport, policy, own, name=name, observers=observers)
         if guard is not None:
             client.guard_tools(guard.guard(client.name, reached))
             client.guard_skills(guard.skill_guard(client.name, reached))
@@ -179,21 +184,25 @@ def connect(
     return AccountsClient(transport, policy, make, name)
 
 
-def _given(**policies: Any) -> dict[str, Any]:
-    """Return the policies that are not None; refuse one of another type by name and value."""
-    given = {name: value for name, value in policies.items() if value is not None}
-    kinds = _kinds() if given else {}
-    for name, value in given.items():
-        kind = kinds[name]
-        if isinstance(value, kind):
-            continue
-        hint = f"holdfast.{kind.__name__}(…)"
-        if isinstance(value, int | float) and kind is Timeouts:
-            hint = f"holdfast.Timeouts(request={value!r})"
-        raise ValidationError(
-            f"{name}={value!r}: must be a holdfast.{kind.__name__}, such as {hint}"
-        )
-    return given
+_POLICIES: Final[dict[str, Any]] = {
+    "timeouts": Timeouts,
+    "limits": Limits,
+    "backoff": Backoff,
+    "identity": Identity,
+    "tools": ToolPolicy,
+    "cache": Cache,
+    "observability": Observability,
+}
+"""The type of each option that is a policy."""
+
+
+def _wrong_type(option: str, value: object, kind: type) -> ValidationError:
+    hint = f"holdfast.{kind.__name__}(…)"
+    if isinstance(value, int | float) and kind is Timeouts:
+        hint = f"holdfast.Timeouts(request={value!r})"
+    return ValidationError(
+        f"{option}={value!r}: must be a holdfast.{kind.__name__}, such as {hint}"
+    )
 
 
 _ELSEWHERE: Final = {
@@ -237,10 +246,11 @@ def refuse_unknown(options: Mapping[str, Any], *, of: str = "connect") -> None:
 
 def _hint(name: str, value: object, options: Iterable[str]) -> str:
     """Return a suggestion: the option, the field of a policy or the form of the nearest name."""
+    from holdfast._core.calls.handlers import Handlers
     from holdfast._core.text import close_matches
 
     forms = dict(_ELSEWHERE)
-    for option, kind in _kinds().items():
+    for option, kind in {**_POLICIES, "handlers": Handlers}.items():
         for field in kind.__struct_fields__:
             forms.setdefault(field, f"{option}={kind.__name__}({field}={{value}})")
     forms.update((option, f"{option}=…") for option in options)
@@ -248,22 +258,6 @@ def _hint(name: str, value: object, options: Iterable[str]) -> str:
     # Anything but a number may be long, or a secret.
     shown = repr(value) if isinstance(value, int | float) else "…"
     return f"; did you mean {forms[near[0]].format(value=shown)}?" if near else ""
-
-
-def _kinds() -> dict[str, Any]:
-    """Return the type of each option that is a policy, or the handlers."""
-    from holdfast._core.calls.handlers import Handlers
-
-    return {
-        "timeouts": Timeouts,
-        "limits": Limits,
-        "backoff": Backoff,
-        "identity": Identity,
-        "handlers": Handlers,
-        "tools": ToolPolicy,
-        "cache": Cache,
-        "observability": Observability,
-    }
 
 
 def _lock(lock: LockTarget) -> Lock:

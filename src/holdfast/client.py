@@ -154,7 +154,7 @@ class Client:
         Returns:
             True for the call that closed the client, False for those that found it closed.
         """
-        first = self._closing is None and self.state not in ENDED
+        first = self._closing is None and self._channel.state not in ENDED
         if self._closing is None or self._closing.cancelled():
             # A task, which begins in the next turn: calls that were cancelled just now tell the
             # server before it.
@@ -173,7 +173,8 @@ class Client:
             await driver.close()
         finally:
             await self._logins.close()
-            self._observers.close()
+            if self._observers.all:
+                self._observers.close()
 
     # Credentials
 

@@ -248,15 +248,18 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
 
     def timeout(self, name: str) -> float | None:
         """Return the tool's own timeout in seconds; None if it has none."""
-        return _rule(name, self.timeouts)
+        found: float | None = _rule(name, self.timeouts)
+        return found
 
     def approve_of(self, name: str) -> Callable[[Any], Any] | Approval | None:
         """Return what approves calls of a tool; None: no approval is needed."""
-        return _rule(name, self.approve)
+        found: Callable[[Any], Any] | Approval | None = _rule(name, self.approve)
+        return found
 
     def budget_of(self, name: str) -> int | None:
         """Return the characters of a tool's result that a model is given; None: all."""
-        return _rule(name, self.budget)
+        found: int | None = _rule(name, self.budget)
+        return found
 
 
 def _rule(name: str, rules: Any) -> Any:

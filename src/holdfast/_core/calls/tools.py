@@ -134,7 +134,8 @@ class ToolTable(Struct, eq=False):
         same = len(found.pages) == len(self._pages) and all(map(is_, found.pages, self._pages))
         if not (same and self._current and self._epoch == epoch):
             self.forget()
-            self._show(found)
+            if self._guards:
+                self._show(found)
             self._learn(found, epoch)
         return found
 

@@ -1,4 +1,4 @@
-"""One message of the client while it is handled: report progress, log, ask back."""
+"""One message of the client while it is handled: report progress, log, ask the client."""
 
 from __future__ import annotations
 

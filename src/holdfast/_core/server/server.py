@@ -147,7 +147,7 @@ class ServerSession:
     # Out
 
     def send(self, write: Write | None = None, **message: Any) -> None:
-        """Encode and write a message; ``write`` is the way of the request it belongs to."""
+        """Encode and write a message; ``write`` is that of the request it belongs to."""
         (write or self.write)(self.runner.encode({"jsonrpc": "2.0", **message}) + b"\n")
 
     def notify(self, method: str, params: Json | None = None, write: Write | None = None) -> None:
@@ -328,7 +328,7 @@ class ServerSession:
         self.send(write, **({} if request_id is None else {"id": request_id}), error=error.fault)
 
     def close(self) -> None:
-        """Cancel what runs, and answer the requests that opened streams: they ended in order."""
+        """Cancel running handlers, and answer the requests that opened streams."""
         for stream in self.streams:
             self._finish(self._running[stream], mark(stream))
         self.streams.clear()
@@ -339,7 +339,7 @@ class ServerSession:
 
 
 def _check_envelope(message: Any) -> None:
-    """Refuse what is not a JSON-RPC message; whether the method exists is another question."""
+    """Refuse what is not a JSON-RPC message; whether the method exists is checked later."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise RequestError(INVALID_REQUEST, 'a message is an object with "jsonrpc": "2.0"')
     if "id" in message and not is_id(message["id"]):
