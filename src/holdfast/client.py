@@ -6,9 +6,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-import msgspec
-from msgspec import Raw
-
 from holdfast import types
 from holdfast._core.calls.cache import AnswerCache, partition
 from holdfast._core.calls.cached import Cached, Listing
@@ -706,8 +703,7 @@ class Client:
         Raises:
             StateError: There is no sampling handler.
         """
-        raw = Raw(msgspec.json.encode(params))
-        return await self._inputs.sample(self._inputs.require("sampling"), raw)
+        return await self._inputs.create_message(params)
 
     async def list_roots(self) -> list[types.Root]:
         """Return the roots that servers are given.

@@ -342,10 +342,8 @@ class Channel(Struct, eq=False):
 
     def sink(self, on_progress: ProgressHandler | None) -> Callable[[list[Progress]], None] | None:
         """Return the receiver of the progress of one call; None if there is no handler."""
-        if on_progress is None and not self.progress_handlers:
-            return None
-        wanted = [*self.progress_handlers, *(() if on_progress is None else (on_progress,))]
-        return ProgressSink(self.name, wanted, self.post)
+        handlers = [*self.progress_handlers, *(() if on_progress is None else (on_progress,))]
+        return progress_sink(self.name, handlers, self.post) if handlers else None
 
     def decode(self, call: Call, raw: Raw | bytes, kind: type[W]) -> W:
         """Return a result as the type that the call expects."""
@@ -358,50 +356,43 @@ class Channel(Struct, eq=False):
         return messages.bad_answer(self.name, call, reason)
 
 
-class ProgressSink:
-    """Passes progress to plain functions at once, and to async ones through the mailbox.
+def progress_sink(
+    name: str, handlers: Sequence[Callable[[Any], Any]], post: Callable[..., None]
+) -> Callable[[Sequence[Any]], None]:
+    """Return a function that passes progress to handlers.
 
-    Handlers run in the context (contextvars) of the call: the output of a handler in a notebook
-    appears below the cell that made the call.
+    Plain functions are called at once, async ones through the mailbox. They run in the context
+    (contextvars) of the call: the output of a handler in a notebook appears below the cell that
+    made the call.
     """
+    context = copy_context()
+    plain = [one for one in handlers if not inspect.iscoroutinefunction(one)]
+    posted = [in_context(context, one) for one in handlers if inspect.iscoroutinefunction(one)]
 
-    def __init__(
-        self,
-        name: str,
-        handlers: Sequence[Callable[[Any], Any]],
-        post: Callable[..., None],
-    ) -> None:
-        self._name = name
-        self._post = post
-        context = copy_context()
-        self._run = context.run
-        self._plain = [one for one in handlers if not inspect.iscoroutinefunction(one)]
-        self._posted = [
-            in_context(context, one) for one in handlers if inspect.iscoroutinefunction(one)
-        ]
-
-    def __call__(self, progress: Sequence[Any]) -> None:
-        for handler in self._posted:
-            for one in progress:
-                self._post(handler, one, len(getattr(one, "message", None) or ""))
-        if self._plain:
-            self._run(self._hand_on, progress)
-
-    def _hand_on(self, progress: Sequence[Any]) -> None:
+    def call_plain(progress: Sequence[Any]) -> None:
         ending: BaseException | None = None
         for one in progress:
-            for handler in self._plain:
+            for handler in plain:
                 try:
                     result = handler(one)
                 except EXITS as error:
                     ending = error
                 except BaseException:
-                    log.exception("%s: the handler %r failed", self._name, handler)
+                    log.exception("%s: the handler %r failed", name, handler)
                 else:
                     if result is not None and inspect.isawaitable(result):
-                        self._post(lambda awaitable: awaitable, result)
+                        post(lambda awaitable: awaitable, result)
         if ending is not None:
             raise ending
+
+    def sink(progress: Sequence[Any]) -> None:
+        for handler in posted:
+            for one in progress:
+                post(handler, one, len(getattr(one, "message", None) or ""))
+        if plain:
+            context.run(call_plain, progress)
+
+    return sink
 
 
 def in_context(context: Context, handler: Callable[[Any], Any]) -> Callable[[Any], Any]:

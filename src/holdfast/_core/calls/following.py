@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from holdfast._core.boundary import Call, WireId
-from holdfast._core.calls.channel import UNREADABLE, Channel, ProgressSink
+from holdfast._core.calls.channel import UNREADABLE, Channel, progress_sink
 from holdfast._core.calls.options import Deadline
 from holdfast._core.engine import messages
 from holdfast._core.eras import tasks
@@ -91,7 +91,7 @@ class TaskView(Struct, eq=False):
             self.task = task
             self.created.set()
             if self.on_task is not None:
-                ProgressSink(channel.name, [self.on_task], channel.post)([task])
+                progress_sink(channel.name, [self.on_task], channel.post)([task])
 
 
 class Following:

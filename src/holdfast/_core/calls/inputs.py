@@ -1,7 +1,7 @@
 """Answering a server's questions: sampling, elicitation, roots.
 
 The same handlers serve the requests of the handshake era and the ``input_required`` rounds
-of the stateless one. Whatever a handler does, the server's question gets an answer.
+of the stateless one. The server's question is always answered, even if a handler fails.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ LONGEST: Final = 1000
 """The most characters of an error that are sent to a server."""
 
 _NO_CALLER: Final = (
-    "this client returns questions to whoever called the tool (Handlers(elicitation='return')), "
+    "this client returns questions to the caller of the tool (Handlers(elicitation='return')), "
     "which needs a server of a stateless revision; a handler function answers in every revision"
 )
-"""In the handshake era a question is a request on its own: it names no call that it belongs to,
-and holds the server's call open, so that nobody could go on with it on another day."""
+"""In the handshake era a question is a request of its own: it does not name its call, and the
+server keeps that call open, so it could not be resumed later."""
 
 
 class _Question(Struct):
@@ -74,6 +74,10 @@ class Inputs(Struct, eq=False):
             text = f"no handler for {what}: pass holdfast.Handlers({what}=…) when connecting"
             raise StateError(text)
         return handler
+
+    async def create_message(self, params: Any) -> Any:
+        """Run the sampling handler for the application itself."""
+        return await self.sample(self.require("sampling"), Raw(msgspec.json.encode(params)))
 
     async def answer(self, method: str, params: Raw | None) -> Any:
         """Return the result for one question.

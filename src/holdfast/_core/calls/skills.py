@@ -130,7 +130,7 @@ class Skills:
         uri = file if file.startswith(skill.root + "/") else f"{skill.root}/{file}"
         if skill.dynamic:
             if not dynamic:
-                text = "it has no digests to verify; dynamic=True reads it all the same"
+                text = "it has no digests to verify; dynamic=True reads it without"
                 raise self._refused(skill, text)
             if not is_inside(skill, uri):
                 raise self._refused(skill, f"{file[:200]!r} is not in its directory")

@@ -42,7 +42,7 @@ class Catalog:
     def handlers(self) -> dict[str, Handler]:
         """Return the handlers of the methods that lists and their items have."""
         return {
-            "tools/list": lambda incoming: self._list(incoming, "tools", self.tools),
+            "tools/list": self.list_tools,
             "tools/call": self.call_tool,
             "resources/list": lambda incoming: self._list(incoming, "resources", self.resources),
             "resources/templates/list": lambda incoming: self._page(
@@ -57,6 +57,9 @@ class Catalog:
             "skills/get": self.get_skill,
             "completion/complete": lambda incoming: {"completion": {"values": []}},
         }
+
+    def list_tools(self, incoming: Incoming) -> Json:
+        return self._list(incoming, "tools", self.tools)
 
     def call_tool(self, incoming: Incoming) -> Any:
         """Run the tool that a request names."""

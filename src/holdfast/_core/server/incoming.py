@@ -31,7 +31,7 @@ Handler: TypeAlias = "Callable[[Incoming], Any]"
 
 
 class InputRequired(Exception):  # noqa: N818
-    """The stateless way to ask: the result is a question, and the client repeats its request."""
+    """Asks in the stateless era: the result is a question, and the client repeats its request."""
 
     def __init__(self, requests: Json, state: str) -> None:
         super().__init__("input required")
@@ -150,7 +150,7 @@ class Incoming:
         return {**before, **_object(self.params.get("inputResponses", {}), "inputResponses")}
 
     def sleep(self, seconds: float) -> Awaitable[None]:
-        """Wait; ends at once when the request is cancelled."""
+        """Sleep; ends at once when the request is cancelled."""
         return self.session.runner.sleep(seconds)
 
 
