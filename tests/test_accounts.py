@@ -39,6 +39,21 @@ async def test_an_account_by_function_gives_every_user_a_session_of_their_own() 
 
 
 @pytest.mark.req("B16")
+async def test_every_verb_uses_the_session_of_its_own_caller() -> None:
+    user: ContextVar[str] = ContextVar("user")
+    async with world() as here:
+        auth = OAuth(store=MemoryLogins(), account=user.get)
+        async with here.connect(auth=auth) as client:
+            for name in ("bob", "eve"):
+                user.set(name)
+                result = await client.request("tools/call", {"name": "hello"})
+                assert result["content"][0]["text"] == f"hello {name}"
+                with pytest.raises(holdfast.StateError, match="does not offer skills"):
+                    await client.list_skills()
+        assert sorted(here.sessions.values()) == ["bob", "eve"]
+
+
+@pytest.mark.req("B16")
 async def test_a_lock_holds_for_every_user(tmp_path: Path) -> None:
     user: ContextVar[str] = ContextVar("user")
     lock = tmp_path / "mcp.lock"

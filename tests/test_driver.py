@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -368,7 +369,7 @@ async def test_a_listener_that_fails_holds_nothing_up(caplog: pytest.LogCaptureF
         raise RuntimeError("boom")
 
     client = holdfast.connect(silent_peer())
-    client._subscriptions.restore = boom  # type: ignore[method-assign]
+    client._inbound._subscriptions = SimpleNamespace(restore=boom, close=int)  # type: ignore[assignment]
     async with client:
         assert (await client.call_tool("quick", timeout=5)).text == "done"
     assert "boom" in caplog.text

@@ -72,6 +72,5 @@ class AccountsClient(Client):
 
 
 _PARTS: Final = frozenset(
-    {"_cached", "_channel", "_events", "_inbound", "_inputs", "_logins", "_observers"}
-    | {"_pipeline", "_requests", "_plan", "_subscriptions", "_tools"}
+    {"_cached", "_channel", "_inbound", "_inputs", "_logins", "_observers", "_pipeline", "_tools"}
 )

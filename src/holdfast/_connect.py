@@ -7,16 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Final,
-    Literal,
-    TextIO,
-    TypeAlias,
-    TypedDict,
-    Unpack,
-)
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias, TypedDict, Unpack
 
 from msgspec.structs import replace
 
@@ -28,7 +19,6 @@ from holdfast.policies import (
     Limits,
     Observability,
     Policy,
-    Redaction,
     Replay,
     Timeouts,
     ToolPolicy,
@@ -139,38 +129,49 @@ def connect(
             print((await client.call_tool("echo", {"message": "hello"})).text)
         ```
     """
-    from holdfast._core.calls.handlers import NO_HANDLERS
+    from holdfast._core.calls.handlers import NO_HANDLERS, Handlers
     from holdfast._core.targets import transport_for
     from holdfast.client import Client
 
     if options:
         refuse_unknown(options)
-    policies = _given(
-        timeouts=timeouts,
-        limits=limits,
-        backoff=backoff,
-        identity=identity,
-        handlers=handlers,
-        tools=tools,
-        cache=cache,
-        observability=observability,
-    )
-    own_handlers = policies.pop("handlers", NO_HANDLERS)
+    if handlers is not None and not isinstance(handlers, Handlers):
+        raise _wrong_type("handlers", handlers, Handlers)
+    policies: dict[str, Any] = {
+        "timeouts": timeouts,
+        "limits": limits,
+        "backoff": backoff,
+        "identity": identity,
+        "tools": tools,
+        "cache": cache,
+        "observability": observability,
+    }
+    policies = {option: value for option, value in policies.items() if value is not None}
+    for option, value in policies.items():
+        if not isinstance(value, _POLICIES[option]):
+            raise _wrong_type(option, value, _POLICIES[option])
     policy = _DEFAULTS
     if policies or protocol is not None or (when_down, replay) != ("fail", "never"):
         policy = Policy(protocol=protocol, when_down=when_down, replay=replay, **policies)
     for option, value in (("name", name), ("protocol", protocol)):
         if value is not None and not isinstance(value, str):
             raise ValidationError(f"{option}={value!r}: must be a string")
-    guard = None if lock is None else _lock(lock)
-    if guard is not None:
-        policy = _declaring(policy, guard.capabilities(name))
-    reached = None if guard is None else _reach(target, options, protocol)
+    guard = reached = None
+    if lock is not None:
+        guard, reached = _lock(lock), _reach(target, options, protocol)
+        # Servers list other tools to other clients: declare what the lock was made with.
+        declared = policy.identity.declaring(guard.capabilities(name))
+        policy = replace(policy, identity=declared)
     transport = transport_for(target, options, os.environ)
-    observers = () if log is None else (_call_log(log, policy.observability.redaction),)
+    observers: tuple[CallLog, ...] = ()
+    if log is not None:
+        from holdfast.calllog.log import open_log
+
+        observers = (open_log(log, policy.observability.redaction),)
 
     def make(transport: Any) -> Client:
-        client = Client(transport, policy, own_handlers, name=name, observers=observers)
+        own = handlers or NO_HANDLERS
+        client = Client(transport, policy, own, name=name, observers=observers)
         if guard is not None:
             client.guard_tools(guard.guard(client.name, reached))
             client.guard_skills(guard.skill_guard(client.name, reached))
@@ -183,21 +184,25 @@ def connect(
     return AccountsClient(transport, policy, make, name)
 
 
-def _given(**policies: Any) -> dict[str, Any]:
-    """Return the policies that are not None; refuse one of another type by name and value."""
-    given = {name: value for name, value in policies.items() if value is not None}
-    kinds = _kinds() if given else {}
-    for name, value in given.items():
-        kind = kinds[name]
-        if isinstance(value, kind):
-            continue
-        hint = f"holdfast.{kind.__name__}(…)"
-        if isinstance(value, int | float) and kind is Timeouts:
-            hint = f"holdfast.Timeouts(request={value!r})"
-        raise ValidationError(
-            f"{name}={value!r}: must be a holdfast.{kind.__name__}, such as {hint}"
-        )
-    return given
+_POLICIES: Final[dict[str, Any]] = {
+    "timeouts": Timeouts,
+    "limits": Limits,
+    "backoff": Backoff,
+    "identity": Identity,
+    "tools": ToolPolicy,
+    "cache": Cache,
+    "observability": Observability,
+}
+"""The type of each option that is a policy."""
+
+
+def _wrong_type(option: str, value: object, kind: type) -> ValidationError:
+    hint = f"holdfast.{kind.__name__}(…)"
+    if isinstance(value, int | float) and kind is Timeouts:
+        hint = f"holdfast.Timeouts(request={value!r})"
+    return ValidationError(
+        f"{option}={value!r}: must be a holdfast.{kind.__name__}, such as {hint}"
+    )
 
 
 _ELSEWHERE: Final = {
@@ -230,55 +235,29 @@ _ELSEWHERE: Final = {
 
 
 def refuse_unknown(options: Mapping[str, Any], *, of: str = "connect") -> None:
-    """Raise `ValidationError` for an option that there is not, with the nearest that there is."""
-    known = Options.__annotations__.keys() | (() if of == "connect" else _own_options())
+    """Raise `ValidationError` for an unknown option, and suggest the nearest known one."""
+    own = connect.__annotations__.keys() - {"target", "options", "return"}
+    known = Options.__annotations__.keys() | (() if of == "connect" else own)
     for name, value in options.items():
         if name not in known:
-            raise ValidationError(f"{name}=…: not an option of {of}{_hint(name, value)}")
+            hint = _hint(name, value, own | known)
+            raise ValidationError(f"{name}=…: not an option of {of}{hint}")
 
 
-def _own_options() -> set[str]:
-    return {*connect.__annotations__} - {"target", "options", "return"}
-
-
-def _hint(name: str, value: object) -> str:
+def _hint(name: str, value: object, options: Iterable[str]) -> str:
     """Return a suggestion: the option, the field of a policy or the form of the nearest name."""
+    from holdfast._core.calls.handlers import Handlers
     from holdfast._core.text import close_matches
 
     forms = dict(_ELSEWHERE)
-    for option, kind in _kinds().items():
+    for option, kind in {**_POLICIES, "handlers": Handlers}.items():
         for field in kind.__struct_fields__:
             forms.setdefault(field, f"{option}={kind.__name__}({field}={{value}})")
-    forms.update((option, f"{option}=…") for option in _own_options() | {*Options.__annotations__})
+    forms.update((option, f"{option}=…") for option in options)
     near = [name] if name in forms else close_matches(name, forms)
-    return f"; did you mean {forms[near[0]].format(value=_short(value))}?" if near else ""
-
-
-def _short(value: object) -> str:
-    """Return a number or a flag as written; anything else may be long, or a secret."""
-    return repr(value) if isinstance(value, int | float) else "…"
-
-
-def _kinds() -> dict[str, Any]:
-    """Return the type of each option that is a policy, or the handlers."""
-    from holdfast._core.calls.handlers import Handlers
-
-    return {
-        "timeouts": Timeouts,
-        "limits": Limits,
-        "backoff": Backoff,
-        "identity": Identity,
-        "handlers": Handlers,
-        "tools": ToolPolicy,
-        "cache": Cache,
-        "observability": Observability,
-    }
-
-
-def _call_log(log: LogTarget, redaction: Redaction) -> CallLog:
-    from holdfast.calllog.log import open_log
-
-    return open_log(log, redaction)
+    # Anything but a number may be long, or a secret.
+    shown = repr(value) if isinstance(value, int | float) else "…"
+    return f"; did you mean {forms[near[0]].format(value=shown)}?" if near else ""
 
 
 def _lock(lock: LockTarget) -> Lock:
@@ -291,13 +270,8 @@ def _lock(lock: LockTarget) -> Lock:
     return Lock(os.fspath(lock))
 
 
-def _declaring(policy: Policy, capabilities: dict[str, Any]) -> Policy:
-    """Declare what the lock was made with: servers list other tools to other clients."""
-    return replace(policy, identity=policy.identity.declaring(capabilities))
-
-
 def _reach(target: Target, options: Mapping[str, Any], protocol: str | None) -> str | None:
-    """Return the words of a command line that lead to the same server."""
+    """Return the command-line options that reach the same server."""
     from holdfast.lock.commands import reach
 
     said = {

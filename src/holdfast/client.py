@@ -1,24 +1,29 @@
-"""The client: the verbs of MCP, over a connection that holds on."""
+"""The client: the verbs of MCP, over a connection that is restored when it is lost."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from holdfast import types
 from holdfast._core.calls.cache import AnswerCache, partition
 from holdfast._core.calls.cached import Cached, Listing
 from holdfast._core.calls.channel import ENDED, Channel
-from holdfast._core.calls.handlers import Handlers, Notification, ProgressHandler, added, plain
+from holdfast._core.calls.handlers import (
+    Handlers,
+    Notification,
+    ProgressHandler,
+    added,
+    called,
+    plain,
+)
 from holdfast._core.calls.inbound import Inbound
 from holdfast._core.calls.inputs import Inputs
 from holdfast._core.calls.logins import Logins
-from holdfast._core.calls.options import CallOptions, performing
+from holdfast._core.calls.options import CallOptions, of_type, performing
 from holdfast._core.calls.pipeline import Pipeline
 from holdfast._core.calls.running import Invocation, PendingCall, RunningCall, invoke
-from holdfast._core.calls.subscriptions import SUBSCRIBE, Subscriptions
 from holdfast._core.calls.tools import LIST, ToolTable
 from holdfast._core.engine.state import State
 from holdfast._core.eras import conversation
@@ -29,8 +34,6 @@ from holdfast.types.base import Wire
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
-    from holdfast._core.calls.requests import SimpleRequests
-    from holdfast._core.calls.skills import Skills
     from holdfast._core.driver import Driver
     from holdfast.agents.listing import ModelTool, Partial
     from holdfast.agents.providers import ModelAnswer, Shape
@@ -42,12 +45,12 @@ W = TypeVar("W", bound=Wire)
 
 
 class Client:
-    """A client of one server, which starts at the first use and is brought back when it dies.
+    """A client of one server, which starts at the first use and is restarted when it dies.
 
     Make one with `holdfast.connect`. It may be shared by tasks, opened in one and closed in
     another; ``async with`` closes it at the end. Every verb that asks the server takes a
     ``timeout`` in seconds, which covers connecting and every page or round as well, and raises
-    the errors of `holdfast.errors`: a lost link, a timeout, an error of the server's.
+    the errors of `holdfast.errors`: a lost link, a timeout, an error of the server.
 
     Attributes:
         name: The name of the server in messages and logs.
@@ -71,38 +74,35 @@ class Client:
         self._transport = transport
         self._policy = policy
         self._closing: asyncio.Task[None] | None = None
-        self._plan = Plan(
-            policy.identity.with_extensions(transport.traits.extensions),
+        traits, identity = transport.traits, policy.identity
+        if traits.extensions:
+            identity = identity.with_extensions(traits.extensions)
+        plan = Plan(
+            identity,
             handlers.abilities,
             pin=policy.protocol,
             opening=conversation.recall(transport.key) if policy.protocol is None else None,
             patience=policy.timeouts.probe,
         )
         self._observers = Observers(self.name, tuple(observers))
-        self._inputs = Inputs(handlers, policy.limits.asks)
+        self._inputs = Inputs(handlers, policy.limits.asks, handlers.approval)
         self._logins = Logins(self.name, transport, handlers.login)
         self._channel = channel = Channel(
-            self.name, policy, self._inputs, self._logins, self._observers, start=self._start
+            self.name, transport, policy, plan, self._inputs, self._logins, self._observers
         )
         self._observers.all += wanted_observers(
             self.name, policy, transport.key, channel.post, channel.era
         )
         cache = AnswerCache(policy.cache, *partition(transport, policy))
-        self._cached = Cached(self._channel, cache, shared=transport.traits.credentials is not None)
-        self._tools = ToolTable(self._channel, self._cached)
-        self._pipeline = Pipeline(self._channel, self._tools, self._cached)
-        self._subscriptions = Subscriptions(self._channel, self._tools)
-        self._inbound = Inbound(self._channel, cache, self._tools, self._subscriptions)
+        self._cached = Cached(channel, cache, shared=traits.credentials is not None)
+        self._tools = ToolTable(channel, self._cached, policy.tools)
+        self._pipeline = Pipeline(channel, self._tools, self._cached)
+        self._inbound = channel.listener = Inbound(channel, cache, self._tools)
         self._logins.watch(change=self._inbound.leave_session)
         if handlers.notification is not None:
             self._inbound.add(handlers.notification, None)
         if handlers.progress is not None:
-            self._channel.progress_handlers.append(handlers.progress)
-
-    def _start(self) -> Driver:
-        from holdfast._core.driver import Driver
-
-        return Driver(self.name, self._transport, self._policy, self._plan, self._inbound)
+            channel.progress_handlers.append(handlers.progress)
 
     def __repr__(self) -> str:
         return f"<Client {self.name} {self.state}>"
@@ -146,12 +146,12 @@ class Client:
         """End the server and every call under way.
 
         May be called at any time, any number of times, by any task, also by a handler of this
-        client. It goes on to its end even if the task that waits for it is cancelled.
+        client. It completes even if the task that waits for it is cancelled.
 
         Returns:
             True for the call that closed the client, False for those that found it closed.
         """
-        first = self._closing is None and self.state not in ENDED
+        first = self._closing is None and self._channel.state not in ENDED
         if self._closing is None or self._closing.cancelled():
             # A task, which begins in the next turn: calls that were cancelled just now tell the
             # server before it.
@@ -165,13 +165,13 @@ class Client:
             await self._channel.request_shutdown(self._transport.grace)
         if self._policy.protocol is None:
             conversation.remember(self._transport.key, driver.engine.opening)
-        self._subscriptions.close()
         self._inbound.close()
         try:
             await driver.close()
         finally:
             await self._logins.close()
-            self._observers.close()
+            if self._observers.all:
+                self._observers.close()
 
     # Credentials
 
@@ -182,8 +182,8 @@ class Client:
             fresh: Register this client anew with the authorization server first.
 
         Raises:
-            LoginFailed: The person refused, or did not come.
-            DiscoveryError: The server has no authorization server that can be used.
+            LoginFailed: The person refused, or did not log in in time.
+            DiscoveryError: The server has no usable authorization server.
         """
         await self._channel.log_in(fresh=fresh)
 
@@ -191,7 +191,7 @@ class Client:
         """Revoke and delete the stored login; return whether there was one."""
         return await self._logins.authorizer.log_out()
 
-    # What is known
+    # State
 
     @property
     def state(self) -> State:
@@ -200,7 +200,7 @@ class Client:
 
     @property
     def transport(self) -> Any:
-        """The way to the server, such as a `holdfast.Stdio`."""
+        """The transport, such as a `holdfast.Stdio`."""
         return self._transport
 
     @property
@@ -264,7 +264,7 @@ class Client:
     def guard_tools(
         self, check: Callable[[Sequence[Tool], str | None], None]
     ) -> Callable[[], None]:
-        """Have every new list of tools checked before any tool is called.
+        """Check every new list of tools before any tool is called.
 
         Args:
             check: Called with the tools and the server's instructions; it refuses them by
@@ -275,7 +275,7 @@ class Client:
             A function that removes the check.
         """
         remove = self._tools.guard(plain("check", check))
-        self._subscriptions.changes_wanted()
+        self._inbound.subscriptions.changes_wanted()
         return remove
 
     async def available_tools(self, *, timeout: float | None = None) -> bool:
@@ -358,7 +358,7 @@ class Client:
         arguments: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions],
     ) -> RunningCall[ToolResult]:
-        """Start a tool call and go on.
+        """Start a tool call without waiting for its result.
 
         Takes what `call_tool` takes.
 
@@ -441,7 +441,7 @@ class Client:
         return await self._pipeline.tasks.resume(task_id, timeout, total_timeout, on_task)
 
     async def get_task(self, task_id: str, *, timeout: float | None = None) -> types.Task:
-        """Ask once how a task is doing.
+        """Get the state of a task.
 
         Raises:
             RpcError: The server does not know it.
@@ -450,7 +450,7 @@ class Client:
         return await self._pipeline.tasks.get(task_id, timeout)
 
     async def cancel_task(self, task_id: str, *, timeout: float | None = None) -> None:
-        """Ask the server to cancel a task. It may complete all the same: `get_task` tells."""
+        """Ask the server to cancel a task. It may still complete: `get_task` returns its state."""
         await self._pipeline.tasks.cancel(task_id, timeout)
 
     async def list_tasks(self, *, timeout: float | None = None) -> Listing[types.Task]:
@@ -494,13 +494,14 @@ class Client:
     async def subscribe_resource(self, uri: str, *, timeout: float | None = None) -> None:
         """Subscribe to ``notifications/resources/updated`` for a resource.
 
-        The subscription is renewed after every reconnect. Use `on_notification` to hear.
+        The subscription is renewed after every reconnect. `on_notification` receives the updates.
 
         Args:
             uri: The resource's URI.
-            timeout: Seconds until the server has to have confirmed it, connecting included.
+            timeout: Seconds for the server to confirm it, connecting included.
         """
-        await self._subscriptions.subscribe(uri, self._channel.deadline(SUBSCRIBE, timeout))
+        deadline = self._channel.deadline("resources/subscribe", timeout)
+        await self._inbound.subscriptions.subscribe(uri, deadline)
 
     async def unsubscribe_resource(self, uri: str, *, timeout: float | None = None) -> None:
         """End a subscription. No update of the resource is delivered after this returns.
@@ -509,21 +510,10 @@ class Client:
             uri: The resource's URI.
             timeout: Seconds, connecting included.
         """
-        await self._subscriptions.unsubscribe(uri, self._channel.deadline(SUBSCRIBE, timeout))
+        deadline = self._channel.deadline("resources/unsubscribe", timeout)
+        await self._inbound.subscriptions.unsubscribe(uri, deadline)
 
     # Skills
-
-    @cached_property
-    def _skills(self) -> Skills:
-        from holdfast._core.calls.skills import Skills
-
-        return Skills(self._channel, self._cached)
-
-    @cached_property
-    def _requests(self) -> SimpleRequests:
-        from holdfast._core.calls.requests import SimpleRequests
-
-        return SimpleRequests(self._channel)
 
     async def list_skills(
         self, *, cache: CacheMode | None = None, timeout: float | None = None
@@ -536,7 +526,7 @@ class Client:
             StateError: The server does not offer skills.
             DriftError: A skill is not as the lock file says.
         """
-        return await self._skills.list(cache, timeout)
+        return await self._cached.skills.list(cache, timeout)
 
     async def get_skill(self, uri: str, *, timeout: float | None = None) -> types.Skill:
         """Get the entry of one skill as it is now, listed or not.
@@ -548,7 +538,7 @@ class Client:
         Raises:
             ResourceNotFoundError: The server has no such skill.
         """
-        return await self._skills.get(uri, timeout)
+        return await self._cached.skills.get(uri, timeout)
 
     async def read_skill(
         self,
@@ -578,7 +568,7 @@ class Client:
                 if skill.name == "git-workflow":
                     print((await client.read_skill(skill)).text)
         """
-        return await self._skills.read(skill, file, timeout, dynamic=dynamic)
+        return await self._cached.skills.read(skill, file, timeout, dynamic=dynamic)
 
     async def list_directory(
         self, uri: str, *, timeout: float | None = None
@@ -592,10 +582,10 @@ class Client:
         Raises:
             StateError: The server does not offer it.
         """
-        return await self._skills.directory(uri, timeout)
+        return await self._cached.skills.directory(uri, timeout)
 
     def guard_skills(self, check: Callable[[Sequence[types.Skill]], None]) -> Callable[[], None]:
-        """Have skills checked whenever they are listed, got or read.
+        """Check skills whenever they are listed, got or read.
 
         Args:
             check: Called with the skills; it refuses them by raising.
@@ -603,7 +593,7 @@ class Client:
         Returns:
             A function that removes the check.
         """
-        return added(self._skills.guards, plain("check", check))
+        return added(self._cached.skills.guards, plain("check", check))
 
     # Prompts and completion
 
@@ -627,7 +617,10 @@ class Client:
             arguments: Its arguments, all of them text.
             timeout: Seconds, connecting included.
         """
-        return await self._requests.get_prompt(name, arguments, timeout)
+        of_type("name", name)
+        method, params = "prompts/get", {"name": name, "arguments": arguments or {}}
+        deadline = self._channel.deadline(method, timeout)
+        return await self._channel.read(method, params, deadline, types.PromptResult, about=name)
 
     async def complete(
         self,
@@ -647,7 +640,15 @@ class Client:
             context: Arguments that are filled in already.
             timeout: Seconds, connecting included.
         """
-        return await self._requests.complete(ref, (name, value), context, timeout)
+        from holdfast.types.resources import CompleteResult
+
+        method = "completion/complete"
+        params: dict[str, Any] = {"ref": ref, "argument": {"name": name, "value": value}}
+        if context is not None:
+            params["context"] = {"arguments": context}
+        deadline = self._channel.deadline(method, timeout)
+        found = await self._channel.read(method, params, deadline, CompleteResult, about=name)
+        return found.completion
 
     # The rest of the protocol
 
@@ -660,10 +661,10 @@ class Client:
         Raises:
             RequestTimeout: It does not.
         """
-        await self._requests.ping(timeout)
+        await self._channel.ping(timeout)
 
     async def set_log_level(self, level: str, *, timeout: float | None = None) -> None:
-        """Have the server send log messages from this level up, after reconnects too.
+        """Set the lowest level of the log messages that the server sends, after reconnects too.
 
         Args:
             level: One of ``debug``, ``info``, ``notice``, ``warning``, ``error``, ``critical``,
@@ -673,7 +674,7 @@ class Client:
         Raises:
             ValidationError: There is no such level.
         """
-        await self._requests.set_log_level(level, timeout)
+        await self._channel.set_log_level(level, timeout)
 
     async def request(
         self,
@@ -683,7 +684,7 @@ class Client:
         timeout: float | None = None,
         total_timeout: float | None = None,
     ) -> Any:
-        """Send any request, also one that Holdfast has no verb for.
+        """Send any request, even one that Holdfast has no method for.
 
         Args:
             method: The JSON-RPC method.
@@ -694,15 +695,15 @@ class Client:
         Returns:
             The result as plain JSON.
         """
-        return await self._requests.send(method, params, timeout, total_timeout)
+        return await self._channel.request_any(method, params, timeout, total_timeout)
 
     async def create_message(self, params: types.SamplingRequest | Mapping[str, Any]) -> Any:
-        """Run our own sampling handler, as a server's request would.
+        """Run the client's own sampling handler, as a server's request would.
 
         Raises:
             StateError: There is no sampling handler.
         """
-        return await self._inputs.sample_here(params)
+        return await self._inputs.create_message(params)
 
     async def list_roots(self) -> list[types.Root]:
         """Return the roots that servers are given.
@@ -710,11 +711,12 @@ class Client:
         Raises:
             StateError: There are no roots.
         """
-        return await self._inputs.roots_here()
+        return (await self._inputs.list_roots(self._inputs.require("roots"))).roots
 
     async def roots_changed(self) -> None:
         """Tell the server that the roots have changed, where its revision has that."""
-        self._requests.notify("notifications/roots/list_changed")
+        driver = self._channel.driver
+        driver.send(driver.engine.notify("notifications/roots/list_changed"))
 
     # Listening
 
@@ -734,12 +736,12 @@ class Client:
     ) -> Callable[[], None]:
         """Call a handler with notifications, in order.
 
-        Progress belongs to the call that it is of and is not among them: see `on_progress`.
+        They do not include the progress of calls: see `on_progress`.
 
         Args:
             handler: Called with each `Notification`, on the event loop, off the reading path.
                 A plain function should be quick; an async one may take its time.
-            method: The only method to hear; None: all of them.
+            method: The only method to receive; None: all of them.
 
         Returns:
             A function that removes the handler.
@@ -768,7 +770,7 @@ class Client:
         Returns:
             A function that removes the handler.
         """
-        return added(self._channel.progress_handlers, handler)
+        return added(self._channel.progress_handlers, called("handler", handler))
 
     async def _list(
         self, method: str, key: str, kind: type[W], cache: CacheMode | None, timeout: float | None

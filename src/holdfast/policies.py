@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
@@ -17,6 +17,7 @@ Validate = Literal["known", "always", "off"]
 Results = Literal["warn", "raise", "off"]
 Approval = Literal["annotations", "always", "never"]
 CacheMode = Literal["use", "refresh", "bypass"]
+CACHE_MODES: Final = get_args(CacheMode)
 
 EPSILON = 5.0
 """Seconds added to a tombstone's life for jitter and scheduling."""
@@ -61,7 +62,7 @@ def one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
 
 
 def _hold(policy: Struct, *names: str) -> None:
-    """Keep names as tuples: a generator could be looked at only once."""
+    """Store names as tuples: a generator could be read only once."""
     for name in names:
         value = getattr(policy, name)
         if isinstance(value, str):
@@ -105,7 +106,7 @@ _KINDS = frozenset({"tools", "resources", "prompts"})
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """Bounds on what a server can make us hold."""
+    """Bounds on the memory and the work that a server can cause."""
 
     frame_bytes: int = 16 * 1024 * 1024
     """The longest message that is read; a longer one closes the link."""
@@ -153,13 +154,13 @@ class Backoff(Struct, frozen=True, kw_only=True):
             raise refused(self, "jitter", "at most 1")
 
     def delay(self, failures: int, jitter: Iterator[float]) -> float:
-        """The pause after ``failures`` failed attempts in a row (1 is the first)."""
+        """Return the pause after ``failures`` failed attempts in a row (1 is the first)."""
         exponent = min(failures - 1, 62)
         return spread(min(self.max, self.first * 2.0**exponent), self.jitter, jitter)
 
 
 def spread(delay: float, factor: float, jitter: Iterator[float]) -> float:
-    """``delay`` ± ``factor``; ``jitter`` yields numbers in [0, 1)."""
+    """Return ``delay`` ± ``factor``; ``jitter`` yields numbers in [0, 1)."""
     return max(0.0, delay * (1.0 + (next(jitter) - 0.5) * 2.0 * factor))
 
 
@@ -247,26 +248,30 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
 
     def timeout(self, name: str) -> float | None:
         """Return the tool's own timeout in seconds; None if it has none."""
-        fitting = _fitting(name, self.timeouts)
-        return None if fitting is None else self.timeouts[fitting]
+        found: float | None = _rule(name, self.timeouts)
+        return found
 
     def approve_of(self, name: str) -> Callable[[Any], Any] | Approval | None:
-        """Return what approves calls of a tool; None: nothing has to."""
-        if not isinstance(self.approve, Mapping):
-            return self.approve
-        fitting = _fitting(name, self.approve)
-        return None if fitting is None else self.approve[fitting]
+        """Return what approves calls of a tool; None: no approval is needed."""
+        found: Callable[[Any], Any] | Approval | None = _rule(name, self.approve)
+        return found
 
     def budget_of(self, name: str) -> int | None:
         """Return the characters of a tool's result that a model is given; None: all."""
-        if not isinstance(self.budget, Mapping):
-            return self.budget
-        fitting = _fitting(name, self.budget)
-        return None if fitting is None else self.budget[fitting]
+        found: int | None = _rule(name, self.budget)
+        return found
+
+
+def _rule(name: str, rules: Any) -> Any:
+    """Return the rule for a tool: one for all, or that of a mapping which fits the name."""
+    if not isinstance(rules, Mapping):
+        return rules
+    fitting = _fitting(name, rules)
+    return None if fitting is None else rules[fitting]
 
 
 def _fitting(name: str, patterns: Iterable[str]) -> str | None:
-    """The name itself, or the longest pattern that fits it."""
+    """Return the name itself, or the longest pattern that fits it."""
     if not patterns:
         return None
     from fnmatch import fnmatchcase
@@ -288,15 +293,15 @@ class Cache(Struct, frozen=True, kw_only=True):
     resources: float | None = None
     reads: float | None = None
     max_ttl: float = 86_400.0
-    """No server's word counts for longer than this."""
+    """The longest ``ttlMs`` of a server that is honoured, in seconds."""
     mode: CacheMode = "use"
     """The default cache mode of calls: ``"bypass"`` switches the cache off."""
     serve_stale: bool = False
-    """Give an old answer, marked as stale, when the server cannot be reached."""
+    """Return an expired answer, marked as stale, when the server cannot be reached."""
     invalidate_on: Iterable[str] = ()
     """Tools whose calls invalidate all cached results."""
     watch: bool = False
-    """Subscribe to list changes where they come only to those who ask."""
+    """Subscribe to list changes if the server sends them only to subscribers."""
     entries: int = 1000
     bytes: int = 64 * 1024 * 1024
     store: Any = None
@@ -307,7 +312,7 @@ class Cache(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         _positive(self, ("ttl", "tools", "prompts", "resources", "reads", "max_ttl"), zero=True)
         _positive(self, ("entries", "bytes"), whole=True)
-        one_of("mode", self.mode, ("use", "refresh", "bypass"))
+        one_of("mode", self.mode, CACHE_MODES)
         _hold(self, "invalidate_on")
         _of_type(self, "True or False", bool, "serve_stale", "watch")
         _of_type(self, "a string", str | None, "context")
@@ -315,7 +320,7 @@ class Cache(Struct, frozen=True, kw_only=True):
             raise refused(self, "store", "a holdfast.Store")
 
     def ttl_for(self, method: str) -> float:
-        """The seconds for a method whose answer does not say."""
+        """Return the seconds for a method whose answer names none."""
         own: float | None = getattr(self, _CACHED[method])
         return self.ttl if own is None else own
 
@@ -410,6 +415,6 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     @property
     def tombstone_ttl(self) -> float:
-        """Covers the longest way of a late answer: request, backoff, handshake."""
+        """Seconds after which no late answer can come: request, backoff and handshake."""
         times = self.timeouts
         return times.request + times.handshake + self.backoff.max + EPSILON

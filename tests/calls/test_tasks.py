@@ -870,7 +870,7 @@ def test_the_synchronous_face_has_tasks_too() -> None:
 async def test_a_session_may_be_lost_between_polls(version: str) -> None:
     peer = Worker(version)
     peer.script = [{"status": "working"}] * 2 + peer.script
-    served = HttpServer({"/mcp": peer._server})
+    served = HttpServer(peer._server)
     finished = peer.get
 
     def get(incoming: Incoming) -> Any:

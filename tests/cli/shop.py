@@ -43,7 +43,7 @@ class Shop:
     async def _serve(self, ready: threading.Event) -> None:
         self._end = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        http = HttpServer({"/mcp": self.peer._server})
+        http = HttpServer(self.peer._server)
         self._port = await http.start()
         ready.set()
         await self._end.wait()

@@ -1,7 +1,7 @@
-"""What functions of the application may raise: it ends nothing but themselves.
+"""Tell exceptions of the application's callbacks from those that must propagate.
 
-A callback may raise anything, `asyncio.CancelledError` of a task of its own included. Only the
-end of the program, and of the task that runs the callback, go further.
+A callback may raise anything, `asyncio.CancelledError` of a task of its own included. Only an
+exception that ends the program, or the task that runs the callback, propagates.
 """
 
 from __future__ import annotations
@@ -20,12 +20,8 @@ def ends_task(error: BaseException) -> bool:
         return task is not None and task.cancelling() > 0
     if isinstance(error, GeneratorExit):
         # Python throws it into a coroutine that is closed; then no task runs.
-        return not _in_task()
+        try:
+            return asyncio.current_task() is None
+        except RuntimeError:  # the loop is closed
+            return True
     return isinstance(error, EXITS)
-
-
-def _in_task() -> bool:
-    try:
-        return asyncio.current_task() is not None
-    except RuntimeError:  # there is no loop any more
-        return False

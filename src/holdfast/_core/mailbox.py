@@ -14,12 +14,15 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
+
 from holdfast._core.callbacks import ends_task
 
 log: logging.Logger = logging.getLogger("holdfast")
 
 Handler: TypeAlias = Callable[[Any], Any]
 
+_TOO_SLOW: Final = "%s: handlers are slower than the server's notifications; the oldest are dropped"
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Bytes of values that wait for a handler."""
 
@@ -30,70 +33,60 @@ A handler may close its own client: ``close()`` must not cancel the handler that
 """
 
 
-_EMPTY: Final[deque[tuple[Handler, Any, int]]] = deque()
-"""The queue of every mailbox that has never had a value."""
-
-
-class Mailbox:
+class Mailbox(Struct, eq=False):
     """Delivers values to handlers in the order in which they came."""
 
-    def __init__(self, limit: int, loop: asyncio.AbstractEventLoop, name: str) -> None:
-        self.dropped: int = 0
-        self._limit = limit
-        self._loop = loop
-        self._name = name
-        self._queue = _EMPTY
-        self._bytes = 0
-        self.task: asyncio.Task[None] | None = None
-        """Runs the handlers; None: none runs or is to run."""
-        self._overflowing = False
+    _limit: int
+    _loop: asyncio.AbstractEventLoop
+    _name: str
+    dropped: int = 0
+    task: asyncio.Task[None] | None = None
+    """Runs the handlers; None: none runs or is to run."""
+    _queue: deque[tuple[Handler, Any, int]] | None = None
+    """None before the first value: an empty deque takes 760 bytes."""
+    _bytes: int = 0
+    _overflowing: bool = False
 
     def __repr__(self) -> str:
-        return f"<Mailbox {len(self._queue)} of {self._limit}, {self.dropped} dropped>"
+        return f"<Mailbox {len(self._queue or ())} of {self._limit}, {self.dropped} dropped>"
 
     def post(self, handler: Handler, value: Any, size: int = 0) -> None:
         """Queue ``handler(value)``; ``size`` is that of the value in bytes."""
-        if self._queue is _EMPTY:
+        if self._queue is None:
             self._queue = deque()
         queue = self._queue
         while queue and (len(queue) >= self._limit or self._bytes + size > MOST_BYTES):
-            self._discard()
-            self._drop()
+            self._discard(queue)
+            self.dropped += 1
+            if not self._overflowing:
+                self._overflowing = True
+                log.warning(_TOO_SLOW, self._name)
         queue.append((handler, value, size))
         self._bytes += size
         if self.task is None:
-            self.task = self._loop.create_task(self._deliver(), name=f"holdfast-{self._name}")
+            work = self._deliver(queue)
+            self.task = self._loop.create_task(work, name=f"holdfast-{self._name}")
 
     def close(self) -> None:
         while self._queue:
-            self._discard()
+            self._discard(self._queue)
         if self.task is not None and self.task is not handling.get():
             self.task.cancel()
 
-    def _take(self) -> tuple[Handler, Any]:
-        handler, value, size = self._queue.popleft()
+    def _discard(self, queue: deque[tuple[Handler, Any, int]]) -> None:
+        _, value, size = queue.popleft()
         self._bytes -= size
-        return handler, value
-
-    def _discard(self) -> None:
-        _, value = self._take()
         if inspect.iscoroutine(value):
             value.close()
 
-    def _drop(self) -> None:
-        self.dropped += 1
-        if not self._overflowing:
-            self._overflowing = True
-            text = "%s: handlers are slower than the server's notifications; the oldest are dropped"
-            log.warning(text, self._name)
-
-    async def _deliver(self) -> None:
+    async def _deliver(self, queue: deque[tuple[Handler, Any, int]]) -> None:
         handling.set(asyncio.current_task())
         try:
-            while self._queue:
-                handler, value = self._take()
+            while queue:
+                handler, value, size = queue.popleft()
+                self._bytes -= size
                 await run(handler, value, self._name)
-                if len(self._queue) < self._limit // 2:
+                if len(queue) < self._limit // 2:
                     self._overflowing = False
         finally:
             self.task = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Container, Coroutine, Hashable
+from functools import partial
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ T = TypeVar("T")
 
 
 class WorkStopped(Exception):  # noqa: N818
-    """The work was cancelled by its owner, not by this caller."""
+    """The owner cancelled the work; this caller did not."""
 
 
 class _Flight(Struct, eq=False):
@@ -23,7 +24,7 @@ class _Flight(Struct, eq=False):
 
 
 class SingleFlight:
-    """Tasks by key; a caller that comes while one runs waits for it.
+    """Tasks by key: callers with the same key share one task.
 
     Args:
         abandon: Cancel the work when its last caller stops waiting; otherwise it goes on.
@@ -44,9 +45,9 @@ class SingleFlight:
         """Return the result of the work under ``key``, which is started if it is not running.
 
         Args:
-            key: What the work is for.
+            key: Identifies the work.
             work: Started in a task of its own, in the context of the first caller.
-            anew: Start it in any case; later callers join this one.
+            anew: Start it even if it is running; later callers join the new one.
 
         Raises:
             WorkStopped: `close` cancelled it.
@@ -54,7 +55,8 @@ class SingleFlight:
         flight = None if anew else self._flights.get(key)
         if flight is None:
             flight = self._flights[key] = _Flight(asyncio.create_task(work()))
-            flight.task.add_done_callback(lambda task: self._finished(key, task))
+            flight.task.add_done_callback(partial(self._forget, key))
+            flight.task.add_done_callback(retrieve)
         flight.waiting += 1
         try:
             await asyncio.wait((flight.task,))
@@ -73,10 +75,6 @@ class SingleFlight:
             raise error.again() from error.__cause__
         found: T = flight.task.result()
         return found
-
-    def _finished(self, key: Hashable, task: asyncio.Task[Any]) -> None:
-        self._forget(key, task)
-        retrieve(task)
 
     def _forget(self, key: Hashable, task: asyncio.Task[Any]) -> None:
         flight = self._flights.get(key)

@@ -231,7 +231,7 @@ def _serve_http(server: Server, port: int) -> None:
     from holdfast._core.runners.http import HttpServer
 
     async def serve() -> None:
-        found = await HttpServer({"/mcp": server}).start(port=port)
+        found = await HttpServer(server).start(port=port)
         print(f"http://127.0.0.1:{found}/mcp", file=sys.stderr, flush=True)
         await asyncio.Event().wait()
 

@@ -78,7 +78,7 @@ class Client(SyncWrapper[AsyncClient]):
 
     @property
     def transport(self) -> Any:
-        """The way to the server, such as a `holdfast.Stdio`."""
+        """The transport, such as a `holdfast.Stdio`."""
         return self._inner.transport
 
     @property
@@ -126,7 +126,7 @@ class Client(SyncWrapper[AsyncClient]):
     def start_tool(
         self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
     ) -> RunningCall[ToolResult]:
-        """Start a tool call and go on.
+        """Start a tool call without waiting for its result.
 
         Takes what `call_tool` takes.
 

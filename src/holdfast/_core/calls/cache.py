@@ -1,8 +1,8 @@
 """The cache of answers: its store, freshness, scope and invalidation.
 
-An entry is fresh for its TTL from when it was received, unless it was invalidated since it
-was asked for. That the time of asking counts settles the race between an answer on its way
-and the news that it is out of date: the news wins.
+An entry is fresh for its TTL from when it was received, unless it was invalidated after it
+was requested. The time of the request counts because of a race: a notification that arrives
+while the answer is on its way makes that answer stale.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import logging
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -23,6 +23,7 @@ from holdfast._core.wire import jsonrpc
 from holdfast.policies import Cache, Policy
 
 log: logging.Logger = logging.getLogger("holdfast")
+T = TypeVar("T")
 
 PUBLIC: Final = "public"
 READ: Final = "resources/read"
@@ -40,14 +41,14 @@ CHANGES: Final[dict[str, tuple[str, ...]]] = {
 
 NEVER: Final = float("-inf")
 PATIENCE: Final = 1.0
-"""Seconds for a store to answer: a slow one must not cost a call."""
+"""Seconds for a store to answer: a slow one must not fail a call."""
 MOST_URIS: Final = 10_000
 """Resources whose invalidation is remembered one by one."""
 LONGEST_URI: Final = 2_000
 DEEPEST: Final = 20
-"""Slashes of a URI: each is a resource that may contain it."""
+"""Slashes of a URI whose parents are invalidated one by one."""
 _LONGEST_MS: Final = 10**15
-"""A number of 400 digits is none that a float can hold."""
+"""A number of 400 digits does not fit into a float."""
 OVERHEAD: Final = 500
 """Bytes that an entry takes besides its text and its key."""
 
@@ -69,7 +70,7 @@ class Store(Protocol):
     """Keeps entries by key. It may forget any of them at any time.
 
     Keys tell servers and authorization contexts apart, so one store may serve many clients.
-    What a store raises is logged and costs a request, never a call.
+    An exception of a store is logged, and the request is sent instead; the call does not fail.
     """
 
     async def get(self, key: str) -> CacheEntry | None: ...
@@ -115,33 +116,23 @@ class MemoryStore:
 
 
 def _size(key: str, entry: CacheEntry) -> int:
-    """The text, and as much again for what is read from it."""
+    """Return the bytes of the text, as many again for the decoded result, and the overhead."""
     return 2 * len(entry.raw) + len(key) + OVERHEAD
 
 
-class AnswerCache:
-    """The cached answers of one client."""
+class AnswerCache(Struct, eq=False):
+    """The cached answers of one client, in its own store or in that of its policy."""
 
-    def __init__(
-        self,
-        policy: Cache,
-        server: str,
-        context: Callable[[], str],
-        *,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.policy = policy
-        self.clock = clock
-        self._server = server
-        self._context = context
-        self._own = MemoryStore(policy.entries, policy.bytes)
-        self._store: Store = self._own if policy.store is None else policy.store
-        self._invalidated: dict[str, float] = {}
-        """The time of the last invalidation of each method."""
-        self._updated: dict[str, float] = {}
-        """The same for single resources."""
-        self._may_hold = policy.store is not None
-        """False until the first entry: then looking is not worth it."""
+    policy: Cache
+    _server: str
+    _context: Callable[[], str]
+    clock: Callable[[], float] = time.time
+    _own: MemoryStore | None = None
+    """The client's own store; None until there is a first entry."""
+    _invalidated: dict[str, float] = {}
+    """The time of the last invalidation of each method."""
+    _updated: dict[str, float] = {}
+    """The same for single resources."""
 
     # Looking
 
@@ -152,31 +143,40 @@ class AnswerCache:
 
         ``until`` is the end of the call's time, on the loop's clock.
         """
-        if not self._may_hold:
+        if self._own is None and self.policy.store is None:
             return None
-        detail = _detail(params)
-        found = await self._get(self._key(self._context(), method, detail), until)
-        return found or await self._get(self._key(PUBLIC, method, detail), until)
-
-    async def _get(self, key: str, until: float) -> CacheEntry | None:
-        """Return what the store has; whatever it does instead counts as nothing."""
-        found: CacheEntry | None
-        try:
-            if self._store is self._own:
-                return await self._own.get(key)
-            async with asyncio.timeout_at(min(until, asyncio.get_running_loop().time() + PATIENCE)):
-                found = await self._store.get(key)
+        for partition in (self._context(), PUBLIC):
+            key = self._key(partition, method, params)
+            if self._own is not None:
+                found = await self._own.get(key)
+            else:
+                found = await self._ask_store(self._checked, key, until=until)
             if found is not None:
-                # Whatever a store gives back must be what it was given.
-                if not isinstance(found, CacheEntry):
-                    raise TypeError(f"{found!r:.80} is not a CacheEntry")
-                _hints.decode(found.raw)
+                return found
+        return None
+
+    async def _checked(self, key: str) -> CacheEntry | None:
+        """Return the entry that the policy's store has, if it is one."""
+        found: CacheEntry | None = await self.policy.store.get(key)
+        if found is not None:
+            if not isinstance(found, CacheEntry):
+                raise TypeError(f"{found!r:.80} is not a CacheEntry")
+            _hints.decode(found.raw)
+        return found
+
+    async def _ask_store(
+        self, ask: Callable[..., Awaitable[T]], *arguments: Any, until: float = math.inf
+    ) -> T | None:
+        """Call the policy's store. A failure is logged and counts as no answer."""
+        try:
+            soon = asyncio.get_running_loop().time() + PATIENCE
+            async with asyncio.timeout_at(min(until, soon)):
+                return await ask(*arguments)
         except BaseException as error:
             if ends_task(error):
                 raise
-            log.exception("the cache's store failed: %r", self._store)
+            log.exception("the cache's store failed: %r", self.policy.store)
             return None
-        return found
 
     def is_fresh(self, method: str, params: dict[str, Any] | None, entry: CacheEntry) -> bool:
         now = self.clock()
@@ -202,19 +202,20 @@ class AnswerCache:
         if ttl <= 0 and not self.policy.serve_stale:
             return None
         entry = CacheEntry(bytes(raw), asked, self.clock(), ttl)
-        partition = PUBLIC if public else self._context()
-        self._may_hold = True
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await self._store.put(self._key(partition, method, _detail(params)), entry)
-        except BaseException as error:
-            if ends_task(error):
-                raise
-            log.exception("the cache's store failed: %r", self._store)
-            return None
+        key = self._key(PUBLIC if public else self._context(), method, params)
+        if self.policy.store is not None:
+            return await self._ask_store(self._stored, key, entry)
+        if self._own is None:
+            self._own = MemoryStore(self.policy.entries, self.policy.bytes)
+        await self._own.put(key, entry)
         return entry
 
-    def _key(self, partition: str, method: str, detail: str) -> str:
+    async def _stored(self, key: str, entry: CacheEntry) -> CacheEntry:
+        await self.policy.store.put(key, entry)
+        return entry
+
+    def _key(self, partition: str, method: str, params: dict[str, Any] | None) -> str:
+        detail = jsonrpc.encode(params or {}).decode()
         return f"{self._server}\n{partition}\n{method}\n{detail}"
 
     # Invalidating
@@ -226,7 +227,7 @@ class AnswerCache:
             self._invalidated[method] = max(now, self._invalidated.get(method, NEVER))
 
     def noticed(self, method: str, params: Raw | None) -> None:
-        """A notification of the server: it may make something out of date."""
+        """Invalidate what a notification of the server says has changed."""
         if method in CHANGES:
             self.invalidate(CHANGES[method])
         if method != UPDATED:
@@ -248,12 +249,12 @@ def partition(transport: Any, policy: Policy) -> tuple[str, Callable[[], str]]:
     """Return the keys that tell this client's entries in a store from others': server, context.
 
     Public entries belong to the server; private ones to the context that the application
-    names, and to the credentials of the moment. Where those may change with each request
-    (``traits.credentials`` is None) and no context is named, nobody can tell whose an entry is,
-    and it is not found again.
+    names, and to the current credentials. If those may change with each request
+    (``traits.credentials`` is None) and no context is named, the owner of an entry is unknown,
+    and it is never found again.
     """
     if policy.cache.store is None and transport.traits.credentials == "":
-        return "", lambda: "own"
+        return "", _only_user
     from hashlib import sha256
     from secrets import token_hex
 
@@ -272,8 +273,13 @@ def partition(transport: Any, policy: Policy) -> tuple[str, Callable[[], str]]:
     return server, context
 
 
+def _only_user() -> str:
+    """Return the context of a client that has one user and a store of its own."""
+    return "own"
+
+
 def _read_hints(raw: Raw) -> tuple[float | None, bool]:
-    """Return the seconds that a response may be kept, if it says, and whether for everybody."""
+    """Return the TTL of a response in seconds, if it has one, and whether it is public."""
     try:
         found = _hints.decode(raw)
     except jsonrpc.MALFORMED:
@@ -294,16 +300,12 @@ def updated_uri(params: Raw | None) -> str | None:
 
 
 def _with_parents(uri: str) -> list[str]:
-    """A URI, and each that it continues at a slash."""
+    """Return a URI and those of the directories that it is in."""
     parts = [uri, uri.rstrip("/")]
     while "/" in parts[-1].partition("://")[2]:
         parent = parts[-1].rpartition("/")[0]
         parts += [parent + "/", parent]
     return parts
-
-
-def _detail(params: dict[str, Any] | None) -> str:
-    return jsonrpc.encode(params or {}).decode()
 
 
 class _RawHints(Struct):

@@ -1,7 +1,7 @@
 """Lists and resource reads through the cache, with single flight.
 
-A caller that wants what another one is asking for already waits for that answer, unless a
-tool call has ended in between: it may have changed what the answer says.
+A caller waits for a request that another caller has already sent, unless a tool call has ended
+since: it may have changed the answer.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -39,8 +39,11 @@ from holdfast.errors import (
     StateError,
     TransportError,
 )
-from holdfast.policies import CacheMode, one_of
+from holdfast.policies import CACHE_MODES, CacheMode, one_of
 from holdfast.types.base import Page, Wire, decode_page
+
+if TYPE_CHECKING:
+    from holdfast._core.calls.skills import Skills
 
 W = TypeVar("W", bound=Wire)
 
@@ -71,28 +74,33 @@ class CachedAnswer(Struct):
     raw: Raw | bytes
     entry: CacheEntry | None = None
     cached: bool = False
-    """It was not asked for now."""
+    """It came from the cache."""
     stale: bool = False
     memo: Any = None
-    """What was decoded from it, for all who waited for the same answer."""
+    """The decoded result, shared by all callers that waited for it."""
 
 
-class Cached:
-    """The cached requests of one client.
+class Cached(Struct, eq=False):
+    """The cached requests of one client."""
 
-    ``shared`` is False if each request may have credentials of its own: then one caller's
-    answer is never given to another who asks at the same time.
-    """
+    _channel: Channel
+    cache: AnswerCache
+    shared: bool = True
+    """False if each request may have credentials of its own: then one caller's answer is never
+    given to another who asks at the same time."""
+    writes: int = 0
+    """Tool calls that have ended."""
+    _flights: SingleFlight | None = None
+    _skills: Skills | None = None
 
-    __slots__ = ("_channel", "_flights", "_shared", "cache", "writes")
+    @property
+    def skills(self) -> Skills:
+        """The skills of the server, which few clients ask for."""
+        if self._skills is None:
+            from holdfast._core.calls.skills import Skills
 
-    def __init__(self, channel: Channel, cache: AnswerCache, *, shared: bool = True) -> None:
-        self.cache = cache
-        self.writes = 0
-        """Tool calls that have ended."""
-        self._channel = channel
-        self._shared = shared
-        self._flights = SingleFlight(abandon=True)
+            self._skills = Skills(self._channel, self)
+        return self._skills
 
     async def fetch(
         self, call: Call, deadline: Deadline, mode: CacheMode | None = None
@@ -100,17 +108,17 @@ class Cached:
         """Return the answer to a request, cached or new."""
         if mode is None:
             mode = self.cache.policy.mode
-        else:
-            one_of("cache", mode, ("use", "refresh", "bypass"))
+        elif mode not in CACHE_MODES:
+            one_of("cache", mode, CACHE_MODES)
         if mode == "bypass" or self._channel.state in ENDED:
-            return CachedAnswer(await self._channel.request(call, deadline))
+            return CachedAnswer((await self._channel.request(call, deadline))[0])
         until = deadline.since + min(deadline.idle, deadline.total)
         entry = await self.cache.find(call.method, call.params, until)
         fresh = entry is not None and self.cache.is_fresh(call.method, call.params, entry)
         if mode == "use" and entry is not None and fresh:
             return CachedAnswer(entry.raw, entry, cached=True)
         try:
-            return await self._fetch(call, deadline, join=mode == "use" and self._shared)
+            return await self._fetch(call, deadline, join=mode == "use" and self.shared)
         except _UNREACHABLE as error:
             down = not isinstance(error, StateError) or error.state == State.BACKOFF
             if entry is None or not (self.cache.policy.serve_stale and down):
@@ -135,28 +143,29 @@ class Cached:
     # Single flight
 
     async def _fetch(self, call: Call, deadline: Deadline, *, join: bool) -> CachedAnswer:
+        flights = self._flights = self._flights or SingleFlight(abandon=True)
         while True:
-            # What has ended or been invalidated meanwhile makes another request of it.
+            # A tool call that has ended, or an invalidation, makes it another request.
             since = self.cache.invalidated(call.method, call.params)
             key = (call.method, tuple((call.params or {}).items()), self.writes, since)
-            leads = not join or key not in self._flights
+            leads = not join or key not in flights
             until = None if leads else min(deadline.until, deadline.since + deadline.idle)
             ask = partial(self._ask, call, deadline)
             try:
                 async with asyncio.timeout_at(until):
-                    return await self._flights.join(key, ask, anew=leads)
+                    return await flights.join(key, ask, anew=leads)
             except RequestTimeout:
                 if leads:
                     raise
-                # Another caller's time was up, not ours.
+                # The other caller's time was up; this one's is not.
             except TimeoutError:
                 raise messages.timed_out(self._channel.name, call, sent=True, total=False) from None
 
     async def _ask(self, call: Call, deadline: Deadline) -> CachedAnswer:
         asked = self.cache.clock()
-        raw, rounds = await self._channel.exchange(call, deadline)
+        raw, rounds = await self._channel.request(call, deadline)
         if rounds:
-            # What came out of rounds of questions depends on the answers to them.
+            # The result depends on the answers to the server's questions.
             return CachedAnswer(raw)
         return CachedAnswer(raw, await self.cache.put(call.method, call.params, raw, asked))
 
@@ -172,40 +181,32 @@ class Cached:
         *,
         params: dict[str, Any] | None = None,
     ) -> Listing[W]:
-        """Return every item of a list."""
-        call = self._channel.call(method, params, deadline, repeatable=True)
-        try:
-            return await self._read(call, key, kind, deadline, mode)
-        except _CursorGone:
-            # Specification, "Pagination": an invalid cursor discards all pages.
-            self.cache.invalidate((method,))
-            return await self._read(call, key, kind, deadline, "refresh")
-
-    async def _read(
-        self, call: Call, key: str, kind: type[W], deadline: Deadline, mode: CacheMode | None
-    ) -> Listing[W]:
-        """Read page by page, within the limits on pages and on bytes in all."""
-        limits, first = self._channel.policy.limits, call.params or {}
-        loop = asyncio.get_running_loop()
+        """Return every item of a list, within the limits on pages, items and bytes in all."""
+        channel, limits = self._channel, self._channel.policy.limits
+        first = call = channel.call(method, params, deadline, repeatable=True)
         found: Listing[W] = Listing()
         seen: set[str] = set()
         cached, size = False, 0
-        for _ in range(limits.pages):
+        while len(found.pages) < limits.pages:
             try:
                 answer = await self.fetch(call, deadline, mode)
             except RpcError as error:
-                if cached and call.params is not None and error.code == INVALID_PARAMS:
-                    raise _CursorGone from error
-                raise
+                if not cached or mode == "refresh" or error.code != INVALID_PARAMS:
+                    raise
+                # Specification, "Pagination": an invalid cursor discards all pages. This one is
+                # from a cached page, so the list is read again.
+                self.cache.invalidate((method,))
+                mode, call, found, seen, size = "refresh", first, Listing(), set(), 0
+                continue
             size += len(answer.raw)
             if size > limits.list_bytes:
                 text = f"more than {limits.list_bytes} bytes in all (Limits(list_bytes=…))"
-                raise self._channel.broken(call, text)
+                raise channel.broken(call, text)
             page = self._decode(call, answer, key, kind, limits.list_items)
-            if len(found) + len(page.items) > limits.list_items:
-                text = f"more than {limits.list_items} items in all (Limits(list_items=…))"
-                raise self._channel.broken(call, text)
             found.extend(page.items)
+            if len(found) > limits.list_items:
+                text = f"more than {limits.list_items} items in all (Limits(list_items=…))"
+                raise channel.broken(call, text)
             found.pages += (page,)
             found.stale = found.stale or answer.stale
             cached = cached or answer.cached
@@ -213,12 +214,11 @@ class Cached:
             if cursor is None:
                 return found
             if cursor in seen:
-                raise self._channel.broken(call, f"the cursor {cursor!r} came twice")
+                raise channel.broken(call, f"the cursor {cursor!r} came twice")
             seen.add(cursor)
-            total = max(0.001, deadline.until - loop.time())
-            params = {**first, "cursor": cursor}
-            call = msgspec.structs.replace(call, params=params, total=total, since=None)
-        raise self._channel.broken(call, f"more than {limits.pages} pages")
+            following = {**(params or {}), "cursor": cursor}
+            call = channel.again(msgspec.structs.replace(call, params=following), deadline)
+        raise channel.broken(call, f"more than {limits.pages} pages")
 
     def _decode(
         self, call: Call, answer: CachedAnswer, key: str, kind: type[W], most: int
@@ -254,7 +254,3 @@ def not_found(error: RpcError) -> RpcError:
         if error.code in _PREDEFINED or "session" in text or not _NOT_FOUND.search(text):
             return error
     return ResourceNotFoundError(error.message, code=error.code, data=error.data)
-
-
-class _CursorGone(Exception):  # noqa: N818  (a signal)
-    """A cursor out of a cached page means nothing to the server any more."""

@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Call, LinkChanged, WireId
 from holdfast._core.callbacks import EXITS
 from holdfast._core.calls.handlers import ProgressHandler
 from holdfast._core.calls.inputs import Inputs
 from holdfast._core.calls.logins import Logins
-from holdfast._core.calls.options import Deadline, seconds
+from holdfast._core.calls.options import Deadline, of_type, seconds
 from holdfast._core.engine import messages
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import (
@@ -31,13 +32,14 @@ from holdfast._core.eras.base import (
 )
 from holdfast._core.mailbox import handling, log
 from holdfast._core.observers.observer import TOOL_CALL, Observers
-from holdfast.errors import HoldfastError, LoginRequired, ProtocolError, StateError
+from holdfast.errors import HoldfastError, LoginRequired, ProtocolError, StateError, ValidationError
 from holdfast.policies import Policy
 from holdfast.types.base import Wire, decode
-from holdfast.types.lifecycle import Progress
+from holdfast.types.lifecycle import LOG_LEVELS, Progress
 
 if TYPE_CHECKING:
-    from holdfast._core.driver import Driver
+    from holdfast._core.driver import Driver, DriverListener
+    from holdfast._core.eras.conversation import Plan
 
 W = TypeVar("W", bound=Wire)
 
@@ -48,40 +50,37 @@ PROGRESS_FACTOR: Final = 3
 ENDED: Final = (State.CLOSING, State.CLOSED)
 
 
-class Channel:
-    """Sends the requests of one client over its driver, which starts with the first of them."""
+class Channel(Struct, eq=False):
+    """Sends the requests of one client over its driver, which the first of them starts."""
 
-    def __init__(
-        self,
-        name: str,
-        policy: Policy,
-        inputs: Inputs,
-        logins: Logins,
-        observers: Observers,
-        *,
-        start: Callable[[], Driver],
-    ) -> None:
-        self.name = name
-        self.policy = policy
-        self.inputs = inputs
-        self.logins = logins
-        self.observers = observers
-        self.progress_handlers: list[ProgressHandler] = []
-        """Handlers for the progress of every call."""
-        self.task_progress: dict[WireId, Callable[[list[Progress]], None]] = {}
-        """What takes the progress of calls that became tasks, by their tokens."""
-        self.task_changes: dict[str, Callable[[], None]] = {}
-        """What is called when the server says that a task has changed, by its id."""
-        self.started: Driver | None = None
-        """The driver, if anything has been asked of it yet."""
-        self._start = start
+    name: str
+    transport: Any
+    policy: Policy
+    plan: Plan
+    inputs: Inputs
+    logins: Logins
+    observers: Observers
+    listener: DriverListener | None = None
+    """Receives what the server sends unasked. The client sets it when all its parts exist."""
+    started: Driver | None = None
+    """The driver; None before the first request."""
+    progress_handlers: list[ProgressHandler] = []
+    """Handlers for the progress of every call."""
+    task_progress: dict[WireId, Callable[[list[Progress]], None]] = {}
+    """The handlers of progress of calls that became tasks, by progress token."""
+    task_changes: dict[str, Callable[[], None]] = {}
+    """The functions to call when the server says that a task has changed, by its id."""
 
     @property
     def driver(self) -> Driver:
         """The driver, on the loop that runs now; it stays with that loop."""
         driver = self.started
         if driver is None:
-            driver = self.started = self._start()
+            from holdfast._core.driver import Driver
+
+            assert self.listener is not None
+            driver = Driver(self.name, self.transport, self.policy, self.plan, self.listener)
+            self.started = driver
         elif driver.loop is not asyncio.get_running_loop():
             raise StateError(
                 f"{self.name}: this client belongs to another event loop; open one client per loop",
@@ -98,7 +97,7 @@ class Channel:
         return None if self.started is None else self.started.engine.link.era
 
     def post(self, handler: Callable[[Any], Any], value: Any, size: int = 0) -> None:
-        """Have ``handler(value)`` run off the reading path, in order."""
+        """Run ``handler(value)`` off the reading path, in order."""
         self.driver.mailbox.post(handler, value, size)
 
     # Deadlines
@@ -126,20 +125,24 @@ class Channel:
         since = self.driver.loop.time() if since is None else since
         return Deadline(idle, total, since, given=timeout is not None or total_timeout is not None)
 
-    async def connected(self, deadline: Deadline) -> Era:
-        """Wait for a connection as a call would, and return its era."""
+    async def connected(self, deadline: Deadline, *, persist: bool = False) -> Era:
+        """Wait for a connection as a call would, and return its era.
+
+        ``persist`` waits over failed attempts until the end of the deadline.
+        """
         driver = self.driver
         if driver.engine.state is not State.READY:
-            wait = self.policy.when_down == "wait"
-            idle = deadline.idle if deadline.given or wait else deadline.total
-            left = deadline.since + min(idle, deadline.total) - driver.loop.time()
-            until = deadline.since + deadline.total
-            await self._open(wait=wait, timeout=max(0.0, left), until=until)
+            wait = persist or self.policy.when_down == "wait"
+            span = deadline.total
+            if not persist and (deadline.given or wait):
+                span = min(deadline.idle, span)
+            left = max(0.0, deadline.since + span - driver.loop.time())
+            await self._open(wait=wait, timeout=left, until=deadline.until)
         assert driver.engine.link.era is not None
         return driver.engine.link.era
 
     async def in_era(self, deadline: Deadline, work: Callable[[Era], Awaitable[None]]) -> None:
-        """Do what has another form in each era; do it anew if the server is replaced by then."""
+        """Run ``work``, which differs by era, again if the server is replaced meanwhile."""
         while True:
             era = await self.connected(deadline)
             try:
@@ -147,17 +150,8 @@ class Channel:
             except LinkChanged:
                 continue
 
-    async def reconnected(self, until: float) -> Era:
-        """Wait for a connection over failed attempts, and return its era."""
-        driver = self.driver
-        if driver.engine.state is not State.READY:
-            left = max(0.0, until - driver.loop.time())
-            await self._open(wait=True, timeout=left, until=until)
-        assert driver.engine.link.era is not None
-        return driver.engine.link.era
-
     async def open(self, *, wait: bool = False, timeout: float | None = None) -> None:
-        """Connect, also where attempts have ended because only a person could help."""
+        """Connect, even if attempts have ended with an error that only a person can fix."""
         driver = self.driver
         until = math.inf
         if timeout is not None:
@@ -168,7 +162,7 @@ class Channel:
         await self._open(wait=wait, timeout=timeout, until=until)
 
     async def _open(self, *, wait: bool, timeout: float | None, until: float) -> None:
-        """Connect, after a login where that is needed and allowed; all of it before ``until``."""
+        """Connect before ``until``; log in first if that is needed and allowed."""
         driver, logins = self.driver, 0
         while True:
             try:
@@ -184,64 +178,99 @@ class Channel:
         """Log in, whether or not the server has asked for it yet."""
         driver = self.driver
         if self.logins.authorizer.need is None:
-            try:
-                # What the server says when it refuses tells where to log in, and for what.
+            # What the server says when it refuses tells where to log in, and for what.
+            with suppress(HoldfastError):
                 await driver.open()
-            except HoldfastError:
-                pass
         await self.logins.log_in(fresh=fresh)
         driver.retry_now()
 
     async def request_shutdown(self, grace: float) -> None:
         """Send a ``shutdown`` request, which is not part of MCP: only where it is asked for.
 
-        Callers that wait for an answer hear first that the client is closed.
+        Calls that wait for an answer fail first, with the error of a closed client.
         """
         driver = self.driver
         driver.send(driver.engine.end_calls(driver.loop.time()))
-        try:
+        with suppress(HoldfastError):
             await driver.request(Call("shutdown", idle=grace, total=grace))
-        except HoldfastError:
-            pass
 
     # Requests
 
     def call(
-        self,
-        method: str,
-        params: dict[str, Any] | None,
-        deadline: Deadline,
-        *,
-        about: str = "",
-        repeatable: bool = False,
-        epoch: int | None = None,
+        self, method: str, params: dict[str, Any] | None, deadline: Deadline, **fields: Any
     ) -> Call:
+        """Return a call with this deadline; ``fields`` are other ones of `Call`."""
         return Call(
             method,
             params,
             idle=deadline.idle,
             total=deadline.total,
             since=deadline.since,
-            about=about,
-            repeatable=repeatable,
             progress=bool(self.progress_handlers),
-            epoch=epoch,
+            **fields,
         )
 
-    async def request(self, call: Call, deadline: Deadline) -> Raw:
-        """Send a request, answer what the server asks, and return the final result."""
-        return (await self.exchange(call, deadline))[0]
+    async def read(
+        self,
+        method: str,
+        params: dict[str, Any],
+        deadline: Deadline,
+        kind: type[W],
+        *,
+        about: str,
+    ) -> W:
+        """Send a request that may be repeated; return its result as ``kind``."""
+        call = self.call(method, params, deadline, about=about, repeatable=True)
+        return self.decode(call, (await self.request(call, deadline))[0], kind)
+
+    async def request_any(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        timeout: float | None,
+        total_timeout: float | None,
+    ) -> Any:
+        """Send a request that may have no verb of its own; return its result as plain JSON."""
+        of_type("method", method)
+        of_type("params", params, Mapping | None, "a mapping")
+        deadline = self.deadline(method, timeout, total_timeout)
+        call = self.call(method, None if params is None else dict(params), deadline)
+        raw, _ = await self.request(call, deadline)
+        try:
+            return msgspec.json.decode(raw)
+        except UNREADABLE as error:
+            raise self.broken(call, str(error)) from error
+
+    async def ping(self, timeout: float | None) -> None:
+        deadline = self.deadline("ping", timeout)
+        await self.in_era(deadline, lambda era: self.send(era.ping(), deadline))
+
+    async def set_log_level(self, level: str, timeout: float | None) -> None:
+        if level not in LOG_LEVELS:
+            raise ValidationError(f"log level {level!r}: must be one of {', '.join(LOG_LEVELS)}")
+        deadline = self.deadline("logging/setLevel", timeout)
+
+        async def tell(era: Era) -> None:
+            if (request := era.log_level(level)) is not None:
+                await self.send(request, deadline)
+
+        await self.in_era(deadline, tell)
+        self.driver.engine.log_level = level
 
     async def send(self, outgoing: OutgoingRequest, deadline: Deadline, about: str = "") -> None:
-        """Send a request of the era that is in force, in no other."""
+        """Send a request of the current era, on the current connection only."""
         epoch = self.driver.engine.link.epoch
         call = self.call(outgoing.method, outgoing.params, deadline, about=about, epoch=epoch)
         await self.request(call, deadline)
 
-    async def exchange(self, call: Call, deadline: Deadline) -> tuple[Raw, int]:
-        """Like ``request``; return the number of rounds of questions as well."""
+    async def request(self, call: Call, deadline: Deadline) -> tuple[Raw, int]:
+        """Send a request and answer the server's questions.
+
+        Returns:
+            The final result, and the number of rounds of questions before it.
+        """
         driver, rounds, logins = self.driver, 0, 0
-        sink = self.sink(None)
+        sink = self.sink(None) if self.progress_handlers else None
         watch = None
         if self.observers.all:
             watch = self.observers.begin(call.method, call.about, call.params)
@@ -280,7 +309,7 @@ class Channel:
         rounds: int,
         deadline: Deadline,
     ) -> Call:
-        """Have the application answer what the server asks; return the call to send next.
+        """Get the application's answers to the server's questions; return the next call.
 
         Specification 2026-07-28, "Multi Round-Trip Requests": the request is sent again with
         ``inputResponses``, and with ``requestState`` exactly as it came.
@@ -312,11 +341,9 @@ class Channel:
         return msgspec.structs.replace(call, total=left, since=None)
 
     def sink(self, on_progress: ProgressHandler | None) -> Callable[[list[Progress]], None] | None:
-        """Return what takes the progress of one call; None if nobody wants it."""
-        if on_progress is None and not self.progress_handlers:
-            return None
-        wanted = [*self.progress_handlers, *(() if on_progress is None else (on_progress,))]
-        return ProgressSink(self.name, wanted, self.post)
+        """Return the receiver of the progress of one call; None if there is no handler."""
+        handlers = [*self.progress_handlers, *(() if on_progress is None else (on_progress,))]
+        return progress_sink(self.name, handlers, self.post) if handlers else None
 
     def decode(self, call: Call, raw: Raw | bytes, kind: type[W]) -> W:
         """Return a result as the type that the call expects."""
@@ -329,54 +356,47 @@ class Channel:
         return messages.bad_answer(self.name, call, reason)
 
 
-class ProgressSink:
-    """Hands progress straight from the read to plain functions, by mailbox to async ones.
+def progress_sink(
+    name: str, handlers: Sequence[Callable[[Any], Any]], post: Callable[..., None]
+) -> Callable[[Sequence[Any]], None]:
+    """Return a function that passes progress to handlers.
 
-    Handlers run in the context (contextvars) of the call: what a notebook's handler prints
-    appears below the cell that made the call.
+    Plain functions are called at once, async ones through the mailbox. They run in the context
+    (contextvars) of the call: the output of a handler in a notebook appears below the cell that
+    made the call.
     """
+    context = copy_context()
+    plain = [one for one in handlers if not inspect.iscoroutinefunction(one)]
+    posted = [in_context(context, one) for one in handlers if inspect.iscoroutinefunction(one)]
 
-    def __init__(
-        self,
-        name: str,
-        handlers: Sequence[Callable[[Any], Any]],
-        post: Callable[..., None],
-    ) -> None:
-        self._name = name
-        self._post = post
-        context = copy_context()
-        self._run = context.run
-        self._plain = [one for one in handlers if not inspect.iscoroutinefunction(one)]
-        self._posted = [
-            in_context(context, one) for one in handlers if inspect.iscoroutinefunction(one)
-        ]
-
-    def __call__(self, progress: Sequence[Any]) -> None:
-        for handler in self._posted:
-            for one in progress:
-                self._post(handler, one, len(getattr(one, "message", None) or ""))
-        if self._plain:
-            self._run(self._hand_on, progress)
-
-    def _hand_on(self, progress: Sequence[Any]) -> None:
+    def call_plain(progress: Sequence[Any]) -> None:
         ending: BaseException | None = None
         for one in progress:
-            for handler in self._plain:
+            for handler in plain:
                 try:
                     result = handler(one)
                 except EXITS as error:
                     ending = error
                 except BaseException:
-                    log.exception("%s: the handler %r failed", self._name, handler)
+                    log.exception("%s: the handler %r failed", name, handler)
                 else:
                     if result is not None and inspect.isawaitable(result):
-                        self._post(_itself, result)
+                        post(lambda awaitable: awaitable, result)
         if ending is not None:
             raise ending
 
+    def sink(progress: Sequence[Any]) -> None:
+        for handler in posted:
+            for one in progress:
+                post(handler, one, len(getattr(one, "message", None) or ""))
+        if plain:
+            context.run(call_plain, progress)
+
+    return sink
+
 
 def in_context(context: Context, handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return ``handler`` so that it runs in a context other than that of its caller."""
+    """Return an async function that runs ``handler`` in this context."""
 
     @wraps(handler)
     async def run(value: Any) -> Any:
@@ -384,17 +404,9 @@ def in_context(context: Context, handler: Callable[[Any], Any]) -> Callable[[Any
         result = context.run(handler, value)
         if not inspect.isawaitable(result):
             return result
-        # A task that is cancelled before it starts closes its own coroutine, and no other.
-        work = result if inspect.iscoroutine(result) else _await(result)
-        return await asyncio.get_running_loop().create_task(work, context=context)
+        # A task that is cancelled before it starts closes only its own coroutine.
+        if not inspect.iscoroutine(result):
+            return await result
+        return await asyncio.get_running_loop().create_task(result, context=context)
 
     return run
-
-
-async def _await(result: Any) -> Any:
-    return await result
-
-
-def _itself(result: Any) -> Any:
-    """Return the awaitable that a plain function gave, to be awaited in its turn."""
-    return result

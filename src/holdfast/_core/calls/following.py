@@ -1,7 +1,7 @@
-"""One task, followed to its end: polled, asked for its result, its questions answered.
+"""Follow one task to its end: poll it, answer its questions, fetch its result.
 
-A poll is a read: it goes on over lost links and restarts of the server, so a task has one
-outcome, known or honestly unknown, within the call's total time. Whatever the server answers,
+A poll is a read: it is repeated over lost links and restarts of the server, so a task has one
+outcome, known or reported as unknown, within the call's total time. Whatever the server answers,
 there is at most one poll under way, no faster than `eras.tasks` allows.
 """
 
@@ -13,10 +13,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct, field
 
 from holdfast._core.boundary import Call, WireId
-from holdfast._core.calls.channel import UNREADABLE, Channel, ProgressSink
+from holdfast._core.calls.channel import UNREADABLE, Channel, progress_sink
 from holdfast._core.calls.options import Deadline
 from holdfast._core.engine import messages
 from holdfast._core.eras import tasks
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 MOST_QUESTIONS: Final = 1000
 """Questions of one task."""
 MOST_STREAMS: Final = 8
-"""Tasks of one client that have a stream of their changes; others are polled alone."""
+"""Tasks of one client with a stream of changes; the others are only polled."""
 MOST_ERRORS: Final = 3
 """Polls in a row that a server may answer with an internal error."""
 
@@ -55,15 +55,14 @@ _PASSING: Final = (TransportError, BackpressureError, RequestTimeout)
 """Failures after which the same poll is worth another try."""
 
 
-class TaskView:
+class TaskView(Struct, eq=False):
     """A task as its caller sees it, and the caller's wish to leave it running."""
 
-    def __init__(self, on_task: Callable[[Task], Any] | None = None) -> None:
-        self.task: Task | None = None
-        self.detached: bool = False
-        self.created: asyncio.Event = asyncio.Event()
-        self.on_task: Callable[[Task], Any] | None = on_task
-        self._tokens: list[WireId] = []
+    on_task: Callable[[Task], Any] | None = None
+    task: Task | None = None
+    detached: bool = False
+    created: asyncio.Event = field(default_factory=asyncio.Event)
+    _tokens: list[WireId] = []
 
     def tracking(
         self,
@@ -92,7 +91,7 @@ class TaskView:
             self.task = task
             self.created.set()
             if self.on_task is not None:
-                ProgressSink(channel.name, [self.on_task], channel.post)([task])
+                progress_sink(channel.name, [self.on_task], channel.post)([task])
 
 
 class Following:
@@ -121,7 +120,7 @@ class Following:
         self._stream: asyncio.Task[None] | None = None
 
     async def run(self, state: TaskState | None) -> tuple[Raw, ToolResult]:
-        """Return the result. ``state`` is what an answer has shown of the task already."""
+        """Return the result. ``state`` is the task as the first answer showed it, if any."""
         try:
             if state is not None:
                 self._view.show(state.task, self._channel)
@@ -169,7 +168,7 @@ class Following:
     # Asking
 
     async def _poll(self) -> TaskState | None:
-        """Return the task as it is now; None if it could not be asked for, for the time being."""
+        """Return the current state of the task; None if the server could not be asked now."""
         try:
             raw = await self._ask("tasks/get", self._deadline.idle)
         except RpcError as error:
@@ -190,7 +189,7 @@ class Following:
     async def _ask(self, method: str, idle: float, **params: Any) -> Raw | None:
         """Send a request that may be repeated; None if the server could not be reached."""
         try:
-            self._form = await self._owner.require(self._deadline.until)
+            self._form = await self._owner.require(self._deadline)
             left = self._deadline.until - self._loop.time()
             if left <= 0:
                 return None
@@ -239,7 +238,7 @@ class Following:
             raise self._error(RequestTimeout, text)
 
     def _listen(self) -> None:
-        """Have the server say when the task changes, where it wants to be polled seldom."""
+        """Subscribe to changes of the task, if its poll interval is long."""
         form, waiting = self._owner.form(), self._channel.task_changes
         if self._stream is not None or form is None or form.core:
             return
@@ -249,11 +248,11 @@ class Following:
             self._stream.add_done_callback(lambda _: waiting.pop(self._id))
 
     async def _hold_stream(self, form: TaskForm) -> None:
-        """Hold the stream of a task's changes. Where there is none, polls alone go on."""
+        """Keep the stream of the task's changes open. Without one, polling alone goes on."""
 
         def acknowledged(params: Raw) -> None:
             if tasks.will_tell(self._id, params):
-                self._changed.set()  # it may have changed before the stream stood
+                self._changed.set()  # it may have changed before the stream was open
             elif self._stream is not None:
                 self._stream.cancel()
 
@@ -265,8 +264,6 @@ class Following:
             self._stream = None
         except HoldfastError as error:
             log.debug("%s: no stream of task %r: %s", self._channel.name, self._id, error)
-
-    # What an answer leads to
 
     async def _advance(self, state: TaskState) -> Raw | None:
         """Return the result, if the task has one; answer the server's questions otherwise."""
@@ -302,7 +299,7 @@ class Following:
             raise self._refused(error, "it does not give the result: ") from error
 
     async def _answer(self, questions: dict[str, Raw]) -> None:
-        """Have each question answered once, and send what the server has not confirmed."""
+        """Answer each question once, and send the answers that are not confirmed yet."""
         inputs, name = self._channel.inputs, self._channel.name
         if inputs.for_caller(questions):
             text = "it waits for answers, which Handlers(elicitation='return') does not return"
@@ -353,6 +350,6 @@ class Following:
 
 
 def _told(error: RpcError) -> str:
-    """Return what the server answered, without the request of ours that it answers."""
+    """Return the server's words in an error, without the subject of our request."""
     before, answered, told = error.message.partition("the server answered with ")
     return answered + told or before

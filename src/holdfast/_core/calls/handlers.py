@@ -1,4 +1,4 @@
-"""The application's handlers: what it answers to servers, and hears from them."""
+"""The application's handlers: they answer a server's questions and receive its notifications."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class Handlers(Struct, frozen=True, kw_only=True):
     Attributes:
         sampling: Answers ``sampling/createMessage``: with a `SamplingResult`, a dict or a str.
         elicitation: Answers ``elicitation/create``: with an `ElicitResult`, a dict, or the form's
-            values as a dataclass or msgspec struct. ``"return"`` returns the questions to whoever
-            called the tool (``result.pending``), who answers them by `Client.resume`.
+            values as a dataclass or msgspec struct. ``"return"`` returns the questions to the
+            caller of the tool (``result.pending``), who answers them by `Client.resume`.
         roots: ``file://`` URIs (or `Root`), or a function that returns them.
         notification: Called with every notification.
         progress: Called with the progress of every call.
@@ -127,7 +127,7 @@ T = TypeVar("T")
 
 def added(items: list[T], item: T) -> Callable[[], None]:
     """Add an item; return a function that removes it."""
-    items.append(called("handler", item))
+    items.append(item)
 
     def remove() -> None:
         if item in items:
@@ -137,20 +137,20 @@ def added(items: list[T], item: T) -> Callable[[], None]:
 
 
 def is_async(handler: Any) -> bool:
-    """Return True for a function, method or object whose call gives a coroutine."""
+    """Return True for a function, method or object whose call returns a coroutine."""
     call = getattr(handler, "__call__", None)  # noqa: B004
     return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
 
 
 def called(option: str, function: T) -> T:
-    """Refuse what cannot be called."""
+    """Return a function; raise `ValidationError` for anything else."""
     if not callable(function):
         raise ValidationError(f"{option}={function!r}: must be a function")
     return function
 
 
 def plain(option: str, function: F) -> F:
-    """Refuse a coroutine function where nothing would await it: a check would never refuse."""
+    """Return a plain function; refuse a coroutine function, which nothing would await."""
     if is_async(called(option, function)):
         text = "give a plain function; a coroutine cannot be awaited here"
         raise ValidationError(f"{option}={function!r}: {text}")
@@ -170,20 +170,20 @@ def in_thread(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
         outcome: asyncio.Future[Any] = loop.create_future()
         context = copy_context()
 
-        def settle(set_outcome: Callable[[Any], None], value: Any) -> None:
+        def settle(value: Any, error: BaseException | None) -> None:
+            if isinstance(error, StopIteration):  # which a future does not take
+                error = RuntimeError(f"StopIteration: {error}")
             if not outcome.cancelled():
-                set_outcome(value)
+                outcome.set_result(value) if error is None else outcome.set_exception(error)
 
         def work() -> None:
-            set_outcome: Callable[[Any], None] = outcome.set_result
+            value = failure = None
             try:
                 value = context.run(handler, *arguments)
             except BaseException as error:
-                set_outcome, value = outcome.set_exception, error
-                if isinstance(error, StopIteration):  # which a future does not take
-                    value = RuntimeError(f"StopIteration: {error}")
+                failure = error
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(settle, set_outcome, value)
+                loop.call_soon_threadsafe(settle, value, failure)
 
         threading.Thread(target=work, name="holdfast-handler", daemon=True).start()
         result = await outcome
@@ -207,7 +207,7 @@ def log_handler(handler: Callable[[LogMessage], Any]) -> NotificationHandler:
 
 
 def threaded(handlers: Handlers | None) -> Handlers | None:
-    """Return handlers for an application without a loop: notifications go to threads too."""
+    """Return handlers for a synchronous application: notifications run in threads too."""
     if handlers is None or handlers.notification is None or is_async(handlers.notification):
         return handlers
     return msgspec.structs.replace(handlers, notification=in_thread(handlers.notification))
@@ -222,7 +222,7 @@ class ApprovalRequest(Struct, frozen=True):
     Attributes:
         server: The server's name.
         tool: The tool's name.
-        arguments: What it would be called with.
+        arguments: The arguments of the call.
         definition: The tool as its server describes it; None if it was not listed.
     """
 
@@ -233,9 +233,9 @@ class ApprovalRequest(Struct, frozen=True):
 
     @property
     def destructive(self) -> bool:
-        """True unless the server says that the tool only reads, or does no harm.
+        """True unless the tool is annotated as read-only or not destructive.
 
-        Specification, "Tool annotations": what is not said is destructive.
+        Specification, "Tool annotations": a tool without annotations is destructive.
         """
         hints = None if self.definition is None else self.definition.annotations
         if hints is None:

@@ -1,4 +1,4 @@
-"""The dispatcher of what a server does unasked: notifications, requests, violations."""
+"""Dispatch what a server sends unasked: notifications, requests, violations."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Asked, Dismissed, Generation, Moved, Starting, Violated
 from holdfast._core.calls.cache import UPDATED, AnswerCache
 from holdfast._core.calls.channel import Channel, in_context
-from holdfast._core.calls.handlers import Notification, NotificationHandler, called
+from holdfast._core.calls.handlers import Notification, NotificationHandler, added, called
 from holdfast._core.calls.inputs import refusal
-from holdfast._core.calls.subscriptions import Subscriptions
 from holdfast._core.calls.tools import ToolTable
 from holdfast._core.engine.state import State
 from holdfast._core.mailbox import handling
@@ -27,6 +26,7 @@ from holdfast.types.base import decode
 from holdfast.types.lifecycle import Progress
 
 if TYPE_CHECKING:
+    from holdfast._core.calls.subscriptions import Subscriptions
     from holdfast.events import Events
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -37,62 +37,55 @@ TOOLS_CHANGED = "notifications/tools/list_changed"
 _OF_TASK = b"related-task"
 
 
-class Inbound:
-    """Passes on what the driver hears; never makes it wait."""
+class Inbound(Struct, eq=False):
+    """Dispatches what the driver receives; never makes it wait."""
 
-    def __init__(
-        self,
-        channel: Channel,
-        cache: AnswerCache,
-        tools: ToolTable,
-        subscriptions: Subscriptions,
-    ) -> None:
-        self._channel = channel
-        self._cache = cache
-        self._tools = tools
-        self._subscriptions = subscriptions
-        self.events: Events | None = None
-        """Those that somebody asked for; none are made before."""
-        self._name = channel.name
-        self._limit = channel.policy.limits.asks
-        self._ready_before = False
-        self._registered: list[tuple[str | None, NotificationHandler]] = []
-        """Handlers, each with the method that it is for, or None for all."""
-        self._asks: dict[asyncio.Task[None], tuple[Generation, Id]] = {}
-        """Handlers at work. A server may use the same id for any number of questions."""
+    _channel: Channel
+    _cache: AnswerCache
+    _tools: ToolTable
+    events: Events | None = None
+    """The events of the client; None until the application asks for them."""
+    _subscriptions: Subscriptions | None = None
+    _ready_before: bool = False
+    _registered: list[tuple[str | None, NotificationHandler]] = []
+    """Handlers, each with the method that it is for, or None for all."""
+    _asks: dict[asyncio.Task[None], tuple[Generation, Id]] = {}
+    """Handlers at work. A server may use the same id for any number of questions."""
+
+    @property
+    def subscriptions(self) -> Subscriptions:
+        """The subscriptions, made when the first one is wanted."""
+        if self._subscriptions is None:
+            from holdfast._core.calls.subscriptions import Subscriptions
+
+            self._subscriptions = Subscriptions(self._channel, self._tools, self._registered)
+        return self._subscriptions
 
     def add(self, handler: NotificationHandler, method: str | None) -> Callable[[], None]:
-        """Register a handler, to be run in the context of this moment; return its removal."""
+        """Register a handler, to be run in the current context; return its removal."""
         entry = (method, in_context(copy_context(), called("handler", handler)))
-        self._registered.append(entry)
-        self._subscriptions.listeners += 1
-        self._subscriptions.changes_wanted()
-
-        def remove() -> None:
-            if entry in self._registered:
-                self._registered.remove(entry)
-                self._subscriptions.listeners -= 1
-
+        remove = added(self._registered, entry)
+        self.subscriptions.changes_wanted()
         return remove
 
     def close(self) -> None:
-        """Cancel every handler, but for the one that is closing the client."""
+        """Cancel subscriptions and handlers, but not the handler that is closing the client."""
+        if self._subscriptions is not None:
+            self._subscriptions.close()
         for task in list(self._asks):
             if task is not handling.get():
                 task.cancel()
 
     def leave_session(self) -> None:
-        """Forget what belongs to the person who was logged in before."""
+        """Drop the cache and the session of the account that was logged in before."""
         self._cache.invalidate()
         if self._channel.started is not None:
             self._channel.started.renew_session("another person has logged in")
 
-    # Heard from the driver
-
     def noticed(self, method: str, params: Raw | None) -> None:
         channel = self._channel
         if method == PROGRESS:
-            # Of a call that was answered with a task; other progress is late.
+            # The progress of a call that became a task; any other comes too late.
             if channel.task_progress and params is not None:
                 progress = decode(params, Progress)
                 sink = channel.task_progress.get(progress.progress_token)  # type: ignore[call-overload]
@@ -108,14 +101,15 @@ class Inbound:
                 wake()
         if method == TOOLS_CHANGED:
             self._tools.forget()
-        elif method == UPDATED and self._subscriptions.is_unwanted(params):
+        subscriptions = self._subscriptions
+        if method == UPDATED and subscriptions is not None and subscriptions.is_unwanted(params):
             # Sent before the server had read that the subscription ended.
             return
         if self.events is not None and self.events.active:
             self.events.noticed(method)
         if not self._registered:
             return
-        # A copy: the parameters are part of all that was read with them.
+        # A copy: the parameters keep everything that was read with them in memory.
         params = None if params is None else params.copy()
         size = 0 if params is None else len(params)
         notification = Notification(method, params)
@@ -125,8 +119,9 @@ class Inbound:
 
     def asked(self, asked: Asked) -> None:
         driver = self._channel.driver
-        if len(self._asks) >= self._limit:
-            text = f"too many requests at once (more than {self._limit})"
+        limit = self._channel.policy.limits.asks
+        if len(self._asks) >= limit:
+            text = f"too many requests at once (more than {limit})"
             driver.send(driver.engine.refuse(asked, INTERNAL_ERROR, text))
             return
         task = driver.loop.create_task(
@@ -141,7 +136,7 @@ class Inbound:
                 task.cancel()
 
     def moved(self, moved: Moved) -> None:
-        log.debug("%s: %s → %s %s", self._name, moved.old, moved.new, moved.reason or "")
+        log.debug("%s: %s → %s %s", self._channel.name, moved.old, moved.new, moved.reason or "")
         if self._channel.observers.all:
             self._channel.observers.moved(moved)
         if moved.old == State.READY:
@@ -151,7 +146,8 @@ class Inbound:
                 # The server may have changed meanwhile.
                 self._cache.invalidate()
             self._ready_before = True
-            self._subscriptions.restore()
+            if self._subscriptions is not None or self._channel.policy.cache.watch:
+                self.subscriptions.restore()
 
     def starting(self, starting: Starting) -> None:
         if self.events is not None and self.events.active:
@@ -160,7 +156,7 @@ class Inbound:
     def violated(self, violated: Violated) -> None:
         level = logging.WARNING if violated.count == 1 else logging.DEBUG
         text = "%s: dropped: %s: %s"
-        log.log(level, text, self._name, violated.reason, violated.detail)
+        log.log(level, text, self._channel.name, violated.reason, violated.detail)
         if self.events is not None and self.events.active:
             self.events.violated(violated)
 
@@ -176,13 +172,13 @@ class Inbound:
             fault = error if isinstance(error, RpcError) else refusal(asked.method, error)
             driver.send(engine.refuse(asked, fault.code or INTERNAL_ERROR, fault.message))
             if error.__cause__ is not None or fault is not error:
-                log.warning("%s: %s: %s", self._name, asked.method, fault)
+                log.warning("%s: %s: %s", self._channel.name, asked.method, fault)
         else:
             driver.send(engine.answer(asked, result))
 
 
 def _related(params: Raw, result: Any) -> Any:
-    """Return an answer with the mark of the task that its question belongs to.
+    """Return an answer that names the task which its question belongs to.
 
     2025-11-25 basic/utilities/tasks, Associating Task-Related Messages.
     """

@@ -1,7 +1,7 @@
 """Answering a server's questions: sampling, elicitation, roots.
 
 The same handlers serve the requests of the handshake era and the ``input_required`` rounds
-of the stateless one. Whatever a handler does, the server's question gets an answer.
+of the stateless one. The server's question is always answered, even if a handler fails.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from functools import cached_property
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -24,18 +24,18 @@ from holdfast.errors import ProtocolError, RpcError, StateError
 
 if TYPE_CHECKING:
     from holdfast.types.inputs import FormElicitation
-    from holdfast.types.resources import Root, RootsResult
+    from holdfast.types.resources import RootsResult
 
 EMPTY: Final = Raw(b"{}")
 LONGEST: Final = 1000
 """The most characters of an error that are sent to a server."""
 
 _NO_CALLER: Final = (
-    "this client returns questions to whoever called the tool (Handlers(elicitation='return')), "
+    "this client returns questions to the caller of the tool (Handlers(elicitation='return')), "
     "which needs a server of a stateless revision; a handler function answers in every revision"
 )
-"""In the handshake era a question is a request on its own: it names no call that it belongs to,
-and holds the server's call open, so that nobody could go on with it on another day."""
+"""In the handshake era a question is a request of its own: it does not name its call, and the
+server keeps that call open, so it could not be resumed later."""
 
 
 class _Question(Struct):
@@ -46,51 +46,51 @@ class _Question(Struct):
 _question = msgspec.json.Decoder(_Question)
 
 
-class Inputs:
+class Inputs(Struct, eq=False):
     """The application's handlers, by the method that asks for them.
 
     At most ``limit`` questions are handled at once, whatever call or request they belong to.
     """
 
-    def __init__(self, handlers: Handlers, limit: int) -> None:
-        self._handlers = handlers
-        self.approval: ApprovalHandler | None = handlers.approval
-        self._limit = limit
-        self._room = asyncio.Semaphore(limit)
-
-    @cached_property
-    def _threads(self) -> threading.Semaphore:
-        """A thread goes on when the server withdraws its question: it holds its place."""
-        return threading.Semaphore(self._limit)
+    _handlers: Handlers
+    _limit: int
+    approval: ApprovalHandler | None = None
+    _room: asyncio.Semaphore | None = None
+    _threads: threading.Semaphore | None = None
 
     def for_caller(self, questions: dict[str, Raw]) -> bool:
         """Return True if a round of questions is for the caller to answer."""
-        return self._handlers.elicitation == "return" and any(map(_elicits, questions.values()))
+        if self._handlers.elicitation != "return":
+            return False
+        # A malformed question is refused by `answer_all`.
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            asked = [_question.decode(raw).method for raw in questions.values()]
+            return "elicitation/create" in asked
+        return False
 
-    async def sample_here(self, params: Any) -> Any:
-        """Run the sampling handler for the application itself."""
-        return await self.sample(self._require("sampling"), Raw(msgspec.json.encode(params)))
-
-    async def roots_here(self) -> list[Root]:
-        """Return the roots for the application itself."""
-        return (await self.list_roots(self._require("roots"))).roots
-
-    def _require(self, what: str) -> Any:
+    def require(self, what: str) -> Any:
+        """Return a handler that the application itself wants to run."""
         if (handler := getattr(self._handlers, what)) is None:
             text = f"no handler for {what}: pass holdfast.Handlers({what}=…) when connecting"
             raise StateError(text)
         return handler
 
+    async def create_message(self, params: Any) -> Any:
+        """Run the sampling handler for the application itself."""
+        return await self.sample(self.require("sampling"), Raw(msgspec.json.encode(params)))
+
     async def answer(self, method: str, params: Raw | None) -> Any:
         """Return the result for one question.
 
         Raises:
-            RpcError: There is none; ``code`` and ``message`` are what the server is answered.
+            RpcError: There is none; ``code`` and ``message`` are for the server.
         """
         found = _METHODS.get(method)
         handler = None if found is None else getattr(self._handlers, found[0])
         if found is None or handler is None:
             raise RpcError(f"method not found: {method}", code=codes.METHOD_NOT_FOUND)
+        if self._room is None:
+            self._room = asyncio.Semaphore(self._limit)
         try:
             async with self._room:
                 result = await found[1](self, handler, EMPTY if params is None else params)
@@ -165,31 +165,31 @@ class Inputs:
         """Run a handler; its failure becomes an error that names it.
 
         A plain function runs in a worker thread: it may block, or ask a person, and every other
-        call goes on meanwhile.
+        call goes on meanwhile. The thread goes on if the server withdraws its question, and
+        counts until it ends.
         """
+        threads = self._threads = self._threads or threading.Semaphore(self._limit)
+
+        def run() -> Any:
+            try:
+                return handler(*arguments)
+            finally:
+                threads.release()
+
         try:
-            run = handler if is_async(handler) else in_thread(self._holding_a_place(handler))
-            return await run(*arguments)
+            if is_async(handler):
+                return await handler(*arguments)
+            if not threads.acquire(blocking=False):
+                raise StateError(f"{self._limit} handlers of earlier questions are still running")
+            return await in_thread(run)()
         except BaseException as error:
             if ends_task(error) and not isinstance(error, EXITS):
                 raise
             raise refusal(f"the handler {_name(handler)} failed", error) from error
 
-    def _holding_a_place(self, handler: Callable[..., Any]) -> Callable[..., Any]:
-        if not self._threads.acquire(blocking=False):
-            raise StateError(f"{self._limit} handlers of earlier questions are still running")
-
-        def run(*arguments: Any) -> Any:
-            try:
-                return handler(*arguments)
-            finally:
-                self._threads.release()
-
-        return run
-
 
 def accepted(result: Any) -> Any:
-    """Return an instance that a handler gave as an accepted form; None declines."""
+    """Return a handler's answer to a form: an instance accepts it, None declines."""
     if result is None:
         return {"action": "decline"}
     if isinstance(result, dict) or hasattr(result, "action"):
@@ -215,7 +215,7 @@ def fill_defaults(request: FormElicitation, result: Any) -> Any:
 
 
 def _object(handler: Callable[..., Any], result: Any) -> Any:
-    """Return a handler's result; refuse what no answer can be: it must be a JSON object."""
+    """Return a handler's result, which must be a JSON object."""
     found = result if isinstance(result, dict | Struct) else msgspec.to_builtins(result)
     if isinstance(found, dict | Struct):
         return found
@@ -224,7 +224,7 @@ def _object(handler: Callable[..., Any], result: Any) -> Any:
 
 
 def refusal(what: str, error: BaseException, code: int = codes.INTERNAL_ERROR) -> RpcError:
-    """Return the error that a server is answered, in text that can always be written."""
+    """Return the error to answer a server with; its text can always be encoded."""
     try:
         why = f"{type(error).__name__}: {error}"
     except Exception:
@@ -237,16 +237,9 @@ def _name(handler: Any) -> str:
     return getattr(handler, "__name__", None) or type(handler).__name__
 
 
-def _elicits(raw: Raw) -> bool:
-    try:
-        return _question.decode(raw).method == "elicitation/create"
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return False  # refused by whoever answers it
-
-
 _METHODS: Final[dict[str, tuple[str, Callable[..., Awaitable[Any]]]]] = {
     "sampling/createMessage": ("sampling", Inputs.sample),
     "elicitation/create": ("elicitation", Inputs.elicit),
     "roots/list": ("roots", Inputs.list_roots),
 }
-"""The handler that answers each method, and how it is asked."""
+"""The handler that answers each method, and the function that calls it."""

@@ -1,4 +1,4 @@
-"""Calls as values: one under way, one that waits for answers, and the outcome of one."""
+"""Calls as values: a running call, one that waits for answers, and the outcome of one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 class RunningCall(Generic[R]):
-    """A call under way. Await it for its result; ``cancel()`` ends it and tells the server.
+    """A running call. Await it for its result; ``cancel()`` ends it and tells the server.
 
     Example:
         running = client.start_tool("build", {"target": "all"})
@@ -36,9 +36,15 @@ class RunningCall(Generic[R]):
         self._label = label
         self._view = view
         self._cancelled = False
-        self._work = work
         self._task: asyncio.Future[R] = asyncio.ensure_future(self._run(work))
-        self._task.add_done_callback(self._ended)
+
+        def ended(task: asyncio.Future[R]) -> None:
+            work.close()  # it may never have started
+            if not task.cancelled():
+                # A failure that nobody awaits is not an unhandled one.
+                task.exception()
+
+        self._task.add_done_callback(ended)
 
     def __repr__(self) -> str:
         return f"<RunningCall {self._label} {'done' if self.done else 'under way'}>"
@@ -112,12 +118,6 @@ class RunningCall(Generic[R]):
                 raise self._unsent() from None
             raise
 
-    def _ended(self, task: asyncio.Future[R]) -> None:
-        self._work.close()
-        if not task.cancelled():
-            # A failure that nobody awaits is not an unhandled one.
-            task.exception()
-
     def _unsent(self) -> CancelledCallError:
         return CancelledCallError(f"{self._label}: cancelled by its owner; nothing was sent")
 
@@ -159,9 +159,6 @@ async def invoke(call: Awaitable[ToolResult]) -> Invocation:
         duration=time.perf_counter() - began,
         result=result,
     )
-
-
-# Calls that wait for answers which the caller gives, now or another day
 
 
 class PendingCall(Struct, frozen=True):

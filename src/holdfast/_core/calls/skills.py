@@ -1,7 +1,7 @@
 """Skills of one server: listed, and read file by file with every byte verified.
 
-Nothing is read ahead of need. The `Skill` that a caller holds is the manifest that its files
-are held to: size, digest and frontmatter at each read, and no file that it does not list
+No file is read before it is needed. The `Skill` that a caller holds is the manifest: each read
+checks size, digest and frontmatter, and no file is read that the manifest does not list
 (Skills extension, Integrity and Verification).
 """
 
@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from holdfast._core.boundary import Call
 from holdfast._core.calls.cached import Cached, Listing, not_found
 from holdfast._core.calls.channel import Channel
 from holdfast._core.calls.options import Deadline, of_type
@@ -63,13 +64,13 @@ class Skills:
 
     async def get(self, uri: str, timeout: float | None) -> Skill:
         deadline = await self._declared(GET, timeout)
-        call = self._channel.call(GET, {"uri": uri}, deadline, about=uri, repeatable=True)
         try:
-            raw = await self._channel.request(call, deadline)
+            found = await self._channel.read(GET, {"uri": uri}, deadline, _Found, about=uri)
         except RpcError as error:
             raise not_found(error) from None
-        skill = self._own(self._channel.decode(call, raw, _Found).skill)
+        skill = self._own(found.skill)
         if skill.uri != uri:
+            call = Call(GET, about=uri)
             raise self._channel.broken(call, f"it is about {skill.uri[:200]!r}")
         self._guard([skill])
         return skill
@@ -96,8 +97,6 @@ class Skills:
             if uri == skill.uri:
                 return main
         return await self._verified(skill, uri, deadline)
-
-    # Before anything is sent
 
     async def _declared(self, method: str, timeout: float | None, setting: str = "") -> Deadline:
         """Connect, and refuse a method that the server has not declared."""
@@ -131,7 +130,7 @@ class Skills:
         uri = file if file.startswith(skill.root + "/") else f"{skill.root}/{file}"
         if skill.dynamic:
             if not dynamic:
-                text = "it has no digests to verify; dynamic=True reads it all the same"
+                text = "it has no digests to verify; dynamic=True reads it without"
                 raise self._refused(skill, text)
             if not is_inside(skill, uri):
                 raise self._refused(skill, f"{file[:200]!r} is not in its directory")
@@ -140,10 +139,8 @@ class Skills:
             raise self._refused(skill, f"its manifest does not list {file[:200]!r}, but {known}")
         return uri
 
-    # After the read
-
     async def _verified(self, skill: Skill, uri: str, deadline: Deadline) -> SkillFile:
-        """Read one file; what a cache has is read again if it does not fit."""
+        """Read one file; a cached one that does not match is read again."""
         found = await self._cached.read(uri, deadline)
         try:
             return self._verify(skill, uri, found)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sized
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct, field
 
 from holdfast._core.boundary import Call, LinkChanged
 from holdfast._core.calls.cache import updated_uri
@@ -36,24 +36,23 @@ MOST_ENDED: Final = 10_000
 """Ended subscriptions whose late updates are recognised."""
 
 
-class Subscriptions:
+class Subscriptions(Struct, eq=False):
     """The subscriptions of one client."""
 
-    def __init__(self, channel: Channel, tools: ToolTable) -> None:
-        self.listeners = 0
-        """Handlers that hear list changes, which some servers send only to those who ask."""
-        self._channel = channel
-        self._tools = tools
-        self._uris: set[str] = set()
-        self._ended: dict[str, None] = {}
-        """Resources whose updates are not wanted any more, the latest last."""
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._stream: asyncio.Task[None] | None = None
-        self._turns = asyncio.Lock()
-        """Streams are opened one by one: each names all that is wanted, and replaces another."""
-        self._wanted: OutgoingRequest | None = None
-        """What the stream was asked for, as long as it stands."""
-        self._granted: frozenset[str] = frozenset()
+    _channel: Channel
+    _tools: ToolTable
+    _listeners: Sized
+    """Handlers of notifications: list changes are for them."""
+    _uris: set[str] = set()
+    _ended: dict[str, None] = {}
+    """Resources whose updates are no longer wanted, the latest last."""
+    _tasks: set[asyncio.Task[None]] = set()
+    _stream: asyncio.Task[None] | None = None
+    _turns: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Streams are opened one by one: each names all that is wanted, and replaces another."""
+    _wanted: OutgoingRequest | None = None
+    """The request for the stream, as long as the stream is open."""
+    _granted: frozenset[str] = frozenset()
 
     def close(self) -> None:
         for task in list(self._tasks):
@@ -64,11 +63,20 @@ class Subscriptions:
         self._ended.pop(uri, None)
 
         async def watch(era: Era) -> None:
-            if era.listens:
-                await self._add_to_stream(uri, deadline)
-            else:
+            if not era.listens:
                 await self._channel.send(era.watch(uri), deadline, uri)
                 self._uris.add(uri)
+                return
+            known = uri in self._uris
+            self._uris.add(uri)
+            try:
+                if uri not in await self._open_stream(deadline):
+                    self._wanted = None
+                    raise ProtocolError(f"{self._channel.name}: no updates are offered for {uri!r}")
+            except BaseException:
+                if not known:
+                    self._uris.discard(uri)
+                raise
 
         await self._channel.in_era(deadline, watch)
 
@@ -93,18 +101,18 @@ class Subscriptions:
         return bool(self._ended) and updated_uri(params) in self._ended
 
     def changes_wanted(self) -> None:
-        """Ask for list changes, where they must be asked for: somebody listens now."""
+        """Ask for list changes if the server sends them only to subscribers."""
         if self._channel.state is State.READY:
             self.restore()
 
     def restore(self) -> None:
-        """Ask again, on a new link, for all that was asked for before."""
+        """Subscribe again, on a new link, to everything that was subscribed to before."""
         era = self._channel.era()
         if era is not None and (self._uris or (era.listens and self._changes())):
             self._spawn(self._restore(era))
 
     async def _restore(self, era: Era) -> None:
-        """Ask again; a server that does not offer one resource any more may offer the rest."""
+        """Subscribe again. A resource that is no longer offered does not affect the others."""
         channel = self._channel
         epoch = channel.driver.engine.link.epoch
         for uri in [""] if era.listens else sorted(self._uris):
@@ -121,22 +129,10 @@ class Subscriptions:
 
     # The stream of the stateless era
 
-    async def _add_to_stream(self, uri: str, deadline: Deadline) -> None:
-        known = uri in self._uris
-        self._uris.add(uri)
-        try:
-            if uri not in await self._open_stream(deadline):
-                self._wanted = None
-                raise ProtocolError(f"{self._channel.name}: no updates are offered for {uri!r}")
-        except BaseException:
-            if not known:
-                self._uris.discard(uri)
-            raise
-
     async def _open_stream(self, deadline: Deadline) -> frozenset[str]:
-        """Have a stream for all that is wanted now; the one before ends when this one stands.
+        """Open a stream for all that is wanted now, then end the one before it.
 
-        When this returns, the server has been told that the former stream is not wanted.
+        When this returns, the server has been told to end the former stream.
         """
         span = min(deadline.idle, deadline.total)
         try:
@@ -168,7 +164,7 @@ class Subscriptions:
             try:
                 granted = await acknowledged
             except BaseException:
-                # The one before, if any, goes on.
+                # The former stream, if any, stays.
                 stream.cancel()
                 self._stream = former
                 raise
@@ -184,7 +180,7 @@ class Subscriptions:
         request: OutgoingRequest,
         acknowledged: asyncio.Future[frozenset[str]],
     ) -> None:
-        """Hold the stream; open it again when the server ends it, with growing pauses.
+        """Keep the stream open; reopen it when the server ends it, with growing pauses.
 
         It ends with the connection: the next one may be in another era.
         """
@@ -209,18 +205,18 @@ class Subscriptions:
             log.debug("%s: the subscription ended: %s", name, ending)
             if self._stream is asyncio.current_task():
                 self._wanted = None
-            # Where each request goes its own way, this may be all that is seen of a new server.
+            # Over HTTP this may be the only sign that the server was replaced.
             self._tools.disconnected()
             await asyncio.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
         if not acknowledged.done():
-            text = f"{name}: the connection was lost before the subscription stood"
+            text = f"{name}: the connection was lost before the subscription was acknowledged"
             acknowledged.set_exception(TransportError(text))
 
     def _changes(self) -> list[str]:
-        """Return the list changes to ask for: what the server offers, if anybody listens."""
+        """Return the list changes to subscribe to: those offered, if anything here uses them."""
         facts = self._channel.driver.engine.facts
-        wanted = self.listeners or self._tools.guarded or self._channel.policy.cache.watch
+        wanted = self._listeners or self._tools.guarded or self._channel.policy.cache.watch
         if not wanted or facts is None:
             return []
         declared = facts.server_capabilities
@@ -230,15 +226,15 @@ class Subscriptions:
         ]
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        def ended(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            if not task.cancelled() and (error := task.exception()) is not None:
+                log.error("%s: a subscription failed", self._channel.name, exc_info=error)
+
         task: asyncio.Task[None] = self._channel.driver.loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended_task)
+        task.add_done_callback(ended)
         return task
-
-    def _ended_task(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("%s: a subscription failed", self._channel.name, exc_info=error)
 
 
 def _granted(params: Raw) -> frozenset[str]:

@@ -8,8 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Call, WireId
 from holdfast._core.calls.cached import Cached, Listing
@@ -34,14 +33,13 @@ NAMING: Final = 0.5
 """Seconds that a server has to name the task of a call whose caller has given up."""
 
 
-class Tasks:
+class Tasks(Struct, eq=False):
     """The tasks of one client."""
 
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
+    channel: Channel
 
     def form(self) -> TaskForm | None:
-        """Return the form of tasks on the connection there is; None: the server has none."""
+        """Return the form of tasks on the current connection; None: the server has none."""
         engine = self.channel.driver.engine
         if engine.link.era is None or engine.facts is None:
             return None
@@ -56,9 +54,8 @@ class Tasks:
     ) -> Raw:
         """Send a call that may become a task.
 
-        A caller may give up before the server has named the task; the name, which comes soon if
-        at all, is waited for then, and cancelled: nobody else could. What had not been sent by
-        then is not sent.
+        If the caller is cancelled before the server has named the task, wait shortly for the
+        name and cancel the task: nobody else could. A request that is not sent by then is dropped.
         """
         driver, sent = self.channel.driver, False
         caller = asyncio.current_task()
@@ -108,7 +105,7 @@ class Tasks:
             driver.send(driver.engine.call(call, driver.loop.time())[1])
 
     def view(self, options: CallOptions) -> TaskView:
-        """Return what the caller of a task that these options begin will see of it."""
+        """Return the caller's view of the task that a call with these options may become."""
         return TaskView(options.get("on_task"))
 
     def required_by(self, error: RpcError) -> bool:
@@ -132,7 +129,7 @@ class Tasks:
         total_timeout: float | None,
         on_task: Callable[[Task], Any] | None,
     ) -> ToolResult:
-        """Follow a task that another call, or another process, has begun."""
+        """Follow a task that another call, or another process, has started."""
         channel = self.channel
         self._check(task_id)
         deadline = channel.deadline(GET, timeout, total_timeout)
@@ -155,7 +152,7 @@ class Tasks:
     async def list(self, cached: Cached, timeout: float | None) -> Listing[Task]:
         deadline = self.channel.deadline(LIST, timeout)
         await self.channel.connected(deadline)
-        if not (await self.require(deadline.until)).lists:
+        if not (await self.require(deadline)).lists:
             raise StateError(f"{self.channel.name}: the server does not offer {LIST}")
         return await cached.listing(LIST, "tasks", Task, deadline, "bypass")
 
@@ -173,13 +170,13 @@ class Tasks:
             raise StateError(f"{self.channel.name}: the server does not offer {CANCEL}")
         await self.channel.driver.request(call)
 
-    async def require(self, until: float) -> TaskForm:
-        """Connect, and return the form of tasks.
+    async def require(self, deadline: Deadline) -> TaskForm:
+        """Connect, over failed attempts too, and return the form of tasks.
 
         Raises:
             StateError: The server does not offer tasks.
         """
-        await self.channel.reconnected(until)
+        await self.channel.connected(deadline, persist=True)
         form = self.form()
         if form is None:
             raise StateError(f"{self.channel.name}: the server does not offer tasks")
@@ -191,10 +188,12 @@ class Tasks:
         self._check(task_id)
         deadline = self.channel.deadline(method, timeout)
         await self.channel.connected(deadline)
-        form = await self.require(deadline.until)
+        form = await self.require(deadline)
         params = {"taskId": task_id}
-        call = self.channel.call(method, params, deadline, about=task_id, repeatable=True)
-        return form, msgspec.structs.replace(call, extensions=form.extensions)
+        call = self.channel.call(
+            method, params, deadline, about=task_id, repeatable=True, extensions=form.extensions
+        )
+        return form, call
 
     def _check(self, task_id: Any) -> None:
         if not isinstance(task_id, str) or not 0 < len(task_id) <= tasks.LONGEST_ID:

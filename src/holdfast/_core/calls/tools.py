@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from operator import is_
 from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -18,7 +19,7 @@ from holdfast._core.eras import headers
 from holdfast._core.text import close_matches
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.errors import ProtocolError, RpcError, ValidationError
-from holdfast.policies import CacheMode
+from holdfast.policies import CacheMode, ToolPolicy
 from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, lines
 from holdfast.schema.simple import Check, SimpleCheck, simple_type
 from holdfast.types.tools import Tool, ToolResult
@@ -32,11 +33,9 @@ CALL: Final = "tools/call"
 LIST: Final = "tools/list"
 HEADER_MISMATCH: Final = -32020
 RECENT: Final = 5.0
-"""Seconds for which a list is taken as true where its changes are not announced."""
+"""Seconds for which a list is trusted if the server does not announce changes."""
 MOST_READINGS: Final = 10
-"""Readings of a list that keeps changing, where it has to be seen as a whole."""
-MOST_NAMES: Final = 10_000
-"""Unlisted names whose settings are remembered."""
+"""Attempts to read a list that keeps changing, if a guard has to see a consistent one."""
 
 Guard: TypeAlias = Callable[[Sequence[Tool], "str | None"], None]
 """Sees each new list of tools, and the server's instructions; refuses them by raising."""
@@ -71,30 +70,28 @@ class ReadyTool(Struct):
     """The connection on which a guard saw the tool; None: any will do."""
 
 
-class ToolTable:
+class ToolTable(Struct, eq=False):
     """The tools of one client."""
 
-    def __init__(self, channel: Channel, cached: Cached) -> None:
-        self.ready: dict[str, ReadyTool] = {}
-        self._channel = channel
-        self._cached = cached
-        self._policy = channel.policy.tools
-        self._tools: dict[str, Tool] = {}
-        self._headers: dict[str, headers.HeaderPaths] = {}
-        self._unlisted: dict[str, ReadyTool] = {}
-        self._pages: tuple[Any, ...] = ()
-        self._current = False
-        """The list is known, and the server has not said since that it changed."""
-        self._changes = 0
-        """How often a list was found to be out of date."""
-        self._epoch: int | None = None
-        """The connection that the list came from."""
-        self._listed_at = 0.0
-        self._without_list: int | None = None
-        """The connection on which the server could not list its tools."""
-        self._skipped: dict[str, None] = {}
-        """Tools whose arguments are left to the server, each reported once."""
-        self._guards: list[Guard] = []
+    _channel: Channel
+    _cached: Cached
+    _policy: ToolPolicy
+    ready: dict[str, ReadyTool] = {}
+    _tools: dict[str, Tool] = {}
+    _headers: dict[str, headers.HeaderPaths] = {}
+    _pages: tuple[Any, ...] = ()
+    _current: bool = False
+    """The list is known, and the server has not said since that it changed."""
+    _changes: int = 0
+    """The number of times that the list was found to be out of date."""
+    _epoch: int | None = None
+    """The connection that the list came from."""
+    _listed_at: float = 0.0
+    _without_list: int | None = None
+    """The connection on which the server could not list its tools."""
+    _skipped: dict[str, None] = {}
+    """Tools whose arguments are left to the server, each reported once."""
+    _guards: list[Guard] = []
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -107,7 +104,7 @@ class ToolTable:
     # The list
 
     async def list(self, mode: CacheMode | None, deadline: Deadline) -> Listing[Tool]:
-        """List the tools, and show a list that is new to every guard."""
+        """List the tools, and show every new list to the guards."""
         engine = self._channel.driver.engine
         before: Sequence[Tool] | None = None
         if self._guards:
@@ -130,11 +127,15 @@ class ToolTable:
         else:
             text = f"its list of tools changed {MOST_READINGS} times while it was read"
             raise ProtocolError(f"{self._channel.name}: {LIST}: {text}")
-        found[:] = self._with_headers(found)
-        if not self._current or self._epoch != epoch or not _same(found.pages, self._pages):
+        self._headers.clear()
+        if engine.param_headers:
+            found[:] = self._with_headers(found)
+        # A cached list, whose pages are the very same objects, is learned once.
+        same = len(found.pages) == len(self._pages) and all(map(is_, found.pages, self._pages))
+        if not (same and self._current and self._epoch == epoch):
             self.forget()
-            for guard in tuple(self._guards):
-                guard(found, self._instructions())
+            if self._guards:
+                self._show(found)
             self._learn(found, epoch)
         return found
 
@@ -146,12 +147,14 @@ class ToolTable:
             return False
         return any(tool.enabled for tool in await self.list(None, deadline))
 
-    def _instructions(self) -> str | None:
+    def _show(self, tools: Sequence[Tool]) -> None:
+        """Show a list to every guard, which raises to refuse it."""
         facts = self._channel.driver.engine.facts
-        return None if facts is None else facts.instructions
+        for guard in tuple(self._guards):
+            guard(tools, None if facts is None else facts.instructions)
 
     def guard(self, guard: Guard) -> Callable[[], None]:
-        """Have each new list seen by ``guard`` first, from the next call on."""
+        """Check each new list with ``guard``, from the next call on; return its removal."""
         self._guards.append(guard)
         self.forget()
 
@@ -168,14 +171,14 @@ class ToolTable:
             self.forget()
 
     def forget(self) -> None:
-        """Take the list as out of date: the server says so, or it is not the same server."""
+        """Mark the list as out of date: the server says so, or it may be another server."""
         self._current = False
         self._changes += 1
         self._without_list = None
         self.ready.clear()
 
     def _learn(self, found: Listing[Tool], epoch: int) -> None:
-        """Take over a list. What was set on a record before stays set on its successor."""
+        """Replace the known tools. Settings of a tool (timeout, enabled) are carried over."""
         former, self._tools = self._tools, {}
         timeouts, rules = self._policy.timeouts, self._policy.deny or self._policy.allow is not None
         for tool in found:
@@ -193,25 +196,22 @@ class ToolTable:
         self._listed_at = self._channel.driver.loop.time()
 
     def _with_headers(self, tools: Sequence[Tool]) -> Sequence[Tool]:
-        """Note which arguments go into headers, where there are headers.
+        """Note which arguments go into headers; return the tools whose annotations are allowed.
 
         Specification 2026-07-28, "Custom Headers from Tool Parameters": a tool whose
         annotations are not allowed is left out of the list.
         """
-        self._headers.clear()
-        if not self._channel.driver.engine.param_headers:
-            return tools
-        return [tool for tool in tools if self._headers_allowed(tool)]
-
-    def _headers_allowed(self, tool: Tool) -> bool:
-        if b"x-mcp-header" not in bytes(tool.input_schema_json):
-            return True
-        try:
-            self._headers[tool.name] = headers.header_paths(tool.input_schema)
-        except (headers.BadParamHeader, ValueError) as error:
-            log.warning("%s: left out the tool %r: %s", self._channel.name, tool.name, error)
-            return False
-        return True
+        allowed = []
+        for tool in tools:
+            if b"x-mcp-header" in bytes(tool.input_schema_json):
+                try:
+                    self._headers[tool.name] = headers.header_paths(tool.input_schema)
+                except (headers.BadParamHeader, ValueError) as error:
+                    text = "%s: left out the tool %r: %s"
+                    log.warning(text, self._channel.name, tool.name, error)
+                    continue
+            allowed.append(tool)
+        return allowed
 
     def headers_changed(self, error: RpcError) -> bool:
         """Return True if the server refused the headers, which it does before anything runs."""
@@ -237,32 +237,35 @@ class ToolTable:
         Raises:
             ValidationError: The server lists its tools, and this is none of them.
         """
-        listed = False
-        if not self._current and (self._guards or self._policy.validate == "always"):
+        listed = not self._current and (bool(self._guards) or self._policy.validate == "always")
+        if listed:
             await self._list_once(deadline)
-            listed = True
         if not self._current:
-            return self._unknown_to_us(name)
+            return self._unchecked(name)
         tool = self._tools.get(name)
         unchecked = self._policy.validate == "off" and not self._guards
         if tool is None and not (listed or unchecked or self.is_certain):
             await self._list_once(deadline, "refresh")
             tool = self._tools.get(name)
-        if tool is None:
-            if not self._tools or unchecked:
-                # An empty list tells nothing: the server has to say.
-                return self._unknown_to_us(name)
-            raise self._unknown(name)
-        ready = self.ready[name] = self._make_ready(tool)
-        return ready
+        if tool is not None:
+            ready = self.ready[name] = self._make_ready(tool)
+            return ready
+        if not self._tools or unchecked:
+            # An empty list proves nothing: the server has to decide.
+            return self._unchecked(name)
+        known = [tool.name for tool in self._tools.values() if tool.enabled]
+        near = close_matches(name, known, 3)
+        why = f"there is no such tool among the {len(self._tools)} listed"
+        error = self._refusal(name, why, near=near)
+        error.message += f". Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise error
 
     async def _list_once(self, deadline: Deadline, mode: CacheMode | None = None) -> None:
         await self._channel.connected(deadline)
         deadline = deadline.after_connecting(self._channel.driver.loop.time())
-        facts = self._channel.driver.engine.facts
-        unlisted = facts is not None and not facts.offers("tools")
-        unlisted = unlisted or self._without_list == self._channel.driver.engine.link.epoch
-        if unlisted and not self._guards:
+        engine = self._channel.driver.engine
+        has_list = engine.facts is None or engine.facts.offers("tools")
+        if not self._guards and (not has_list or self._without_list == engine.link.epoch):
             return
         try:
             await self.list(mode, deadline)
@@ -271,16 +274,17 @@ class ToolTable:
                 raise
             # It may have tools and no list of them: nothing can be checked.
             self.forget()
-            self._epoch = self._without_list = self._channel.driver.engine.link.epoch
-            for guard in tuple(self._guards):
-                guard((), self._instructions())
+            self._epoch = self._without_list = engine.link.epoch
+            self._show(())
             log.debug("%s: its tools cannot be listed: %s", self._channel.name, error)
 
     def _make_ready(self, tool: Tool) -> ReadyTool:
         hints, output = tool.annotations, tool.output_schema_json
         repeatable = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
         checker = returns = None
-        if self._policy.validate != "off" and _says_something(tool.input_schema_json):
+        # A schema that can refuse nothing is not worth compiling.
+        says_something = len(tool.input_schema_json) > len(b'{"type":"object"}')
+        if self._policy.validate != "off" and says_something:
             checker = _check(tool.input_schema_json, fills=True)
         if self._policy.results != "off" and not isinstance(output, UnsetType):
             returns = _check(output)
@@ -296,26 +300,19 @@ class ToolTable:
             self._epoch if self._guards else None,
         )
 
-    def _unknown_to_us(self, name: str) -> ReadyTool:
-        """Return the settings of a tool whose list is not known or out of date."""
+    def _unchecked(self, name: str) -> ReadyTool:
+        """Return a tool whose definition is unknown, or out of date: nothing is checked."""
         tool = self._tools.get(name)
-        if tool is not None or self._guards:
-            own = self._settings(name) if tool is None else _own(tool)
-            return ReadyTool(own, epoch=self._epoch if self._guards else None)
-        found = self._unlisted.get(name)
-        if found is None:
-            if len(self._unlisted) >= MOST_NAMES:
-                self._unlisted.clear()
-            found = self._unlisted[name] = ReadyTool(self._settings(name))
-        return found
-
-    def _settings(self, name: str) -> dict[str, Any]:
-        return {"_enabled": self._policy.enables(name), "_timeout": self._policy.timeout(name)}
+        if tool is not None:
+            own = _own(tool)
+        else:
+            own = {"_enabled": self._policy.enables(name), "_timeout": self._policy.timeout(name)}
+        return ReadyTool(own, epoch=self._epoch if self._guards else None)
 
     # Refusals
 
     def disabled(self, name: str) -> ValidationError:
-        return self._refusal(name, "is disabled in this client", {"tool": name})
+        return self._refusal(name, "is disabled in this client")
 
     def unchecked(self, name: str, error: Unusable) -> ValidationError | None:
         """Return the error for arguments that cannot be checked.
@@ -328,7 +325,7 @@ class ToolTable:
                 text = "%s: the arguments are not checked, the server has to: %s"
                 log.warning(text, self._subject(name), error)
             return None
-        refusal = self._refusal(name, f"its arguments cannot be checked: {error}", {"tool": name})
+        refusal = self._refusal(name, f"its arguments cannot be checked: {error}")
         refusal.hint = "ToolPolicy(validate='off') sends them unchecked"
         return refusal
 
@@ -351,19 +348,9 @@ class ToolTable:
             raise ValidationError(f"{text}:\n{lines(faults)}", data=result)
         log.warning("%s: %s", text, "; ".join(str(fault) for fault in faults))
 
-    def _unknown(self, name: str) -> ValidationError:
-        known = [tool.name for tool in self._tools.values() if tool.enabled]
-        near = close_matches(name, known, 3)
-        error = self._refusal(
-            name,
-            f"there is no such tool among the {len(self._tools)} listed",
-            {"tool": name, "near": near},
-        )
-        error.message += f". Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        return error
-
-    def _refusal(self, name: str, why: str, data: Any) -> ValidationError:
-        return ValidationError(f"{self._subject(name)}: {why}; nothing was sent", data=data)
+    def _refusal(self, name: str, why: str, **data: Any) -> ValidationError:
+        text = f"{self._subject(name)}: {why}; nothing was sent"
+        return ValidationError(text, data={"tool": name, **data})
 
     def _subject(self, name: str) -> str:
         return f"{self._channel.name}: tools/call {name!r}"
@@ -382,17 +369,17 @@ def _checkers() -> Checkers:
 
 
 def _check(schema: Raw, *, fills: bool = False) -> Check:
+    """Return the check of a schema; a simple one is compiled only to explain a fault."""
+
+    def compiled() -> Check:
+        try:
+            with _COMPILING:
+                return _checkers().get(schema, fills=fills)
+        except Unusable as error:
+            return _Unusable(error)
+
     plain = simple_type(schema)
-    validator = partial(_compiled, schema, fills)
-    return validator() if plain is None else SimpleCheck(plain, validator)
-
-
-def _compiled(schema: Raw, fills: bool) -> Check:
-    try:
-        with _COMPILING:
-            return _checkers().get(schema, fills=fills)
-    except Unusable as error:
-        return _Unusable(error)
+    return compiled() if plain is None else SimpleCheck(plain, compiled)
 
 
 def _own(tool: Tool) -> dict[str, Any]:
@@ -400,15 +387,3 @@ def _own(tool: Tool) -> dict[str, Any]:
     tool.__dict__.setdefault("_timeout", None)
     tool.__dict__.setdefault("_enabled", True)
     return tool.__dict__
-
-
-def _same(pages: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
-    """Return True if these are the very same objects: a cached list is learned once."""
-    return len(pages) == len(others) and all(
-        one is other for one, other in zip(pages, others, strict=True)
-    )
-
-
-def _says_something(schema: Raw) -> bool:
-    """Return True if a schema can refuse anything at all, so that compiling it is worth it."""
-    return len(schema) > len(b'{"type":"object"}')

@@ -8,13 +8,11 @@ to a request goes to the stream that the client opens with GET.
 from __future__ import annotations
 
 import asyncio
-import hmac
 import itertools
 import secrets
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -28,7 +26,7 @@ from holdfast._core.server.server import Server, ServerSession
 from holdfast._core.wire.codes import RequestError
 from holdfast._core.wire.jsonrpc import encode
 
-Handle: TypeAlias = Callable[[web.Request, Server], Awaitable[web.StreamResponse]]
+Handle: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 MOST_SESSIONS: Final = 1_000
 MOST_WAITING: Final = 1_000
@@ -50,76 +48,36 @@ class _Written(asyncio.Queue[bytes]):
         self.put_nowait(line)
 
 
-class HostSession(NamedTuple):
-    """A handshake session, and the messages that wait for its GET stream."""
-
-    session: ServerSession
-    waiting: _Written
-
-
 class HttpServer:
-    """Serves one or more servers, each at a path of its own.
+    """Serves one server on loopback, at the path ``/mcp``."""
 
-    Args:
-        servers: The servers by path, such as ``/mcp``.
-        hosts: The names in ``Host`` and ``Origin`` that are accepted. A page in a browser can
-            reach loopback by DNS rebinding, but not forge these (Transports: Security Warning).
-        token: The bearer token that every request must carry; None for none.
-    """
-
-    def __init__(
-        self,
-        servers: Mapping[str, Server],
-        *,
-        hosts: Iterable[str] = LOOPBACK,
-        token: str | None = None,
-    ) -> None:
-        self._hosts = frozenset(hosts)
-        self._token = token
-        self._connections: OrderedDict[str, HostSession] = OrderedDict()
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._connections: OrderedDict[str, tuple[ServerSession, _Written]] = OrderedDict()
+        """Handshake sessions by id, each with the messages that wait for its GET stream."""
         self._numbers = itertools.count(1)
-        app = web.Application(client_max_size=LARGEST_BODY)
-        handlers = {"POST": self._post, "GET": self._get, "DELETE": self._delete}
-        for path, server in servers.items():
-            for method, handle in handlers.items():
-                app.router.add_route(method, path, partial(self._handle, handle, server))
+        app = web.Application(client_max_size=LARGEST_BODY, middlewares=[_refuse_strangers])
+        app.router.add_post("/mcp", self._post)
+        app.router.add_get("/mcp", self._get, allow_head=False)
+        app.router.add_delete("/mcp", self._delete)
         # A client ends a stateless request by closing its connection.
         self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None)
 
-    async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
+    async def start(self, port: int = 0) -> int:
         """Listen, and return the port."""
         await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port)
-        await site.start()
+        await web.TCPSite(self._runner, "127.0.0.1", port).start()
         address: tuple[Any, ...] = self._runner.addresses[0]
         return int(address[1])
 
     async def close(self) -> None:
         """End every session and stop listening."""
-        for connection in self._connections.values():
-            connection.session.close()
+        for session, _ in self._connections.values():
+            session.close()
         self._connections.clear()
         await self._runner.cleanup()
 
-    async def _handle(
-        self, handle: Handle, server: Server, request: web.Request
-    ) -> web.StreamResponse:
-        """Answer a request, unless it must be refused."""
-        origin = request.headers.get("Origin")
-        named = [urlsplit(f"//{request.host}").hostname]
-        named += [] if origin is None else [urlsplit(origin).hostname]
-        if not self._hosts.issuperset(named):
-            raise web.HTTPForbidden(text="Host or Origin is not accepted")
-        given = request.headers.get("Authorization", "")
-        if self._token is not None and not hmac.compare_digest(
-            given.encode(), f"Bearer {self._token}".encode()
-        ):
-            raise web.HTTPUnauthorized(headers={"WWW-Authenticate": "Bearer"})
-        return await handle(request, server)
-
-    # Methods
-
-    async def _post(self, request: web.Request, server: Server) -> web.StreamResponse:
+    async def _post(self, request: web.Request) -> web.StreamResponse:
         try:
             message = LoopRunner().decode(await request.read())
         except RequestError as error:
@@ -127,52 +85,50 @@ class HttpServer:
         first = message if isinstance(message, dict) else {}
         params = first.get("params")
         params = params if isinstance(params, dict) else {}
-        if is_stateless(meta_of(params), server.versions):
-            return await self._post_stateless(request, server, first, params)
+        if is_stateless(meta_of(params), self._server.versions):
+            return await self._post_stateless(request, first, params)
         if first.get("method") == "initialize":
-            return await self._post_initialize(request, server, first)
-        return await _exchange(request, self._connection(request).session, message)
+            return await self._post_initialize(request, first)
+        return await _exchange(request, self._connection(request)[0], message)
 
     async def _post_stateless(
-        self, request: web.Request, server: Server, message: Json, params: Json
+        self, request: web.Request, message: Json, params: Json
     ) -> web.StreamResponse:
         version, method = str(meta_of(params).get(PROTOCOL_VERSION)), str(message.get("method"))
         wrong = headers.mismatch(request.headers, version, method, params)
         if wrong is not None:
             error = RequestError(HEADER_MISMATCH, f"header {wrong} does not match the body")
             return _refused(message.get("id"), error)
-        # What belongs to no request is dropped: the stateless era has no way for it.
-        session = ServerSession(server, lambda line: None, LoopRunner(), next(self._numbers))
+        # What belongs to no request is dropped: the stateless era has no channel for it.
+        session = ServerSession(self._server, lambda line: None, LoopRunner(), next(self._numbers))
         try:
             return await _exchange(request, session, message)
         finally:
             session.close()
 
-    async def _post_initialize(
-        self, request: web.Request, server: Server, message: Json
-    ) -> web.StreamResponse:
+    async def _post_initialize(self, request: web.Request, message: Json) -> web.StreamResponse:
         waiting = _Written()
-        session = ServerSession(server, waiting.keep, LoopRunner(), next(self._numbers))
+        session = ServerSession(self._server, waiting.keep, LoopRunner(), next(self._numbers))
         name = secrets.token_urlsafe(24)
         reply = await _exchange(request, session, message, {headers.SESSION: name})
         if session.era is not None:
-            self._connections[name] = HostSession(session, waiting)
+            self._connections[name] = (session, waiting)
             while len(self._connections) > MOST_SESSIONS:
-                self._connections.popitem(last=False)[1].session.close()
+                self._connections.popitem(last=False)[1][0].close()
         return reply
 
-    async def _get(self, request: web.Request, server: Server) -> web.StreamResponse:
-        connection = self._connection(request)
+    async def _get(self, request: web.Request) -> web.StreamResponse:
+        _, waiting = self._connection(request)
         stream = await _stream(request, {})
         while True:
-            await stream.write(_event(await connection.waiting.get()))
+            await stream.write(_event(await waiting.get()))
 
-    async def _delete(self, request: web.Request, server: Server) -> web.StreamResponse:
-        self._connection(request).session.close()
+    async def _delete(self, request: web.Request) -> web.StreamResponse:
+        self._connection(request)[0].close()
         del self._connections[request.headers[headers.SESSION]]
         return web.Response(status=204)
 
-    def _connection(self, request: web.Request) -> HostSession:
+    def _connection(self, request: web.Request) -> tuple[ServerSession, _Written]:
         if not known_version(request.headers.get(headers.VERSION)):
             raise web.HTTPBadRequest(text=f"{headers.VERSION} is not supported")
         name = request.headers.get(headers.SESSION)
@@ -181,6 +137,21 @@ class HttpServer:
         if name not in self._connections:
             raise web.HTTPNotFound(text="no such session")
         return self._connections[name]
+
+
+@web.middleware
+async def _refuse_strangers(request: web.Request, handler: Handle) -> web.StreamResponse:
+    """Refuse foreign hosts and origins.
+
+    A page in a browser can reach loopback by DNS rebinding, but cannot forge these headers
+    (Transports: Security Warning).
+    """
+    origin = request.headers.get("Origin")
+    named = [urlsplit(f"//{request.host}").hostname]
+    named += [] if origin is None else [urlsplit(origin).hostname]
+    if not LOOPBACK.issuperset(named):
+        raise web.HTTPForbidden(text="Host or Origin is not accepted")
+    return await handler(request)
 
 
 async def _exchange(

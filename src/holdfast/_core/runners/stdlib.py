@@ -1,8 +1,7 @@
 """The server side on the standard library alone: a process that starts fast.
 
-One thread reads standard input; the main thread handles messages and takes turns among the
-handlers that wait. There is no event loop to import, which is half of the time that a small
-server needs to start.
+One thread reads standard input; the main thread handles messages and resumes the handlers that
+wait, one after the other. Without asyncio a small server starts in half the time.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ LONGEST_END: Final = 0.5
 
 
 class Wait:
-    """Something a handler waits for; settled once."""
+    """A result that a handler waits for; set once."""
 
     def __init__(self, ready: deque[Coroutine[Any, Any, None]]) -> None:
         self._ready = ready
@@ -60,7 +59,7 @@ class Wait:
 
 
 class Turns:
-    """Runs handlers until they wait, and sleeps until one of them can go on."""
+    """Runs each handler until it waits, and resumes it when its result is there."""
 
     def __init__(self) -> None:
         self._ready: deque[Coroutine[Any, Any, None]] = deque()
@@ -105,9 +104,9 @@ class Turns:
         return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
 
     def decode(self, frame: bytes) -> Any:
-        """Return the JSON value of a frame; NaN and Infinity, which Python takes, are refused."""
+        """Return the JSON value of a frame; NaN and Infinity, which Python accepts, are refused."""
         try:
-            return json.loads(frame, parse_constant=_refuse, parse_float=_finite)
+            return json.loads(frame, parse_constant=_finite, parse_float=_finite)
         except (ValueError, RecursionError) as error:
             raise RequestError(PARSE_ERROR, f"not JSON: {error}") from None
 
@@ -170,11 +169,9 @@ def run(server: Server) -> None:
     os._exit(0)
 
 
-def _refuse(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
-
-
 def _finite(number: str) -> float:
-    """Return a float; 1e999 would be infinite and could not be sent back."""
+    """Return a float; refuse NaN, Infinity, and 1e999, which could not be sent back."""
     value = float(number)
-    return value if math.isfinite(value) else _refuse(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is not a number")
+    return value

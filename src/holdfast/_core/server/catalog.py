@@ -50,7 +50,7 @@ class Catalog:
             ),
             "resources/read": self.read_resource,
             "prompts/list": lambda incoming: self._list(incoming, "prompts", self.prompts),
-            "prompts/get": self.get_prompt,
+            "prompts/get": lambda incoming: _run(incoming, self.prompts, "prompt"),
             "skills/list": lambda incoming: self._page(
                 incoming, "skills", list(self.skills.values())
             ),
@@ -60,9 +60,6 @@ class Catalog:
 
     def list_tools(self, incoming: Incoming) -> Json:
         return self._list(incoming, "tools", self.tools)
-
-    def get_prompt(self, incoming: Incoming) -> Any:
-        return _run(incoming, self.prompts, "prompt")
 
     def call_tool(self, incoming: Incoming) -> Any:
         """Run the tool that a request names."""
@@ -102,7 +99,12 @@ class Catalog:
         return self._page(incoming, key, [one.definition for one in offered.values()])
 
     def _page(self, incoming: Incoming, key: str, items: Sequence[Json]) -> Json:
-        start = _position(incoming.params.get("cursor"), len(items))
+        cursor, start = incoming.params.get("cursor"), 0
+        if cursor is not None:
+            cursors = [f"from-{position}" for position in range(1, len(items))]
+            if cursor not in cursors:
+                raise RequestError(INVALID_PARAMS, f"unknown cursor: {cursor!r}")
+            start = cursors.index(cursor) + 1
         end = start + (self.page_size or len(items))
         more = {"nextCursor": f"from-{end}"} if end < len(items) else {}
         return {key: list(items[start:end]), **more}
@@ -115,15 +117,6 @@ def _run(incoming: Incoming, offered: dict[str, Offered], kind: str) -> Any:
     if not isinstance(arguments, dict):
         raise RequestError(INVALID_PARAMS, "arguments must be an object")
     return offered[name].run(incoming, arguments)
-
-
-def _position(cursor: Any, length: int) -> int:
-    if cursor is None:
-        return 0
-    for position in range(1, length):
-        if cursor == f"from-{position}":
-            return position
-    raise RequestError(INVALID_PARAMS, f"unknown cursor: {cursor!r}")
 
 
 def resource(

@@ -1,4 +1,4 @@
-"""One message of the client while it is handled: report progress, log, ask back."""
+"""One message of the client while it is handled: report progress, log, ask the client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Handler: TypeAlias = "Callable[[Incoming], Any]"
 
 
 class InputRequired(Exception):  # noqa: N818
-    """The stateless way to ask: the result is a question, and the client repeats its request."""
+    """Asks in the stateless era: the result is a question, and the client repeats its request."""
 
     def __init__(self, requests: Json, state: str) -> None:
         super().__init__("input required")
@@ -150,7 +150,7 @@ class Incoming:
         return {**before, **_object(self.params.get("inputResponses", {}), "inputResponses")}
 
     def sleep(self, seconds: float) -> Awaitable[None]:
-        """Wait; ends at once when the request is cancelled."""
+        """Sleep; ends at once when the request is cancelled."""
         return self.session.runner.sleep(seconds)
 
 
@@ -182,10 +182,13 @@ def error_result(message: str) -> Json:
 
 
 def outcome(incoming: Incoming, error: Exception) -> Json | RequestError:
-    """Return what an exception of a handler is to the client: a result, or an error.
+    """Return the answer to a request whose handler raised: a result, or an error.
 
-    A failure of a tool that a model could mend is a result (Server: Tools: Error Handling).
+    A failure of a tool that a model could fix is a result (Server: Tools: Error Handling).
     """
+    if isinstance(error, InputRequired):
+        asked = {"inputRequests": error.requests, "requestState": error.state}
+        return {"resultType": "input_required", **asked}
     if incoming.method == "tools/call" and isinstance(error, ToolFailure | ClientRefused):
         return error_result(str(error))
     if isinstance(error, RequestError):

@@ -29,7 +29,6 @@ from holdfast._core.server.incoming import (
     SILENCE,
     Handler,
     Incoming,
-    InputRequired,
     Write,
     is_id,
     meta_of,
@@ -148,7 +147,7 @@ class ServerSession:
     # Out
 
     def send(self, write: Write | None = None, **message: Any) -> None:
-        """Encode and write a message; ``write`` is the way of the request it belongs to."""
+        """Encode and write a message; ``write`` is that of the request it belongs to."""
         (write or self.write)(self.runner.encode({"jsonrpc": "2.0", **message}) + b"\n")
 
     def notify(self, method: str, params: Json | None = None, write: Write | None = None) -> None:
@@ -213,20 +212,19 @@ class ServerSession:
         return request_id in self._running
 
     def _take(self, message: Any, write: Write) -> None:
-        # An answer of the client, to a question of ours.
-        if (
-            isinstance(message, dict)
-            and "method" not in message
-            and {"result", "error"} & {*message}
-        ):
-            self._answered(message)
+        fields = message if isinstance(message, dict) else {}
+        if "method" not in fields and {"result", "error"} & fields.keys():
+            self._answered(fields)
             return
-        request_id = message.get("id") if isinstance(message, dict) else None
-        request_id = request_id if is_id(request_id) else None
+        request_id = fields.get("id") if is_id(fields.get("id")) else None
         try:
             _check_envelope(message)
             params = message.get("params") or {}
-            incoming = Incoming(self, self._guess(params), message["method"], params, request_id)
+            # The era that the message claims; `_find` checks it.
+            era: ServingEra = self.era or HandshakeServing()
+            if is_stateless(meta_of(params), self.server.versions):
+                era = StatelessServing(meta_of(params))
+            incoming = Incoming(self, era, message["method"], params, request_id)
             incoming.write = write
             self._dispatch(incoming)
         except RequestError as error:
@@ -260,6 +258,7 @@ class ServerSession:
             cancelled.stop()
 
     def _answered(self, message: Json) -> None:
+        """Settle a question with the client's answer."""
         question = message.get("id")
         answer = self._asked.pop(question, None) if isinstance(question, str) else None
         if answer is None or answer.done():
@@ -273,15 +272,6 @@ class ServerSession:
         code = code if isinstance(code, int) else INTERNAL_ERROR
         answer.set_exception(RequestError(code, str(fault.get("message")), fault.get("data")))
 
-    # Eras
-
-    def _guess(self, params: Json) -> ServingEra:
-        """Return the era that a message claims; nothing is checked."""
-        meta = meta_of(params)
-        if is_stateless(meta, self.server.versions):
-            return StatelessServing(meta)
-        return self.era or HandshakeServing()
-
     def _find(self, incoming: Incoming) -> Handler:
         """Return the handler of a request, or raise what is wrong with it."""
         method, era = incoming.method, incoming.era
@@ -294,14 +284,11 @@ class ServerSession:
             raise RequestError(METHOD_NOT_FOUND, f"method not found: {method}")
         return handler
 
-    # Handlers
-
     def _run(self, incoming: Incoming, handler: Handler) -> None:
         try:
             result = handler(incoming)
         except Exception as error:
-            self._fail(incoming, error)
-            return
+            result = outcome(incoming, error)
         if isinstance(result, Awaitable):
             self.runner.start(incoming, self._wait(incoming, result))
         else:
@@ -311,12 +298,19 @@ class ServerSession:
         try:
             result = await work
         except Exception as error:
-            self._fail(incoming, error)
-        else:
-            self._finish(incoming, result)
+            result = outcome(incoming, error)
+        self._finish(incoming, result)
 
     def _finish(self, incoming: Incoming, result: Any) -> None:
-        if result is SILENCE or not self._settle(incoming):
+        """Answer a request with a result or a `RequestError`, if it still waits for an answer."""
+        if incoming.id is None or result is SILENCE:
+            return
+        # A cancelled id may already belong to a newer request.
+        if self._running.get(incoming.id) is not incoming:
+            return
+        del self._running[incoming.id]
+        if isinstance(result, RequestError):
+            self._send_error(incoming.id, result, incoming.write)
             return
         if isinstance(result, dict) and incoming.method == "initialize":
             self.era = adopt(incoming.params, result)
@@ -329,32 +323,12 @@ class ServerSession:
             fault = RequestError(INTERNAL_ERROR, f"the result is not JSON: {error}")
             self._send_error(incoming.id, fault, incoming.write)
 
-    def _fail(self, incoming: Incoming, error: Exception) -> None:
-        found: Json | RequestError
-        if isinstance(error, InputRequired):
-            asked = {"inputRequests": error.requests, "requestState": error.state}
-            found = {"resultType": "input_required", **asked}
-        else:
-            found = outcome(incoming, error)
-        if not isinstance(found, RequestError):
-            self._finish(incoming, found)
-        elif self._settle(incoming):
-            self._send_error(incoming.id, found, incoming.write)
-
-    def _settle(self, incoming: Incoming) -> bool:
-        """Take a request off the list; False if nobody waits for its answer any more."""
-        # A cancelled id may already belong to a newer request.
-        if incoming.id is None or self._running.get(incoming.id) is not incoming:
-            return False
-        del self._running[incoming.id]
-        return True
-
     def _send_error(self, request_id: int | str | None, error: RequestError, write: Write) -> None:
         # MCP, Basic: Requests: ids are never null, so an unreadable one is left out.
         self.send(write, **({} if request_id is None else {"id": request_id}), error=error.fault)
 
     def close(self) -> None:
-        """Cancel what runs, and answer the requests that opened streams: they ended in order."""
+        """Cancel running handlers, and answer the requests that opened streams."""
         for stream in self.streams:
             self._finish(self._running[stream], mark(stream))
         self.streams.clear()
@@ -365,7 +339,7 @@ class ServerSession:
 
 
 def _check_envelope(message: Any) -> None:
-    """Refuse what is not a JSON-RPC message; whether the method exists is another question."""
+    """Refuse what is not a JSON-RPC message; whether the method exists is checked later."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise RequestError(INVALID_REQUEST, 'a message is an object with "jsonrpc": "2.0"')
     if "id" in message and not is_id(message["id"]):

@@ -1,4 +1,4 @@
-"""Tasks of a server: calls that run on while clients ask for their outcome, in both forms."""
+"""Tasks of a server: calls that go on while clients poll for their outcome, in both forms."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ServerTask:
         return self.status in ("completed", "failed", "cancelled")
 
     def note(self, message: str) -> None:
-        """Take the message of a progress report as that of the status."""
+        """Use the message of a progress report as that of the status."""
         self.message = message
 
     def become(self, status: str, **fields: Any) -> None:
@@ -114,7 +114,7 @@ class TaskTable:
         return self.begin(incoming, self._call)
 
     def begin(self, incoming: Incoming, call: Handler, task_id: str | None = None) -> Json:
-        """Have ``call`` run as a task; return the answer that names it."""
+        """Run ``call`` as a task; return the answer that names it."""
         task = ServerTask(task_id or self._new_id(), self._now(), incoming, call)
         self._tasks[task.id] = task
         while len(self._tasks) > MOST:
