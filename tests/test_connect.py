@@ -51,6 +51,10 @@ def test_an_option_of_a_wrong_type_is_refused_by_name_and_value(
         ({"retries": 3}, "did you mean backoff=Backoff(attempts=3)?"),
         ({"token": "s3cret"}, "did you mean the option auth, with holdfast.Bearer(…)?"),
         ({"on_log": print}, "did you mean client.on_log(…)?"),
+        ({"logging_callback": print}, "did you mean client.on_log(…)?"),
+        ({"log_handler": print}, "did you mean client.on_log(…)?"),
+        ({"progress_handler": print}, "did you mean handlers=Handlers(progress=…)?"),
+        ({"request_timeout": 3}, "did you mean timeouts=Timeouts(request=3)?"),
     ],
 )
 def test_a_near_miss_is_answered_with_the_right_form(

@@ -101,13 +101,13 @@ class Checker:
         """
         try:
             if self._light:
-                return () if self._fits(value) else self._misfit(value, text)
+                return () if self._fits(value) else self._explain(value, text)
             text = _encoded(value) if text is None else text
             outline = self._outline
             steps = outline.each * (len(text) // 2 + 1)
             if steps > self._room or (outline.compares and _LONG_NUMBER.search(memoryview(text))):
                 return self._counted(value, text)
-            return () if self._fits(value) else self._misfit(value, text, steps)
+            return () if self._fits(value) else self._explain(value, text, steps)
         except (SchemaTooComplex, RecursionError) as error:
             raise Unbounded(str(error)) from None
         except ValueError as error:
@@ -137,7 +137,7 @@ class Checker:
         if self._validator(self._schema, patterns=patterns).is_valid(value):
             return ()
         steps = counting + work.steps + (work.patterns if patterns else 0)
-        return self._misfit(value, text, steps, patterns=patterns)
+        return self._explain(value, text, steps, patterns=patterns)
 
     def _validator(self, schema: Any, *, patterns: bool = True) -> Validator:
         key = (id(schema), patterns)
@@ -149,7 +149,7 @@ class Checker:
             self._compiled[key] = _compile(less)
         return self._compiled[key]
 
-    def _misfit(
+    def _explain(
         self, value: Any, text: bytes | Raw | None, steps: int = 0, *, patterns: bool = True
     ) -> tuple[SchemaFault, ...]:
         """Return the faults of what does not fit; none if it does with defaults filled in.

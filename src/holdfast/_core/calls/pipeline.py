@@ -106,7 +106,7 @@ class Pipeline:
                         faults = ()
                     if faults:
                         if relisted or tools.is_certain:
-                            raise tools.misfit(name, faults)
+                            raise tools.invalid_arguments(name, faults)
                         relisted = True
                         await tools.list("refresh", deadline or channel.deadline(CALL, since=since))
                         continue
@@ -232,7 +232,7 @@ class Pipeline:
                 except Unusable as error:
                     faults = tools.unchecked_result(name, error)
                 if faults:
-                    tools.misfit_result(name, result, faults)
+                    tools.report_invalid_result(name, result, faults)
         except BaseException as error:
             if isinstance(error, HoldfastError) and task is None:
                 # A server that asks has begun: an error of ours leaves open what it has done.

@@ -329,7 +329,7 @@ class ToolTable(Struct, eq=False):
         refusal.hint = "ToolPolicy(validate='off') sends them unchecked"
         return refusal
 
-    def misfit(self, name: str, faults: tuple[SchemaFault, ...]) -> ValidationError:
+    def invalid_arguments(self, name: str, faults: tuple[SchemaFault, ...]) -> ValidationError:
         text = f"the arguments do not fit its schema; nothing was sent:\n{lines(faults)}"
         return ValidationError(f"{self._subject(name)}: {text}", data=faults)
 
@@ -340,7 +340,9 @@ class ToolTable(Struct, eq=False):
             return ()
         return (SchemaFault("", f"could not be checked: {error}"),)
 
-    def misfit_result(self, name: str, result: ToolResult, faults: tuple[SchemaFault, ...]) -> None:
+    def report_invalid_result(
+        self, name: str, result: ToolResult, faults: tuple[SchemaFault, ...]
+    ) -> None:
         """Mark a result that does not fit its schema; warn, or raise where that is asked for."""
         result.__dict__["_faults"] = faults
         text = f"{self._subject(name)}: the result does not fit its schema"
