@@ -50,10 +50,10 @@ def environment(
     """
     named = _EXACT if isinstance(inherit, bool) else _EXACT.union(inherit)
     found = {}
-    for name, value in ours.items():
+    for name in ours:
         is_passed = name in named or (name.startswith(_PREFIXES) and not name.startswith(_NEVER))
         # CVE-2014-6271: old versions of bash run functions found in values that begin with "()".
-        if (inherit is True or is_passed) and not value.startswith("()"):
+        if (is_passed or inherit is True) and not (value := ours[name]).startswith("()"):
             found[name] = value
     return {**found, **extra}
 
