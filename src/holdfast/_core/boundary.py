@@ -159,7 +159,7 @@ class Meaning(StrEnum):
     NO_SUCH_SESSION = "no such session"
     """The request named a session that the server does not know."""
     NOT_UNDERSTOOD = "not understood"
-    """The endpoint does not take such a message: perhaps it speaks another protocol."""
+    """The endpoint does not accept this kind of message: it may speak another protocol."""
     REJECTED = "rejected"
     """The endpoint understood the message and did not accept it."""
     BUSY = "busy"
@@ -289,7 +289,7 @@ class Drained(Struct, frozen=True):
 
 
 class LinkChanged(HoldfastError):  # noqa: N818  (a turn for the caller)
-    """The epoch in which a call was to be sent ended before that: the caller decides anew."""
+    """The epoch of a call ended before it was sent: the caller has to check it again."""
 
     refusals: int = 0
 

@@ -57,9 +57,9 @@ class Pipeline:
     ) -> ToolResult:
         """Call a tool and return its result. ``answers`` are those to a call that was pending.
 
-        Find the tool, check the arguments, ask for approval, tell the observers, send, answer
-        what the server asks and go round, check the result, tell the observers, return. The loop
-        goes back to the check when the link changed under a call, or when the tool did.
+        Find the tool, check the arguments, ask for approval, notify the observers, send, answer
+        the server's questions and send again, check the result, notify the observers, return. The
+        loop returns to the check if the link changed before the call was sent, or if the tool did.
         """
         if type(name) is not str:
             of_type("name", name)
@@ -116,7 +116,7 @@ class Pipeline:
                     left = deadline or channel.deadline(CALL, since=since)
                     form, tool = await self._task_form(name, tool, left)
 
-                # Have it approved. A person takes time, which is none of the call's.
+                # Ask for approval. The time that a person takes is not counted.
                 if not approved:
                     await self._approval.ask(name, given, tool.tool)
                     approved = True
@@ -125,7 +125,7 @@ class Pipeline:
                         deadline = structs.replace(deadline, since=since)
                     continue
 
-                # Tell the observers.
+                # Notify the observers.
                 on_sent = None
                 if observers and watch is None:
                     watch = channel.observers.begin(CALL, name, params, tool.tool)
@@ -170,7 +170,7 @@ class Pipeline:
                         raw = await self.tasks.request(call, form, on_sent, on_progress=sink)
                     result = decode(raw, ToolResult)
 
-                    # Answer what the server asks, and go round.
+                    # Answer the server's questions, and send again.
                     while True:
                         if form is not None and (task := form.created(raw)) is not None:
                             break
@@ -191,7 +191,7 @@ class Pipeline:
                 except UNREADABLE as error:
                     raise channel.broken(call, str(error)) from error
                 except LoginRequired as error:
-                    # Nothing has run. A person logs in, in what is left of the call's time.
+                    # Nothing has run. A person may log in within the rest of the call's time.
                     sending = False
                     logins += 1
                     until = since + total
@@ -248,7 +248,7 @@ class Pipeline:
                 about = Call(CALL, about=name)
                 error.__cause__ = messages.cancelled(channel.name, about, sent=rounds > 0)
             if isinstance(error, TransportError):
-                # Where each request goes its own way, this is all that is seen of a lost server.
+                # Over HTTP this may be the only sign that the server was lost or replaced.
                 tools.disconnected()
             if observers:
                 if watch is None:

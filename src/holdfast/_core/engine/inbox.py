@@ -114,7 +114,7 @@ class Inbox:
             out.append(Finish(stream))
 
     def oversized(self, report: Refused | Lost, out: list[Effect]) -> None:
-        """Count a message above the limit, if that is what a report tells of."""
+        """Count a message above the limit, if that is the reason of a report."""
         if report.frame_size is not None:
             self._violate("message too large", str(report.error), out, size=report.frame_size)
 

@@ -98,7 +98,7 @@ class Timers(Struct):
         self.retry = self.handshake = NEVER
 
     def arm(self, inflight: Inflight, now: float, *others: float) -> None:
-        """Find the next moment anew."""
+        """Compute the next time at which something is due."""
         self.due = NEVER
         self.watch(inflight, now)
         for at in (self.handshake, self.retry, self.sweep, inflight.deadline(), *others):
