@@ -350,7 +350,7 @@ class Client:
 
         Takes what `call_tool` takes.
         """
-        return await invoke(self._pipeline.call_tool(name, arguments, options))
+        return await invoke(self.call_tool(name, arguments, **options))
 
     def start_tool(
         self,
