@@ -8,6 +8,8 @@ import shlex
 import subprocess
 import sys
 import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -41,6 +43,27 @@ async def test_a_call_logs_in_and_every_request_carries_the_token() -> None:
         assert refused == ("POST", None)
         assert {token for _, token in others} == {"access-SECRET-1"}
         assert {method for method, _ in others} == {"POST", "GET", "DELETE"}
+
+
+@pytest.mark.req("B1")
+async def test_a_store_with_a_length_is_used_while_it_is_empty() -> None:
+    class Sized(MemoryLogins):
+        written = 0
+
+        def __len__(self) -> int:
+            return self.written
+
+        @asynccontextmanager
+        async def hold(self, key: str) -> AsyncIterator[Any]:
+            self.written += 1
+            async with super().hold(key) as slot:
+                yield slot
+
+    store = Sized()
+    async with world() as here, here.connect(auth=OAuth(store=store)) as client:
+        await client.call_tool("hello")
+        assert len(store) > 0
+        assert await store.keys()
 
 
 @pytest.mark.req("B13", "A25")

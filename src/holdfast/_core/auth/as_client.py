@@ -96,7 +96,8 @@ class Executor:
 
     @cached_property
     def store(self) -> LoginStore:
-        return self._store or default_store()
+        # A store of the application's may have a length, and be empty.
+        return default_store() if self._store is None else self._store
 
     async def run(
         self,
