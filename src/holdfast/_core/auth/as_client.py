@@ -61,10 +61,13 @@ _HEADERS: Final = {
 @asynccontextmanager
 async def time_limit(seconds: float | None = MACHINE_TIME) -> AsyncIterator[asyncio.Timeout]:
     """Limit the time of work that needs no person: requests, and a store that may be a database."""
+    limit = asyncio.timeout(seconds)
     try:
-        async with asyncio.timeout(seconds) as limit:
+        async with limit:
             yield limit
     except TimeoutError:
+        if not limit.expired():
+            raise  # by the store
         text = f"no authorization within {MACHINE_TIME:g} s; try again later"
         raise TransportError(text) from None
 

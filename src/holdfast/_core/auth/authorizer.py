@@ -228,7 +228,8 @@ class Authorizer:
                 await self._work.join("machine", lambda: self._by_machine(None))
             elif login.refresh_token is not None:
                 return await self._renew(login)
-        except (TransportError, GrantError) as error:
+        except Exception as error:
+            # The authorization server's, or that of the application's store or function.
             if getattr(error, "error", "") in ENDS_LOGIN:
                 return self.login
             if login.expired(self.executor.clock()):
