@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 import holdfast
 from holdfast import (
@@ -824,3 +825,33 @@ async def test_a_resource_that_names_another_server_each_time_ends_in_an_error()
         assert here.count["authorize"] == len(here.clients)
         assert here.count["refresh_token"] <= here.count["authorize"]
         assert here.count["prm"] < 20
+
+
+@pytest.mark.req("C4")
+async def test_an_answer_under_way_to_a_person_is_not_kept_for_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    serve, asked, gate = World.mcp, asyncio.Event(), asyncio.Event()
+    slow = down = False
+
+    async def mcp(self: World, request: web.Request) -> web.StreamResponse:
+        if slow and b"tools/list" in await request.read():
+            asked.set()
+            await gate.wait()
+        return web.Response(status=503) if down else await serve(self, request)
+
+    monkeypatch.setattr(World, "mcp", mcp)
+    async with world() as here:
+        here.next_user = "alice"
+        async with here.connect(cache=holdfast.Cache(ttl=60, serve_stale=True)) as client:
+            await client.call_tool("hello")
+            slow = True
+            hers = asyncio.create_task(client.list_tools(cache="refresh"))
+            await asked.wait()
+            here.next_user = "bob"
+            await client.login()
+            gate.set()
+            assert [tool.name for tool in await hers] == ["hello"]
+            down = True
+            with pytest.raises(TransportError):
+                await client.list_tools()
