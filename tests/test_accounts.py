@@ -203,6 +203,16 @@ async def test_without_await_a_close_ends_the_sessions_of_all_users() -> None:
         assert client.state == "closed"
 
 
+@pytest.mark.req("T8", "B16")
+async def test_the_audit_names_the_account_of_each_call() -> None:
+    records: list[holdfast.AuditRecord] = []
+    observability = holdfast.Observability(audit=records.append)
+    async with world() as here, connect(here, observability=observability) as client:
+        for name in ("bob", "eve"):
+            await by(name, lambda: client.call_tool("hello"))
+    assert [record.who for record in records] == ["bob", "eve"]
+
+
 async def test_a_handle_is_for_one_account() -> None:
     async with world() as here, connect(here) as client:
         with pytest.raises(holdfast.ValidationError, match="name the account"):

@@ -73,7 +73,7 @@ class Authorizer:
         """Tokens of machines are not stored."""
         self._person: tuple[str, str | None] | None = None
         """Issuer and subject of the login that was used last."""
-        self._account: str | None = None
+        self.user: str | None = None
         """The account that `for_account` was given, whatever the environment says."""
         self._persons = 0
         """Counts the changes of the person who is logged in."""
@@ -104,8 +104,8 @@ class Authorizer:
     @property
     def account(self) -> str:
         """The name of the account; from the function, if it is one, for the current caller."""
-        if self._account is not None:
-            return self._account
+        if self.user is not None:
+            return self.user
         name = source = getattr(self.options, "account", "default")
         if callable(source):
             try:
@@ -124,7 +124,7 @@ class Authorizer:
         options = replace(self.options, account=name, store=self.executor.store)
         clock = self.executor.clock
         found = Authorizer(self.server, options, reach=self._reach, name=self.name, clock=clock)
-        found._account = name
+        found.user = name
         return found
 
     def allow_login(self, **settings: Any) -> None:
