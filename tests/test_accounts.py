@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from aiohttp import web
 
 import holdfast
 from holdfast import Client, LoginRequest, MemoryLogins, OAuth, Servers, ToolPolicy, _accounts
@@ -18,6 +19,7 @@ from tests.auth.world import World, world
 
 T = TypeVar("T")
 
+SESSION = "Mcp-Session-Id"
 current: ContextVar[str] = ContextVar("current")
 
 
@@ -201,6 +203,27 @@ async def test_without_await_a_close_ends_the_sessions_of_all_users() -> None:
         assert await asyncio.to_thread(client.close)
         assert [method for method, _ in here.seen].count("DELETE") == 2
         assert client.state == "closed"
+
+
+@pytest.mark.req("B16", "X5")
+async def test_a_session_ends_with_the_headers_of_its_own_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_accounts, "MAX_SESSIONS", 1)
+    serve, ended = World.mcp, []
+
+    async def mcp(self: World, request: web.Request) -> web.StreamResponse:
+        if request.method == "DELETE":
+            ended.append((request.headers["X-User"], self.sessions[request.headers[SESSION]]))
+        return await serve(self, request)
+
+    monkeypatch.setattr(World, "mcp", mcp)
+    names = ["bob", "eve", "mallory"]
+    async with world() as here:
+        async with connect(here, headers=lambda: {"X-User": current.get("nobody")}) as client:
+            for name in names:
+                await by(name, lambda: client.call_tool("hello"))
+        assert sorted(ended) == [(name, name) for name in names]
 
 
 @pytest.mark.req("T8", "B16")

@@ -6,8 +6,10 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import Context, copy_context
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from holdfast._core.engine.state import State
 from holdfast.client import Client
@@ -35,6 +37,8 @@ class AccountsClient(Client):
         """Makes the client of one account, from its transport."""
         self._clients: OrderedDict[str, Client] = OrderedDict()
         """The clients by account, the one used least recently first."""
+        self._contexts: WeakKeyDictionary[Client, Context] = WeakKeyDictionary()
+        """Whom each was made for: headers from a function must be theirs at the end, too."""
         self._closed = False
         self._leaving: set[asyncio.Task[bool]] = set()
 
@@ -64,6 +68,7 @@ class AccountsClient(Client):
             # and only the loop closes others.
             made = self._make(self._transport.for_account(account))
             found = self._clients.setdefault(account, made)
+            self._contexts[found] = copy_context()
             with suppress(RuntimeError):
                 asyncio.get_running_loop()
                 self._close_idle(found)
@@ -80,7 +85,8 @@ class AccountsClient(Client):
             self._leave(self._clients.pop(name))
 
     def _leave(self, client: Client) -> None:
-        task = asyncio.get_running_loop().create_task(client.close())
+        context = self._contexts.get(client)
+        task = asyncio.get_running_loop().create_task(client.close(), context=context)
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 
