@@ -95,17 +95,17 @@ async def test_a_pattern_of_ones_own_is_hidden_in_the_status_of_a_span() -> None
 
     @peer.tool("say")
     def say() -> str:
-        raise RequestError(-32050, "no order acme-4711")
+        raise RequestError(-32050, "no order acme-sesame")
 
     exporter = InMemorySpanExporter()
     tracers = TracerProvider()
     tracers.add_span_processor(SimpleSpanProcessor(exporter))
-    own = Redaction(patterns=["acme-[0-9]+"])
+    own = Redaction(patterns=["acme-[a-z]+"])
     seen = Observability(opentelemetry=True, tracer_provider=tracers, redaction=own)
     async with connect(peer, observability=seen) as client:
         with pytest.raises(RpcError):
             await client.call_tool("say")
-    assert "4711" not in "".join(span.to_json() for span in exporter.get_finished_spans())
+    assert "sesame" not in "".join(span.to_json() for span in exporter.get_finished_spans())
 
 
 @pytest.mark.req("T8")

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
+from contextvars import Context, copy_context
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from holdfast._core.engine.state import State
 from holdfast.client import Client
-from holdfast.errors import StateError
+from holdfast.errors import AuthError, StateError
 from holdfast.policies import Policy
 
 MAX_SESSIONS: Final = 1000
-"""Sessions that are open at once; the one used least recently is closed for another."""
+"""Sessions that are open at once; the one used least recently is closed for another. Those with
+calls under way are not."""
 
 
 class AccountsClient(Client):
@@ -29,7 +35,10 @@ class AccountsClient(Client):
         self._policy = policy
         self._make = make
         """Makes the client of one account, from its transport."""
-        self._clients: dict[str, Client] = {}
+        self._clients: OrderedDict[str, Client] = OrderedDict()
+        """The clients by account, the one used least recently first."""
+        self._contexts: WeakKeyDictionary[Client, Context] = WeakKeyDictionary()
+        """Whom each was made for: headers from a function must be theirs at the end, too."""
         self._closed = False
         self._leaving: set[asyncio.Task[bool]] = set()
 
@@ -43,20 +52,41 @@ class AccountsClient(Client):
                 return getattr(self._mine(), name)
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
+    @property
+    def state(self) -> State:
+        """The state of the connection of the caller's account."""
+        return State.CLOSED if self._closed else super().state
+
     def _mine(self) -> Client:
         """Return the client of the caller's account."""
         if self._closed:
             raise StateError(f"{self.name}: the client is closed", state=State.CLOSED)
         account = self._transport.authorizer.account
-        found = self._clients.pop(account, None) or self._make(self._transport.for_account(account))
-        self._clients[account] = found
-        if len(self._clients) > MAX_SESSIONS:
-            oldest = self._clients.pop(next(iter(self._clients)))
-            self._leave(oldest)
+        found = self._clients.get(account)
+        if found is None:
+            # The properties of the synchronous face are read in other threads: one client wins,
+            # and only the loop closes others.
+            made = self._make(self._transport.for_account(account))
+            found = self._clients.setdefault(account, made)
+            self._contexts[found] = copy_context()
+            with suppress(RuntimeError):
+                asyncio.get_running_loop()
+                self._close_idle(found)
+        with suppress(KeyError):
+            self._clients.move_to_end(account)
         return found
 
+    def _close_idle(self, new: Client) -> None:
+        """Close the sessions that are too many, the one used least recently first."""
+        excess = max(0, len(self._clients) - MAX_SESSIONS)
+        clients = self._clients.items()
+        idle = (name for name, one in clients if one is not new and not one._channel.is_busy)
+        for name in list(islice(idle, excess)):
+            self._leave(self._clients.pop(name))
+
     def _leave(self, client: Client) -> None:
-        task = asyncio.get_running_loop().create_task(client.close())
+        context = self._contexts.get(client)
+        task = asyncio.get_running_loop().create_task(client.close(), context=context)
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 
@@ -69,6 +99,19 @@ class AccountsClient(Client):
         if self._leaving:
             await asyncio.wait(self._leaving)
         return first
+
+
+def own_client(client: Client) -> Client:
+    """Return the client of the caller's account; a client of one account itself."""
+    return client._mine() if isinstance(client, AccountsClient) else client
+
+
+def account_of(client: Client | None) -> str:
+    """Return the caller's account at a client of many; "" at others, and where none is named."""
+    with suppress(AuthError):
+        if isinstance(client, AccountsClient):
+            return str(client.transport.authorizer.account)
+    return ""
 
 
 _PARTS: Final = frozenset(

@@ -91,7 +91,7 @@ class Client:
             self.name, transport, policy, plan, self._inputs, self._logins, self._observers
         )
         self._observers.all += wanted_observers(
-            self.name, policy, transport.key, channel.post, channel.era
+            self.name, policy, transport, channel.post, channel.era
         )
         cache = AnswerCache(policy.cache, *partition(transport, policy))
         self._cached = Cached(channel, cache, shared=traits.credentials is not None)
@@ -350,7 +350,7 @@ class Client:
 
         Takes what `call_tool` takes.
         """
-        return await invoke(self._pipeline.call_tool(name, arguments, options))
+        return await invoke(self.call_tool(name, arguments, **options))
 
     def start_tool(
         self,

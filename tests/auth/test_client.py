@@ -8,9 +8,12 @@ import shlex
 import subprocess
 import sys
 import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 import holdfast
 from holdfast import (
@@ -41,6 +44,27 @@ async def test_a_call_logs_in_and_every_request_carries_the_token() -> None:
         assert refused == ("POST", None)
         assert {token for _, token in others} == {"access-SECRET-1"}
         assert {method for method, _ in others} == {"POST", "GET", "DELETE"}
+
+
+@pytest.mark.req("B1")
+async def test_a_store_with_a_length_is_used_while_it_is_empty() -> None:
+    class Sized(MemoryLogins):
+        written = 0
+
+        def __len__(self) -> int:
+            return self.written
+
+        @asynccontextmanager
+        async def hold(self, key: str) -> AsyncIterator[Any]:
+            self.written += 1
+            async with super().hold(key) as slot:
+                yield slot
+
+    store = Sized()
+    async with world() as here, here.connect(auth=OAuth(store=store)) as client:
+        await client.call_tool("hello")
+        assert len(store) > 0
+        assert await store.keys()
 
 
 @pytest.mark.req("B13", "A25")
@@ -801,3 +825,33 @@ async def test_a_resource_that_names_another_server_each_time_ends_in_an_error()
         assert here.count["authorize"] == len(here.clients)
         assert here.count["refresh_token"] <= here.count["authorize"]
         assert here.count["prm"] < 20
+
+
+@pytest.mark.req("C4")
+async def test_an_answer_under_way_to_a_person_is_not_kept_for_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    serve, asked, gate = World.mcp, asyncio.Event(), asyncio.Event()
+    slow = down = False
+
+    async def mcp(self: World, request: web.Request) -> web.StreamResponse:
+        if slow and b"tools/list" in await request.read():
+            asked.set()
+            await gate.wait()
+        return web.Response(status=503) if down else await serve(self, request)
+
+    monkeypatch.setattr(World, "mcp", mcp)
+    async with world() as here:
+        here.next_user = "alice"
+        async with here.connect(cache=holdfast.Cache(ttl=60, serve_stale=True)) as client:
+            await client.call_tool("hello")
+            slow = True
+            hers = asyncio.create_task(client.list_tools(cache="refresh"))
+            await asked.wait()
+            here.next_user = "bob"
+            await client.login()
+            gate.set()
+            assert [tool.name for tool in await hers] == ["hello"]
+            down = True
+            with pytest.raises(TransportError):
+                await client.list_tools()

@@ -7,6 +7,8 @@ import shlex
 import threading
 import time
 import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus
@@ -354,6 +356,35 @@ async def test_while_a_token_is_good_trouble_at_its_server_costs_one_request() -
         clock.now = 3601
         assert (await session.call_tool("hello")).text == "hello"
         assert here.count["refresh_token"] == 2
+
+
+@pytest.mark.req("B5", "B7")
+@pytest.mark.parametrize("failure", [ValueError, TimeoutError])
+async def test_while_a_token_is_good_trouble_with_the_store_fails_no_call(
+    failure: type[Exception],
+) -> None:
+    class Failing(MemoryLogins):
+        fails = False
+
+        @asynccontextmanager
+        async def hold(self, key: str) -> AsyncIterator[Any]:
+            if self.fails:
+                raise failure
+            async with super().hold(key) as slot:
+                yield slot
+
+    store = Failing()
+    async with world() as here, here.connect(auth=OAuth(store=store)) as session:
+        await session.list_tools()
+        clock = Clock(session)
+        store.fails, clock.now = True, 3590
+        assert (await session.call_tool("hello")).text == "hello"
+        clock.now = 3601
+        with pytest.raises(AuthError, match=f"because of {failure.__name__} in a .* store"):
+            await session.call_tool("hello")
+        store.fails = False
+        assert (await session.call_tool("hello")).text == "hello"
+        assert (here.count["tools/call"], here.count["refresh_token"]) == (2, 1)
 
 
 @pytest.mark.req("B2", "B3")

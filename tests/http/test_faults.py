@@ -261,6 +261,16 @@ async def test_a_fault_while_connecting_is_told_and_tried_again(name: str) -> No
             assert await say(client) == "ahoy"
 
 
+@pytest.mark.req("E2")
+async def test_a_head_that_is_cut_off_is_told_without_its_contents() -> None:
+    async with Modern() as server, connect(server) as client:
+        await say(client)
+        server.on["tools/call"] = raw(HEAD + b"X-Secret: SESAME\r\nContent-Le")
+        error = await failure(say(client))
+        assert "the head of its response is cut off; it may have run" in str(error)
+        assert "SESAME" not in str(error)
+
+
 @pytest.mark.req("E2", "L11")
 async def test_a_refused_connection_says_so_at_once() -> None:
     async with nobody() as url, connect(url) as client:

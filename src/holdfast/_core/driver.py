@@ -290,7 +290,7 @@ class Driver:
         if link.withdraw(command.wire_id):
             self._withdrawn = command.ticket
         elif command.frame is not None:
-            self._send(b.Send(command.frame, None, command.options))
+            self._send(b.Send(command.frame, None, command.options, command.ticket))
 
     def _unsent(self) -> frozenset[WireId]:
         return frozenset() if self._link is None else self._link.unsent()

@@ -36,6 +36,11 @@ class SingleFlight:
         self._abandon = abandon
         self._flights: dict[Hashable, _Flight] = {}
 
+    @property
+    def is_busy(self) -> bool:
+        """True while any work is running."""
+        return bool(self._flights)
+
     def __contains__(self, key: Hashable) -> bool:
         return key in self._flights
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, structs
 
+from holdfast._accounts import own_client
 from holdfast._core.text import truncate
 from holdfast.agents.outcome import ToolOutcome, says_the_same, text_of
 from holdfast.errors import ValidationError
@@ -81,10 +82,10 @@ class ResultBudget:
 
 
 async def read_more(
-    budgets: Iterable[ResultBudget], arguments: Mapping[str, Any], **options: Any
+    clients: Iterable[Client], arguments: Mapping[str, Any], **options: Any
 ) -> ToolResult:
     """Answer a call of `READ_MORE`: the budget that cut a result has the whole of it."""
-    handle = arguments["handle"]
+    handle, budgets = arguments["handle"], map(budget_of, clients)
     text, budget = next((one.texts[handle] for one in budgets if handle in one.texts), (None, 0))
     if text is None:
         shown = truncate(repr(handle), 100)
@@ -99,8 +100,11 @@ async def read_more(
 
 
 def budget_of(client: Client) -> ResultBudget:
-    """Return the budget of a client: one, so that handles outlive a list of tools."""
-    kept = client.__dict__
+    """Return the budget of a client: one, so that handles outlive a list of tools.
+
+    Of a client for many users, that of the caller: others must not read the results.
+    """
+    kept = own_client(client).__dict__
     if "_budget" not in kept:
         kept["_budget"] = ResultBudget(client.name, client._policy.tools)
     found: ResultBudget = kept["_budget"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack
 
 from msgspec import Struct
 
+from holdfast._accounts import account_of
 from holdfast._core.calls.options import CallOptions
 from holdfast.agents.budget import READ_MORE, ResultBudget, budget_of, read_more
 from holdfast.agents.naming import LIMIT, VALID, Names, no_tool
@@ -71,19 +73,21 @@ class ModelTool(ServerTool, frozen=True):
     """
 
     caller: Caller
-    fit: Callable[[str, ToolOutcome], ToolOutcome] | None = None
-    """Cuts an outcome to the tool's budget."""
+    budget: Callable[[], ResultBudget] | None = None
+    """Returns the budget of the caller, which outcomes are cut to."""
 
     async def call(
         self, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
     ) -> ToolOutcome:
         """Call the tool. A failure is an outcome too; cancelling this cancels the call."""
+        budget: ResultBudget | None = None
         try:
+            budget = None if self.budget is None else self.budget()
             found = await self.caller(self.tool.name, arguments, **options)
             outcome = found if isinstance(found, ToolOutcome) else ToolOutcome(found)
         except HoldfastError as error:
             outcome = ToolOutcome(error=error)
-        return outcome if self.fit is None else self.fit(self.tool.name, outcome)
+        return outcome if budget is None else budget.fit(self.tool.name, outcome)
 
 
 class SyncModelTool(ServerTool, frozen=True):
@@ -137,13 +141,14 @@ def with_calls(listed: Iterable[tuple[Client, ServerTool]]) -> list[ModelTool]:
     `READ_MORE` is one of them where the results of a client have a budget.
     """
     found: list[ModelTool] = []
-    budgets: dict[str, ResultBudget] = {}
+    clients: dict[str, Client] = {}
     for client, one in listed:
         if for_models(one.tool):
-            budget = budgets[one.server] = budget_of(client)
-            found.append(ModelTool(one.server, one.tool, one.name, client.call_tool, budget.fit))
-    if any(budget.wanted for budget in budgets.values()):
-        found.append(local_tool(READ_MORE, partial(read_more, budgets.values())))
+            clients[one.server] = client
+            budget = partial(budget_of, client)
+            found.append(ModelTool(one.server, one.tool, one.name, client.call_tool, budget))
+    if any(budget_of(client).wanted for client in clients.values()):
+        found.append(local_tool(READ_MORE, partial(read_more, clients.values())))
     return found
 
 
@@ -181,6 +186,10 @@ def tools_of_one(client: Client, tools: Iterable[Tool]) -> Partial[ModelTool]:
 log: logging.Logger = logging.getLogger("holdfast")
 
 
+MOST_LISTS: Final = 1000
+"""Users whose tools are remembered; the list that is oldest is forgotten first."""
+
+
 class ToolSource:
     """The tools of a client or of many servers, by name.
 
@@ -190,7 +199,19 @@ class ToolSource:
 
     def __init__(self, source: Client | Servers) -> None:
         self._source = source
-        self._last: dict[str, ModelTool] = {}
+        self._lists: OrderedDict[tuple[str, ...], dict[str, ModelTool]] = OrderedDict()
+        """The tools listed last, by the caller's accounts: users may have different tools."""
+
+    @property
+    def _last(self) -> dict[str, ModelTool]:
+        return self._lists.get(self._accounts(), {})
+
+    def _accounts(self) -> tuple[str, ...]:
+        """Return the caller's account at each server."""
+        members = getattr(self._source, "_members", None)
+        clients: list[Any] = [self._source]
+        clients = clients if members is None else [one.client for one in members.values()]
+        return tuple(account_of(one) for one in clients)
 
     @property
     def name(self) -> str:
@@ -206,16 +227,20 @@ class ToolSource:
         try:
             found = await self._source.model_tools()
         except HoldfastError as error:
-            if not self._last:
+            if not (last := self._last):
                 raise
             log.warning("the tools are those listed last: %s", error)
-            return self._last
+            return last
         absent = {failure.server for failure in found.failures}
         for failure in found.failures:
             log.warning("%s", failure)
         kept = {name: tool for name, tool in self._last.items() if tool.server in absent}
-        self._last = {**{tool.name: tool for tool in found}, **kept}
-        return self._last
+        tools, whose = {**{tool.name: tool for tool in found}, **kept}, self._accounts()
+        self._lists[whose] = tools
+        self._lists.move_to_end(whose)
+        if len(self._lists) > MOST_LISTS:
+            self._lists.popitem(last=False)
+        return tools
 
     async def call(
         self, name: str, arguments: Mapping[str, Any] | None, **options: Unpack[CallOptions]

@@ -205,9 +205,9 @@ def _described(one: ServerTool, fence: bool) -> dict[str, Any]:
 async def _call(servers: Servers, arguments: Mapping[str, Any], **options: Any) -> ToolOutcome:
     wanted, given = arguments["name"], arguments.get("arguments")
     if wanted == READ_MORE.name:
-        clients = [member.client for member in servers._members.values()]
-        budgets = [budget_of(client) for client in clients if client is not None]
-        return await local_tool(READ_MORE, partial(read_more, budgets)).call(given)
+        members = servers._members.values()
+        clients = [member.client for member in members if member.client is not None]
+        return await local_tool(READ_MORE, partial(read_more, clients)).call(given)
     server, tool = servers.model_names.resolve(wanted)
     client = servers[server]
     if tool not in client.tools:
@@ -216,5 +216,6 @@ async def _call(servers: Servers, arguments: Mapping[str, Any], **options: Any) 
     if definition is None or not for_models(definition):
         known = (one for one, listed in client.tools.items() if for_models(listed))
         raise ValidationError(f"no tool of {server} is called {tool!r}{hint(tool, known)}")
-    found = ModelTool(server, definition, wanted, client.call_tool, budget_of(client).fit)
+    budget = partial(budget_of, client)
+    found = ModelTool(server, definition, wanted, client.call_tool, budget)
     return await found.call(given, **options)

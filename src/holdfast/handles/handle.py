@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar, Unpack
 
+from holdfast._accounts import AccountsClient
 from holdfast._connect import LogTarget, connect
 from holdfast._core.calls.options import CallOptions
 from holdfast._core.engine.state import State
@@ -86,6 +87,9 @@ class Handle:
         one_of("drift", drift, MODES)
         self.registry: Registry | None = registry or getattr(self, "_REGISTRY", None)
         client = client_for(target, Client, connect, self.registry, options, log=log)
+        if isinstance(client, AccountsClient):
+            text = "a handle has one session and one list of tools: name the account, a string"
+            raise ValidationError(f"auth=…(account=…): {text}")
         self._handle: Handle = self
         self.client: Client = client
         self.adapter = adapter

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct, field
 
+from holdfast._accounts import own_client
 from holdfast._core.engine.state import State
 from holdfast._core.text import counted
 from holdfast.client import Client
-from holdfast.errors import HoldfastError, ShutdownError, StateError, ValidationError
+from holdfast.errors import AuthError, HoldfastError, ShutdownError, StateError, ValidationError
 from holdfast.events import Transition
 
 if TYPE_CHECKING:
@@ -136,7 +138,10 @@ class Member:
 
     def status(self) -> Status:
         """Return the status. Starts nothing."""
-        client, failure, state = self.client, self.failure, "not started"
+        client, failure, state = None, self.failure, "not started"
+        with suppress(AuthError, StateError):
+            # One for many users has a session for each: none where nobody is named, or at the end.
+            client = self.client and own_client(self.client)
         if client is not None:
             state = state if client.state is State.NEW else str(client.state)
         elif self.disabled:

@@ -215,12 +215,18 @@ Method: TypeAlias = Callable[Concatenate[Any, P], T]
 the asynchronous one, for type checkers and editors too."""
 
 
+def _own(wrapper: SyncWrapper[Any], method: Callable[..., T]) -> Callable[..., T]:
+    """Return the method of the object that is wrapped: its class may have one of its own."""
+    found: Callable[..., T] = getattr(wrapper._inner, method.__name__)
+    return found
+
+
 def blocking(method: Method[P, Coroutine[Any, Any, T]]) -> Method[P, T]:
     """Return a method that waits for the asynchronous one."""
 
     @wraps(method)
     def wait(self: SyncWrapper[Any], /, *args: P.args, **options: P.kwargs) -> T:
-        return self._portal.run(method(self._inner, *args, **options))
+        return self._portal.run(_own(self, method)(*args, **options))
 
     return wait
 
@@ -230,7 +236,7 @@ def closing(method: Method[P, Coroutine[Any, Any, bool]]) -> Method[P, bool]:
 
     @wraps(method)
     def close(self: SyncWrapper[Any], /, *args: P.args, **options: P.kwargs) -> bool:
-        return bool(self._portal.end(self._inner, method(self._inner, *args, **options)))
+        return bool(self._portal.end(self._inner, _own(self, method)(*args, **options)))
 
     return close
 
@@ -247,7 +253,7 @@ def on_loop(method: Method[P, T], *, handler: bool = False) -> Method[P, T]:
             args = (in_thread(args[0]), *args[1:])
         elif handler:
             options["handler"] = in_thread(options["handler"])
-        return self._portal.do(lambda: method(self._inner, *args, **options))
+        return self._portal.do(lambda: _own(self, method)(*args, **options))
 
     return call
 

@@ -61,10 +61,13 @@ _HEADERS: Final = {
 @asynccontextmanager
 async def time_limit(seconds: float | None = MACHINE_TIME) -> AsyncIterator[asyncio.Timeout]:
     """Limit the time of work that needs no person: requests, and a store that may be a database."""
+    limit = asyncio.timeout(seconds)
     try:
-        async with asyncio.timeout(seconds) as limit:
+        async with limit:
             yield limit
     except TimeoutError:
+        if not limit.expired():
+            raise  # by the store
         text = f"no authorization within {MACHINE_TIME:g} s; try again later"
         raise TransportError(text) from None
 
@@ -96,7 +99,8 @@ class Executor:
 
     @cached_property
     def store(self) -> LoginStore:
-        return self._store or default_store()
+        # A store of the application's may have a length, and be empty.
+        return default_store() if self._store is None else self._store
 
     async def run(
         self,

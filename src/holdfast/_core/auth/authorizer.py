@@ -73,6 +73,8 @@ class Authorizer:
         """Tokens of machines are not stored."""
         self._person: tuple[str, str | None] | None = None
         """Issuer and subject of the login that was used last."""
+        self.user: str | None = None
+        """The account that `for_account` was given, whatever the environment says."""
         self._persons = 0
         """Counts the changes of the person who is logged in."""
         self._step_ups: Counter[str] = Counter()
@@ -95,11 +97,23 @@ class Authorizer:
         return callable(getattr(self.options, "account", None))
 
     @property
+    def is_busy(self) -> bool:
+        """True while a renewal or a login is running."""
+        return self._work.is_busy
+
+    @property
     def account(self) -> str:
         """The name of the account; from the function, if it is one, for the current caller."""
-        source = getattr(self.options, "account", "default")
-        name = source() if callable(source) else source
-        name = (os.environ.get("HOLDFAST_ACCOUNT") or name) if name == "default" else name
+        if self.user is not None:
+            return self.user
+        name = source = getattr(self.options, "account", "default")
+        if callable(source):
+            try:
+                name = source()
+            except Exception as error:
+                raise AuthError(f"{self.name}: account() failed: {error!r}") from error
+        elif source == "default":
+            name = os.environ.get("HOLDFAST_ACCOUNT") or source
         if not name or not isinstance(name, str):
             raise AuthError("account=…: must give the name of an account")
         return name
@@ -109,7 +123,9 @@ class Authorizer:
         assert isinstance(self.options, OAuth)
         options = replace(self.options, account=name, store=self.executor.store)
         clock = self.executor.clock
-        return Authorizer(self.server, options, reach=self._reach, name=self.name, clock=clock)
+        found = Authorizer(self.server, options, reach=self._reach, name=self.name, clock=clock)
+        found.user = name
+        return found
 
     def allow_login(self, **settings: Any) -> None:
         """Allow a login, with changed settings."""
@@ -212,7 +228,8 @@ class Authorizer:
                 await self._work.join("machine", lambda: self._by_machine(None))
             elif login.refresh_token is not None:
                 return await self._renew(login)
-        except (TransportError, GrantError) as error:
+        except Exception as error:
+            # The authorization server's, or that of the application's store or function.
             if getattr(error, "error", "") in ENDS_LOGIN:
                 return self.login
             if login.expired(self.executor.clock()):

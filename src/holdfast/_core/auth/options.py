@@ -199,7 +199,8 @@ class EnterpriseManaged(_Options, frozen=True, kw_only=True):
         idp_issuer: The identity provider.
         idp_client_id: The client there.
         idp_client_secret: Its secret, if it has one.
-        id_token: The user's ID token, or a function that gives it.
+        id_token: The user's ID token, or a function that gives it: that of one user, for the
+            access token is used for all calls of the client.
         client_id: The client at the server's authorization server.
         client_secret: Its secret, if it has one.
     """

@@ -133,6 +133,8 @@ class AnswerCache(Struct, eq=False):
     """The time of the last invalidation of each method."""
     _updated: dict[str, float] = {}
     """The same for single resources."""
+    owners: int = 0
+    """Changes of the person who is logged in."""
 
     # Looking
 
@@ -226,6 +228,11 @@ class AnswerCache(Struct, eq=False):
         now = self.clock()
         for method in methods:
             self._invalidated[method] = max(now, self._invalidated.get(method, NEVER))
+
+    def change_owner(self) -> None:
+        """Use no answer to a request that was sent before now: another person has logged in."""
+        self.owners += 1
+        self.invalidate()
 
     def noticed(self, method: str, params: Raw | None) -> None:
         """Invalidate what a notification of the server says has changed."""

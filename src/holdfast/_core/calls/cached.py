@@ -162,10 +162,11 @@ class Cached(Struct, eq=False):
                 raise messages.timed_out(self._channel.name, call, sent=True, total=False) from None
 
     async def _ask(self, call: Call, deadline: Deadline) -> CachedAnswer:
-        asked = self.cache.clock()
+        asked, owners = self.cache.clock(), self.cache.owners
         raw, rounds = await self._channel.request(call, deadline)
-        if rounds:
-            # The result depends on the answers to the server's questions.
+        if rounds or owners != self.cache.owners:
+            # The result depends on the answers to the server's questions, or is of a person who is
+            # not logged in any more.
             return CachedAnswer(raw)
         return CachedAnswer(raw, await self.cache.put(call.method, call.params, raw, asked))
 

@@ -92,6 +92,17 @@ class Channel(Struct, eq=False):
     def state(self) -> State:
         return State.NEW if self.started is None else self.started.engine.state
 
+    @property
+    def is_busy(self) -> bool:
+        """True while a call waits for a connection, an answer, a task or a login."""
+        calls = () if self.started is None else self.started.engine.inflight
+        return (
+            any(not pending.call.lasting for pending in calls)
+            or self.state in (State.STARTING, State.INITIALIZING)
+            or bool(self.task_changes)
+            or self.logins.is_busy
+        )
+
     def era(self) -> Era | None:
         """Return the revision agreed last; None before the first connection."""
         return None if self.started is None else self.started.engine.link.era

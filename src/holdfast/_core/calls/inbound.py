@@ -78,7 +78,7 @@ class Inbound(Struct, eq=False):
 
     def leave_session(self) -> None:
         """Drop the cache and the session of the account that was logged in before."""
-        self._cache.invalidate()
+        self._cache.change_owner()
         if self._channel.started is not None:
             self._channel.started.renew_session("another person has logged in")
 

@@ -56,6 +56,11 @@ class Logins:
             raise AuthError(text)
         return self._authorizer
 
+    @property
+    def is_busy(self) -> bool:
+        """True while a token is renewed or a person logs in."""
+        return self._authorizer is not None and self._authorizer.is_busy
+
     async def recover(self, error: LoginRequired, logins: int, until: float | None) -> None:
         """Log in before ``until``, so that the call that failed with ``error`` can be repeated.
 

@@ -59,9 +59,9 @@ class AuditRecord(Struct, frozen=True, kw_only=True):
 class Audit(Observer):
     """Writes a record of every tool call of one client."""
 
-    def __init__(self, server: str, policy: Policy, post: Post) -> None:
+    def __init__(self, server: str, policy: Policy, post: Post, who: str) -> None:
         self._server = server
-        self._who = policy.identity.name
+        self._who = who
         wanted = policy.observability.audit
         self._callback: Callable[[AuditRecord], Any] | None = None
         if callable(wanted):

@@ -142,7 +142,7 @@ class Observer(Protocol):
 
 
 def wanted_observers(
-    name: str, policy: Policy, key: str, post: Post, era: Callable[[], Era | None]
+    name: str, policy: Policy, transport: Any, post: Post, era: Callable[[], Era | None]
 ) -> Iterator[Observer]:
     """Yield the observers that a policy asks for.
 
@@ -153,11 +153,13 @@ def wanted_observers(
     if wanted.audit or (audit.level != logging.NOTSET and audit.isEnabledFor(logging.INFO)):
         from holdfast._core.observers.audit import Audit
 
-        yield Audit(name, policy, post)
+        # A client for many users has one for each of them.
+        user = getattr(getattr(transport, "authorizer", None), "user", None)
+        yield Audit(name, policy, post, user or policy.identity.name)
     if wanted.opentelemetry:
         from holdfast._core.observers.otel import OpenTelemetry, network
 
-        yield OpenTelemetry(wanted, network(key), era)
+        yield OpenTelemetry(wanted, network(transport.key), era)
 
 
 class Observers:

@@ -79,7 +79,9 @@ class Permit:
             if ends_task(error):
                 raise
             # Raised by the application's store or function: the text may contain secrets.
-            text = f"no credentials: {type(error).__name__} in a function of the application"
+            # What follows "credentials:" is hidden as one.
+            text = f"{type(error).__name__} in a function or store of the application"
+            text = f"there are no credentials, because of {text}"
             raise Refused(AuthError(text), Meaning.UNAUTHORIZED, processed=False) from error
         finally:
             if self._held is not None:

@@ -307,7 +307,10 @@ def failure(
     elif isinstance(error, aiohttp.ClientHttpProxyError):
         words = f"the proxy answered {error.status}: {error.message}"
     else:
-        text = f"the connection to {origin} broke: {str(error) or type(error).__name__}"
+        # Some have the head of the response, as far as it came, in place of a message.
+        message = getattr(error, "message", "")
+        words = str(error) if isinstance(message, str) else "the head of its response is cut off"
+        text = f"the connection to {origin} broke: {words or type(error).__name__}"
         return Refused(TransportError(text), Meaning.BROKEN)
     text = f"cannot connect to {origin}{through}: {words}"
     return Refused(TransportError(text), Meaning.UNREACHABLE, processed=False)
