@@ -465,6 +465,24 @@ async def test_a_call_that_is_cancelled_after_it_was_sent_may_have_run() -> None
             assert caught.value.outcome_unknown
 
 
+@pytest.mark.req("R6", "R11")
+async def test_a_repeated_call_that_is_cancelled_while_listing_may_have_run() -> None:
+    peer = shop()
+    peer.tool("look", annotations={"readOnlyHint": True})(lambda: SILENCE)
+    quick = Backoff(first=0.001, max=0.001)
+    async with holdfast.connect(peer, replay="safe", backoff=quick, timeouts=LONG) as client:
+        client.guard_tools(lambda tools, instructions: None)
+        running = client.start_tool("look")
+        await peer.expect("tools/call")
+        peer.on("tools/list", SILENCE)
+        peer.hang_up()
+        await peer.expect("tools/list", 2)
+        assert running.cancel()
+        with pytest.raises(holdfast.CancelledCallError, match="tools/call 'look'") as caught:
+            await running
+        assert caught.value.outcome_unknown
+
+
 # A guarded client calls no server that was not checked
 
 

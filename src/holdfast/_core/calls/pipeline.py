@@ -242,11 +242,12 @@ class Pipeline:
                         # It is the list of tools that may have been read.
                         error.message = f"{error.message}; {CALL} {name!r} was not sent"
                     error.outcome_unknown = may_have_run
-            unsettled = task is None and (call is None or rounds)
+            began = rounds > 0 or may_have_run
+            unsettled = task is None and (began or not sending)
             if isinstance(error, asyncio.CancelledError) and unsettled:
                 # Cancelled while listing, or while the application answered a question.
                 about = Call(CALL, about=name)
-                error.__cause__ = messages.cancelled(channel.name, about, sent=rounds > 0)
+                error.__cause__ = messages.cancelled(channel.name, about, sent=began)
             if isinstance(error, TransportError):
                 # Where each request goes its own way, this is all that is seen of a lost server.
                 tools.disconnected()

@@ -146,6 +146,18 @@ def cancelled(name: str, call: Call, *, sent: bool) -> HoldfastError:
     return CancelledCallError(f"{name}: {subject(call)}: cancelled; {told}", outcome_unknown=sent)
 
 
+def ended(name: str, call: Call, outcome: BaseException | None) -> HoldfastError:
+    """Return the error of a cancelled call, whose outcome may have come first; None: a result."""
+    if isinstance(outcome, CancelledCallError):
+        return outcome
+    if not isinstance(outcome, HoldfastError) or isinstance(outcome, RpcError):
+        told, unknown = "the server's answer had just come", True
+    else:
+        told, unknown = f"it had just failed: {outcome.message}", outcome.outcome_unknown
+    text = f"{name}: {subject(call)}: cancelled; {told}"
+    return CancelledCallError(text, outcome_unknown=unknown)
+
+
 def shut(name: str, call: Call, *, sent: bool) -> HoldfastError:
     told = "it had been sent, so it may have run" if sent else "it had not been sent"
     text = f"{name}: {subject(call)}: the client was closed; {told}"
