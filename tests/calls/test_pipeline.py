@@ -968,6 +968,24 @@ async def test_a_handler_that_closes_its_client_comes_to_its_end(
     assert client.state == "closed"
 
 
+@pytest.mark.req("L7")
+async def test_a_close_ends_a_call_that_waits_for_an_answer_of_the_application() -> None:
+    peer, asked = shop(), asyncio.Event()
+
+    async def never(_: Any) -> Any:
+        asked.set()
+        await asyncio.Event().wait()
+
+    asking(peer, {"q": form({})})
+    client = holdfast.connect(peer, handlers=Handlers(elicitation=never), timeouts=LONG)
+    calling = asyncio.ensure_future(client.call_tool("double", {"a": 1}))
+    await asked.wait()
+    await client.close()
+    with pytest.raises(holdfast.ShutdownError) as caught:
+        await asyncio.wait_for(calling, 5)
+    assert caught.value.outcome_unknown
+
+
 @pytest.mark.req("L7", "R12")
 @pytest.mark.parametrize("kind", ["notification", "progress"])
 async def test_a_listener_that_closes_its_client_comes_to_its_end(kind: str) -> None:

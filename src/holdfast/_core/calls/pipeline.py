@@ -118,7 +118,9 @@ class Pipeline:
 
                 # Have it approved. A person takes time, which is none of the call's.
                 if not approved:
-                    await self._approval.ask(name, given, tool.tool)
+                    closed = messages.shut(channel.name, Call(CALL, about=name), sent=False)
+                    async with channel.until_closed(closed):
+                        await self._approval.ask(name, given, tool.tool)
                     approved = True
                     since = begun = driver.loop.time()
                     if deadline is not None:
