@@ -532,6 +532,17 @@ def test_what_was_repeated_once_is_not_repeated_again() -> None:
     assert rig.error(ticket).outcome_unknown
 
 
+@pytest.mark.req("R11")
+def test_what_was_repeated_may_have_run_even_if_the_repetition_cannot() -> None:
+    rig = ready(policy=Policy(replay="safe"))
+    ticket, wire_id = rig.request(repeatable=True)
+    (again,) = only(refuse(rig, wire_id, error=BROKE, processed=True) + rig.wait(0.001), Send)
+    assert again.wire_id is not None
+    refuse(rig, again.wire_id, error=TransportError("cannot connect: Connection refused"))
+    assert rig.error(ticket).outcome_unknown
+    assert rig.error(ticket).message.endswith("Connection refused; it may have run")
+
+
 @pytest.mark.req("L11")
 def test_a_call_that_waits_is_tried_again_when_the_server_cannot_be_reached() -> None:
     rig = ready(policy=Policy(when_down="wait", backoff=Backoff(first=1.0, jitter=0)))

@@ -193,7 +193,9 @@ class Pipeline:
                 except UNREADABLE as error:
                     raise channel.broken(call, str(error)) from error
                 except LoginRequired as error:
-                    # Nothing has run. A person logs in, in what is left of the call's time.
+                    # Nothing has run, unless it is a repetition that was refused. A person logs in,
+                    # in what is left of the call's time.
+                    may_have_run = may_have_run or error.outcome_unknown
                     sending = False
                     logins += 1
                     until = since + total

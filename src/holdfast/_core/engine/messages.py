@@ -108,14 +108,18 @@ def bad_answer(name: str, call: Call, reason: str) -> HoldfastError:
     return ProtocolError(text, outcome_unknown=True)
 
 
-def refused(name: str, call: Call, report: Refused) -> HoldfastError:
-    """Return the error of a request that the server, or a proxy, did not accept."""
+def refused(name: str, call: Call, report: Refused, *, repeated: bool = False) -> HoldfastError:
+    """Return the error of a request that the server, or a proxy, did not accept.
+
+    ``repeated``: it had been sent before.
+    """
     if report.fault is not None:
         return refused_by_server(name, call, report.fault)
-    told = "it may have run" if report.processed else "it was not run"
+    unknown = report.processed or repeated
+    told = "it may have run" if unknown else "it was not run"
     error = report.error.again()
     error.message = f"{name}: {subject(call)}: {report.error.message}; {told}"
-    error.outcome_unknown = report.processed
+    error.outcome_unknown = unknown
     error.__cause__ = report.error
     return error
 
