@@ -30,6 +30,7 @@ from holdfast._core.boundary import (
     WireId,
 )
 from holdfast._core.engine.outbox import ATTEMPTS
+from holdfast._core.engine.requests import POLL
 from holdfast._core.wire.jsonrpc import ErrorObject
 from holdfast.errors import (
     AuthError,
@@ -510,6 +511,19 @@ def test_a_server_that_always_says_later_is_not_asked_for_ever() -> None:
             wire_id = send.wire_id
     assert asked == 1 + ATTEMPTS
     assert isinstance(rig.error(ticket), TransportError)
+
+
+@pytest.mark.req("R7")
+def test_a_refused_request_waits_for_room_like_the_others() -> None:
+    rig = ready()
+    first, wire_id = rig.request(idle=100.0)
+    _, refused = rig.request(idle=100.0)
+    rig.busy(wire_id)
+    effects = refuse(rig, refused, Meaning.BUSY, retry_after=0.0) + rig.wait(POLL / 2)
+    assert not only(effects, Send)
+    sent = only(rig.wait(POLL), Send)
+    assert len(sent) == 2
+    assert sent[0].ticket == first
 
 
 @pytest.mark.req("R11")
