@@ -225,6 +225,20 @@ async def test_an_unacknowledged_subscription_times_out() -> None:
             await client.subscribe_resource("mem://text")
 
 
+@pytest.mark.req("P2", "L7")
+@pytest.mark.parametrize("turns", range(10))
+async def test_a_close_ends_a_subscription_that_is_not_acknowledged(turns: int) -> None:
+    peer = make_peer(STATELESS)
+    peer.on("subscriptions/listen", SILENCE)
+    client = holdfast.connect(peer)
+    subscribing = asyncio.create_task(client.subscribe_resource("mem://text"))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await client.close()
+    with pytest.raises(holdfast.ShutdownError):
+        await asyncio.wait_for(subscribing, 5)
+
+
 @pytest.mark.req("P2", "R2")
 async def test_subscriptions_made_at_once_are_all_made_however_the_server_confirms_them() -> None:
     peer = make_peer(STATELESS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -182,6 +183,70 @@ async def test_an_outcome_that_meets_a_cancellation_is_not_left_unread() -> None
         await task
     await closing
     gc.collect()
+
+
+@pytest.mark.req("R6", "R11")
+@pytest.mark.parametrize("ending", ['"result":{"content":[]}', '"error":{"code":-1,"message":""}'])
+@pytest.mark.parametrize("answered_first", [True, False])
+async def test_a_call_that_is_cancelled_as_its_answer_comes_has_run(
+    ending: str, answered_first: bool
+) -> None:
+    peer = silent_peer()
+    async with holdfast.connect(peer) as client:
+        call = client.start_tool("stuck")
+        sent = await peer.expect("tools/call")
+        driver = client._channel.driver
+        text = f'{{"jsonrpc":"2.0","id":{sent.id},{ending}}}\n'
+        answer = Delivered(driver.engine.link.generation, text.encode())
+        if answered_first:
+            driver.report(answer)
+        assert call.cancel()
+        driver.report(answer)
+        with pytest.raises(holdfast.CancelledCallError, match="answer had just come") as caught:
+            await call
+        assert caught.value.outcome_unknown
+
+
+@pytest.mark.req("R6", "R11")
+@pytest.mark.parametrize("cancelled_first", [True, False])
+async def test_a_call_that_is_cancelled_as_the_client_closes_may_have_run(
+    cancelled_first: bool,
+) -> None:
+    peer = silent_peer()
+    client = holdfast.connect(peer)
+    call = client.start_tool("stuck")
+    await peer.expect("tools/call")
+    closing = asyncio.create_task(client.close())
+    if cancelled_first:
+        await asyncio.sleep(0)
+        assert call.cancel()
+    else:
+        for _ in range(2):
+            await asyncio.sleep(0)
+        assert client.state is State.CLOSING
+        assert call.cancel()
+    with pytest.raises(holdfast.CancelledCallError, match="the client was closed") as caught:
+        await call
+    assert caught.value.outcome_unknown
+    await closing
+
+
+@pytest.mark.req("R2")
+@pytest.mark.parametrize("how", ["answered", "timed out", "cancelled"])
+async def test_a_call_that_has_ended_keeps_no_client_in_memory(how: str) -> None:
+    client = holdfast.connect(silent_peer())
+    call = client.start_tool("stuck" if how != "answered" else "quick", timeout=0.01)
+    if how == "cancelled":
+        await client.open()
+        call.cancel()
+    await outcome(call)
+    await client.close()
+    gone = weakref.ref(client._channel.driver)
+    del client, call
+    for _ in range(3):
+        await asyncio.sleep(0)
+    gc.collect()
+    assert gone() is None
 
 
 @pytest.mark.req("R2", "R3", "R4")

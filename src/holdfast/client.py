@@ -161,6 +161,7 @@ class Client:
         return first
 
     async def _close(self, driver: Driver) -> None:
+        self._channel.end_waits()
         if self._transport.traits.shutdown_request and self.is_connected:
             await self._channel.request_shutdown(self._transport.grace)
         if self._policy.protocol is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import logging
 import os
@@ -39,6 +40,17 @@ def test_a_closed_file_is_opened_again(tmp_path: Path) -> None:
     sink.append(b"two", NOW)
     sink.close()
     assert (tmp_path / "a").read_bytes() == b"one\ntwo\n"
+
+
+def test_a_file_that_nobody_closes_is_closed_with_its_owner(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    sink = sink_for(path)
+    sink.close()
+    sink.write(b"a call that ended after its client was closed", NOW)
+    descriptors = len(os.listdir("/proc/self/fd"))
+    del sink
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == descriptors - 1
 
 
 @pytest.mark.parametrize("how", ["deleted", "moved", "its folder deleted"])

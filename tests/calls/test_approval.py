@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -160,3 +161,45 @@ def test_a_rule_by_name_is_a_word() -> None:
     wrong: Any = {"wipe": len}
     with pytest.raises(ValidationError, match="must be 'annotations' or 'always' or 'never'"):
         ToolPolicy(approve=wrong)
+
+
+@pytest.mark.req("L7", "D2")
+async def test_a_close_ends_a_call_that_waits_for_approval() -> None:
+    asked = asyncio.Event()
+
+    async def never(_: ApprovalRequest) -> bool:
+        asked.set()
+        await asyncio.Event().wait()
+        return True
+
+    server = peer()
+    client = holdfast.connect(server, tools=ToolPolicy(approve=never))
+    calling = asyncio.ensure_future(client.call_tool("read"))
+    await asked.wait()
+    asked.clear()
+    await client.close()
+    for call in (calling, client.call_tool("read")):
+        with pytest.raises(holdfast.ShutdownError) as caught:
+            await asyncio.wait_for(call, 5)
+        assert not caught.value.outcome_unknown
+    assert not asked.is_set()
+    assert calls(server) == 0
+
+
+@pytest.mark.req("L7", "R12", "D2")
+async def test_an_approval_that_closes_its_client_comes_to_its_end() -> None:
+    ended = False
+
+    async def close(_: ApprovalRequest) -> bool:
+        nonlocal ended
+        await client.close()
+        await asyncio.sleep(0)
+        ended = True
+        return True
+
+    server = peer()
+    client = holdfast.connect(server, tools=ToolPolicy(approve=close))
+    with pytest.raises(holdfast.ShutdownError):
+        await client.call_tool("read")
+    assert ended
+    assert calls(server) == 0

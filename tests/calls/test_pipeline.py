@@ -465,6 +465,24 @@ async def test_a_call_that_is_cancelled_after_it_was_sent_may_have_run() -> None
             assert caught.value.outcome_unknown
 
 
+@pytest.mark.req("R6", "R11")
+async def test_a_repeated_call_that_is_cancelled_while_listing_may_have_run() -> None:
+    peer = shop()
+    peer.tool("look", annotations={"readOnlyHint": True})(lambda: SILENCE)
+    quick = Backoff(first=0.001, max=0.001)
+    async with holdfast.connect(peer, replay="safe", backoff=quick, timeouts=LONG) as client:
+        client.guard_tools(lambda tools, instructions: None)
+        running = client.start_tool("look")
+        await peer.expect("tools/call")
+        peer.on("tools/list", SILENCE)
+        peer.hang_up()
+        await peer.expect("tools/list", 2)
+        assert running.cancel()
+        with pytest.raises(holdfast.CancelledCallError, match="tools/call 'look'") as caught:
+            await running
+        assert caught.value.outcome_unknown
+
+
 # A guarded client calls no server that was not checked
 
 
@@ -948,6 +966,24 @@ async def test_a_handler_that_closes_its_client_comes_to_its_end(
         asked.add_done_callback(lambda done: done.cancelled() or done.exception())
     await asyncio.wait_for(finished.wait(), 30)
     assert client.state == "closed"
+
+
+@pytest.mark.req("L7")
+async def test_a_close_ends_a_call_that_waits_for_an_answer_of_the_application() -> None:
+    peer, asked = shop(), asyncio.Event()
+
+    async def never(_: Any) -> Any:
+        asked.set()
+        await asyncio.Event().wait()
+
+    asking(peer, {"q": form({})})
+    client = holdfast.connect(peer, handlers=Handlers(elicitation=never), timeouts=LONG)
+    calling = asyncio.ensure_future(client.call_tool("double", {"a": 1}))
+    await asked.wait()
+    await client.close()
+    with pytest.raises(holdfast.ShutdownError) as caught:
+        await asyncio.wait_for(calling, 5)
+    assert caught.value.outcome_unknown
 
 
 @pytest.mark.req("L7", "R12")

@@ -802,6 +802,20 @@ async def test_a_closed_client_ends_the_wait_and_names_the_task() -> None:
     assert (caught.value.task_id, caught.value.outcome_unknown) == ("t-1", True)
 
 
+@FORMS
+@pytest.mark.req("L7")
+async def test_a_close_ends_the_pause_between_two_polls(version: str) -> None:
+    peer = Worker(version)
+    peer.seed = {"pollInterval": 50_000} if peer.core else {"pollIntervalMs": 50_000}
+    client = connect(peer)
+    running = client.start_tool("work", task=True)
+    await running.wait_task()
+    await client.close()
+    with pytest.raises(holdfast.ShutdownError, match="'t-1': the client was closed") as caught:
+        await asyncio.wait_for(running, 5)
+    assert (caught.value.task_id, caught.value.outcome_unknown) == ("t-1", True)
+
+
 async def test_a_server_that_never_comes_back_is_given_up() -> None:
     peer = Worker()
 

@@ -30,6 +30,7 @@ from holdfast._core.boundary import (
     WireId,
 )
 from holdfast._core.engine.outbox import ATTEMPTS
+from holdfast._core.engine.requests import POLL
 from holdfast._core.wire.jsonrpc import ErrorObject
 from holdfast.errors import (
     AuthError,
@@ -512,6 +513,19 @@ def test_a_server_that_always_says_later_is_not_asked_for_ever() -> None:
     assert isinstance(rig.error(ticket), TransportError)
 
 
+@pytest.mark.req("R7")
+def test_a_refused_request_waits_for_room_like_the_others() -> None:
+    rig = ready()
+    first, wire_id = rig.request(idle=100.0)
+    _, refused = rig.request(idle=100.0)
+    rig.busy(wire_id)
+    effects = refuse(rig, refused, Meaning.BUSY, retry_after=0.0) + rig.wait(POLL / 2)
+    assert not only(effects, Send)
+    sent = only(rig.wait(POLL), Send)
+    assert len(sent) == 2
+    assert sent[0].ticket == first
+
+
 @pytest.mark.req("R11")
 def test_what_may_have_run_is_repeated_only_if_that_is_safe_and_wanted() -> None:
     safe = Policy(replay="safe")
@@ -530,6 +544,17 @@ def test_what_was_repeated_once_is_not_repeated_again() -> None:
     assert again.wire_id is not None
     refuse(rig, again.wire_id, error=BROKE, processed=True)
     assert rig.error(ticket).outcome_unknown
+
+
+@pytest.mark.req("R11")
+def test_what_was_repeated_may_have_run_even_if_the_repetition_cannot() -> None:
+    rig = ready(policy=Policy(replay="safe"))
+    ticket, wire_id = rig.request(repeatable=True)
+    (again,) = only(refuse(rig, wire_id, error=BROKE, processed=True) + rig.wait(0.001), Send)
+    assert again.wire_id is not None
+    refuse(rig, again.wire_id, error=TransportError("cannot connect: Connection refused"))
+    assert rig.error(ticket).outcome_unknown
+    assert rig.error(ticket).message.endswith("Connection refused; it may have run")
 
 
 @pytest.mark.req("L11")

@@ -39,6 +39,8 @@ LOSS = TransportError("exited with code 3", exit_code=3, stderr_tail="KeyError: 
         (messages.backpressure("srv", CALL, total=False), BackpressureError),
         (messages.unencodable("srv", CALL, TypeError("x")), ValidationError),
         (messages.cancelled("srv", CALL, sent=True), CancelledCallError),
+        (messages.ended("srv", CALL, None), CancelledCallError),
+        (messages.ended("srv", CALL, RequestTimeout("no answer")), CancelledCallError),
         (messages.shut("srv", CALL, sent=True), ShutdownError),
         (messages.closed("srv", CALL, "closed"), ShutdownError),
         (messages.gave_up("srv", CALL, LOSS), TransportError),
@@ -51,6 +53,24 @@ def test_every_failed_call_names_server_and_call(
 ) -> None:
     assert type(error) is kind
     assert error.message.startswith("srv: tools/call 'add': ")
+
+
+@pytest.mark.req("R6", "R11")
+@pytest.mark.parametrize(
+    ("outcome", "unknown"),
+    [
+        (None, True),
+        (RpcError("no", code=-32000), True),
+        (messages.lost("srv", CALL, LOSS, sent=True), True),
+        (messages.lost("srv", CALL, LOSS, sent=False), False),
+        (messages.cancelled("srv", CALL, sent=True), True),
+        (messages.cancelled("srv", CALL, sent=False), False),
+    ],
+)
+def test_a_cancelled_call_may_have_run_unless_its_outcome_says_otherwise(
+    outcome: HoldfastError | None, unknown: bool
+) -> None:
+    assert messages.ended("srv", CALL, outcome).outcome_unknown is unknown
 
 
 def test_a_call_without_a_subject_is_its_method() -> None:

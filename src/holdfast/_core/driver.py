@@ -85,6 +85,8 @@ class Driver:
         self._keeps_context = transport.traits.credentials is None or bool(plan.abilities)
         self._listener: DriverListener = listener
         self._waiters: dict[Ticket, Waiter] = {}
+        self._failures: dict[Ticket, HoldfastError] = {}
+        """The errors of requests whose callers were cancelled, until they go on."""
         self._link: Link | None = None
         self._links: dict[Generation, Link] = {}
         """Every link that is not drained yet, the one in use among them."""
@@ -122,16 +124,11 @@ class Driver:
         try:
             return await future
         except asyncio.CancelledError as cancelled:
-            if self._waiters.pop(ticket, None) is not None:
-                effects = self.engine.cancel(ticket, "cancelled", self.loop.time())
-                self._apply(effects)
-                for effect in effects:
-                    if type(effect) is b.Failed and effect.ticket == ticket:
-                        # Says whether the request had left for the server.
-                        cancelled.__cause__ = self._truth(effect)
-            elif not future.cancelled():
-                # The outcome and the cancellation met; nobody will read the outcome now.
-                future.exception()
+            # This has no effect if the outcome and the cancellation met.
+            self._apply(self.engine.cancel(ticket, "cancelled", self.loop.time()))
+            failure = self._failures.pop(ticket, None)
+            outcome = failure if future.cancelled() else future.exception()
+            cancelled.__cause__ = messages.ended(self.engine.name, call, outcome)
             raise
 
     async def open(self, *, wait: bool = False, timeout: float | None = None) -> None:
@@ -359,7 +356,9 @@ class Driver:
 
     def _failed(self, outcome: b.Failed) -> None:
         waiter = self._waiters.pop(outcome.ticket, None)
-        if waiter is not None and not waiter.future.done():
+        if waiter is not None and waiter.future.done():
+            self._failures[outcome.ticket] = self._truth(outcome)
+        elif waiter is not None:
             waiter.future.set_exception(self._truth(outcome))
 
     def _truth(self, outcome: b.Failed) -> HoldfastError:

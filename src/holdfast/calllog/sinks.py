@@ -119,8 +119,8 @@ class LogFile:
     """A file that is appended to. One write a line: those of processes do not run together."""
 
     def __init__(self, given: str) -> None:
-        self.path: str = os.path.abspath(given)
         self._descriptor: int | None = None
+        self.path: str = os.path.abspath(given)
         self._opened: os.stat_result | None = None
         self._looked = 0.0
         self._torn = False
@@ -164,6 +164,10 @@ class LogFile:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
+
+    def __del__(self) -> None:
+        # A call that ends after its client was closed has opened the file again.
+        self.close()
 
 
 def _refuse_hopeless(given: str, path: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from contextvars import Context, copy_context
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -70,6 +70,9 @@ class Channel(Struct, eq=False):
     """The handlers of progress of calls that became tasks, by progress token."""
     task_changes: dict[str, Callable[[], None]] = {}
     """The functions to call when the server says that a task has changed, by its id."""
+    _waits: dict[asyncio.Timeout, asyncio.Task[Any] | None] = {}
+    """What calls wait for besides the server, and their tasks."""
+    _closed: bool = False
 
     @property
     def driver(self) -> Driver:
@@ -205,6 +208,40 @@ class Channel(Struct, eq=False):
         with suppress(HoldfastError):
             await driver.request(Call("shutdown", idle=grace, total=grace))
 
+    @asynccontextmanager
+    async def until_closed(
+        self, error: HoldfastError, until: float | None = None
+    ) -> AsyncIterator[None]:
+        """Wait in a call for a handler or for time; raise ``error`` when the client is closed.
+
+        Raises:
+            TimeoutError: It is later than ``until``.
+        """
+        if self._closed:
+            raise error
+        # A handler that closes its client comes to its end: it runs in this task, or below it.
+        task = asyncio.current_task()
+        before = handling.set(task)
+        try:
+            async with asyncio.timeout_at(until) as scope:
+                self._waits[scope] = task
+                yield
+        except TimeoutError:
+            if self._closed and scope.expired():
+                raise error from None
+            raise
+        finally:
+            del self._waits[scope]
+            with suppress(ValueError):  # Python closes an abandoned coroutine in another context
+                handling.reset(before)
+
+    def end_waits(self) -> None:
+        """End what calls wait for besides the server: the client is being closed."""
+        self._closed = True
+        for scope, task in self._waits.items():
+            if task is not handling.get() and not scope.expired():
+                scope.reschedule(0.0)
+
     # Requests
 
     def call(
@@ -335,7 +372,8 @@ class Channel(Struct, eq=False):
         params = dict(first or {})
         if reading.requests:
             try:
-                async with asyncio.timeout_at(deadline.until):
+                closed = messages.shut(self.name, call, sent=True)
+                async with self.until_closed(closed, deadline.until):
                     answers = await self.inputs.answer_all(self.name, reading.requests)
             except TimeoutError as error:
                 if isinstance(error, HoldfastError):

@@ -34,6 +34,7 @@ from holdfast.errors import (
     ProtocolError,
     RequestTimeout,
     RpcError,
+    ShutdownError,
     StateError,
     TransportError,
 )
@@ -162,6 +163,9 @@ class Following:
             found.hint = ""
         return found
 
+    def _shut(self) -> HoldfastError:
+        return self._error(ShutdownError, "the client was closed; the task goes on")
+
     def _invalid(self, reason: str) -> HoldfastError:
         return self._error(ProtocolError, f"the server's answer breaks the protocol: {reason}")
 
@@ -224,13 +228,14 @@ class Following:
                 raise self._error(RequestTimeout, "its time to live is over, without an outcome")
             wait = min(wait, end - now)
         wait = max(0.0, min(wait, until - now))
-        await asyncio.sleep(min(wait, tasks.SHORTEST))
-        if wait > tasks.POLL:
-            self._listen()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(wait - tasks.SHORTEST):
-                # A change ends the pause early. What has changed is for the next poll to say.
-                await self._changed.wait()
+        async with self._channel.until_closed(self._shut()):
+            await asyncio.sleep(min(wait, tasks.SHORTEST))
+            if wait > tasks.POLL:
+                self._listen()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait - tasks.SHORTEST):
+                    # A change ends the pause early. What has changed is for the next poll to say.
+                    await self._changed.wait()
         self._changed.clear()
         if self._loop.time() >= until:
             self._owner.send_cancel(self._id)
@@ -307,7 +312,7 @@ class Following:
         new = {key: raw for key, raw in questions.items() if self._is_new(key, raw)}
         if new:
             try:
-                async with asyncio.timeout_at(self._deadline.until):
+                async with self._channel.until_closed(self._shut(), self._deadline.until):
                     self._answers |= await inputs.answer_all(name, new)
             except TimeoutError as error:
                 if isinstance(error, HoldfastError):

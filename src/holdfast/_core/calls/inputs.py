@@ -17,7 +17,6 @@ from msgspec import Raw, Struct
 
 from holdfast._core.callbacks import EXITS, ends_task
 from holdfast._core.calls.handlers import ApprovalHandler, Handlers, in_thread, is_async
-from holdfast._core.mailbox import handling
 from holdfast._core.wire import codes
 from holdfast._core.wire.jsonrpc import encode
 from holdfast.errors import ProtocolError, RpcError, StateError
@@ -119,11 +118,9 @@ class Inputs(Struct, eq=False):
             return dict(zip(asked, await asyncio.gather(*tasks), strict=True))
         finally:
             for task in tasks:
-                if task is not handling.get():
-                    task.cancel()
+                task.cancel()
 
     async def _answer_one(self, name: str, question: _Question) -> Any:
-        handling.set(asyncio.current_task())
         try:
             return await self.answer(question.method, question.params)
         except RpcError as error:

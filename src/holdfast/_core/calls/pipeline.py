@@ -118,7 +118,9 @@ class Pipeline:
 
                 # Ask for approval. The time that a person takes is not counted.
                 if not approved:
-                    await self._approval.ask(name, given, tool.tool)
+                    closed = messages.shut(channel.name, Call(CALL, about=name), sent=False)
+                    async with channel.until_closed(closed):
+                        await self._approval.ask(name, given, tool.tool)
                     approved = True
                     since = begun = driver.loop.time()
                     if deadline is not None:
@@ -191,7 +193,9 @@ class Pipeline:
                 except UNREADABLE as error:
                     raise channel.broken(call, str(error)) from error
                 except LoginRequired as error:
-                    # Nothing has run. A person may log in within the rest of the call's time.
+                    # Nothing has run, unless this repeats a call. A person may log in within the
+                    # rest of the call's time.
+                    may_have_run = may_have_run or error.outcome_unknown
                     sending = False
                     logins += 1
                     until = since + total
@@ -242,11 +246,12 @@ class Pipeline:
                         # It is the list of tools that may have been read.
                         error.message = f"{error.message}; {CALL} {name!r} was not sent"
                     error.outcome_unknown = may_have_run
-            unsettled = task is None and (call is None or rounds)
+            began = rounds > 0 or may_have_run
+            unsettled = task is None and (began or not sending)
             if isinstance(error, asyncio.CancelledError) and unsettled:
                 # Cancelled while listing, or while the application answered a question.
                 about = Call(CALL, about=name)
-                error.__cause__ = messages.cancelled(channel.name, about, sent=rounds > 0)
+                error.__cause__ = messages.cancelled(channel.name, about, sent=began)
             if isinstance(error, TransportError):
                 # Over HTTP this may be the only sign that the server was lost or replaced.
                 tools.disconnected()

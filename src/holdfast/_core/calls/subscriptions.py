@@ -17,12 +17,18 @@ from msgspec import Raw, Struct, field
 
 from holdfast._core.boundary import Call, LinkChanged
 from holdfast._core.calls.cache import updated_uri
-from holdfast._core.calls.channel import UNREADABLE, Channel
+from holdfast._core.calls.channel import ENDED, UNREADABLE, Channel
 from holdfast._core.calls.options import Deadline, of_type
 from holdfast._core.calls.tools import ToolTable
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import Era, OutgoingRequest
-from holdfast.errors import HoldfastError, ProtocolError, RequestTimeout, TransportError
+from holdfast.errors import (
+    HoldfastError,
+    ProtocolError,
+    RequestTimeout,
+    ShutdownError,
+    TransportError,
+)
 
 if TYPE_CHECKING:
     from holdfast._core.driver import Driver
@@ -160,7 +166,19 @@ class Subscriptions(Struct, eq=False):
         granted: frozenset[str] = frozenset()
         if request is not None:
             acknowledged: asyncio.Future[frozenset[str]] = driver.loop.create_future()
+
+            def ended(_: asyncio.Task[None]) -> None:
+                if acknowledged.done():
+                    return
+                what = "the client was closed"
+                kind: type[HoldfastError] = ShutdownError
+                if driver.engine.state not in ENDED:
+                    what, kind = "the connection was lost", TransportError
+                text = f"{what} before the subscription was acknowledged"
+                acknowledged.set_exception(kind(f"{driver.engine.name}: {text}"))
+
             self._stream = stream = self._spawn(self._listen(driver, request, acknowledged))
+            stream.add_done_callback(ended)
             try:
                 granted = await acknowledged
             except BaseException:
@@ -209,9 +227,6 @@ class Subscriptions(Struct, eq=False):
             self._tools.disconnected()
             await asyncio.sleep(pause)
             pause = min(LONGEST_PAUSE, pause * 2)
-        if not acknowledged.done():
-            text = f"{name}: the connection was lost before the subscription was acknowledged"
-            acknowledged.set_exception(TransportError(text))
 
     def _changes(self) -> list[str]:
         """Return the list changes to subscribe to: those offered, if anything here uses them."""

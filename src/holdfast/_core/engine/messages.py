@@ -108,14 +108,18 @@ def bad_answer(name: str, call: Call, reason: str) -> HoldfastError:
     return ProtocolError(text, outcome_unknown=True)
 
 
-def refused(name: str, call: Call, report: Refused) -> HoldfastError:
-    """Return the error of a request that the server, or a proxy, did not accept."""
+def refused(name: str, call: Call, report: Refused, *, repeated: bool = False) -> HoldfastError:
+    """Return the error of a request that the server, or a proxy, did not accept.
+
+    ``repeated``: it had been sent before.
+    """
     if report.fault is not None:
         return refused_by_server(name, call, report.fault)
-    told = "it may have run" if report.processed else "it was not run"
+    unknown = report.processed or repeated
+    told = "it may have run" if unknown else "it was not run"
     error = report.error.again()
     error.message = f"{name}: {subject(call)}: {report.error.message}; {told}"
-    error.outcome_unknown = report.processed
+    error.outcome_unknown = unknown
     error.__cause__ = report.error
     return error
 
@@ -144,6 +148,18 @@ def unencodable(name: str, call: Call, error: BaseException) -> HoldfastError:
 def cancelled(name: str, call: Call, *, sent: bool) -> HoldfastError:
     told = "the server was told to stop, it may have run" if sent else "nothing was sent"
     return CancelledCallError(f"{name}: {subject(call)}: cancelled; {told}", outcome_unknown=sent)
+
+
+def ended(name: str, call: Call, outcome: BaseException | None) -> HoldfastError:
+    """Return the error of a cancelled call, whose outcome may have come first; None: a result."""
+    if isinstance(outcome, CancelledCallError):
+        return outcome
+    if not isinstance(outcome, HoldfastError) or isinstance(outcome, RpcError):
+        told, unknown = "the server's answer had just come", True
+    else:
+        told, unknown = f"it had just failed: {outcome.message}", outcome.outcome_unknown
+    text = f"{name}: {subject(call)}: cancelled; {told}"
+    return CancelledCallError(text, outcome_unknown=unknown)
 
 
 def shut(name: str, call: Call, *, sent: bool) -> HoldfastError:

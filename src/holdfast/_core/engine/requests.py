@@ -135,7 +135,7 @@ class Requests:
             self.inflight.retry(pending, again_at)
             return again_at
         self.inflight.end(pending, now)
-        error = messages.refused(self.name, pending.call, report)
+        error = messages.refused(self.name, pending.call, report, repeated=pending.repeated)
         out.append(Failed(pending.ticket, error))
         return NEVER
 
