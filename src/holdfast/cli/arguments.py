@@ -202,10 +202,10 @@ def describe(schema: Any) -> str:
     """Return the values that a schema allows, or their type, in a few words."""
     if isinstance(schema, Mapping):
         if isinstance(schema.get("enum"), list):
-            return "|".join(json.dumps(one).strip('"') for one in schema["enum"])
+            return "|".join(map(_bare_json, schema["enum"]))
         if "const" in schema:
-            title = f" ({schema['title']})" if "title" in schema else ""
-            return json.dumps(schema["const"]).strip('"') + title
+            title = f" ({' '.join(str(schema['title']).split())})" if "title" in schema else ""
+            return _bare_json(schema["const"]) + title
         choices = [*branches(schema, "oneOf"), *branches(schema, "anyOf")]
         if choices and all(isinstance(one, Mapping) and "const" in one for one in choices):
             return "|".join(map(describe, choices))
@@ -214,3 +214,9 @@ def describe(schema: Any) -> str:
         inner = describe(schema.get("items", {}))
         return f"array of {inner}" if inner != "any" else "array"
     return " or ".join(kinds) or "any"
+
+
+def _bare_json(value: Any) -> str:
+    """Return a value on one line; a string without its quotes, as it would be typed."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text[1:-1] if isinstance(value, str) else text
