@@ -10,6 +10,7 @@
     delay     seconds before it reads its input
     deaf      ["eof", "SIGTERM"]: what does not end it
     notify    [[method, params], …]: sent once it is initialized
+    question  the parameters of an elicitation; sent once it is initialized, and before each result
     crash     tools that end it
     fatal     methods that end it
     brief     whether it ends once it has notified
@@ -63,11 +64,17 @@ def answer(method: str, params: "Json") -> "Json | None":
     return {} if method == "ping" else None
 
 
+def ask() -> None:
+    if "question" in told:
+        send({"id": "question", "method": "elicitation/create", "params": told["question"]})
+
+
 def handle(message: "Json") -> None:
     method, params = message.get("method"), message.get("params") or {}
     if method == "notifications/initialized":
         for name, facts in told.get("notify", ()):
             send({"method": name, "params": facts})
+        ask()
         if told.get("brief"):
             os._exit(0)
     if method is None or "id" not in message:
@@ -78,6 +85,8 @@ def handle(message: "Json") -> None:
         os._exit(1)
     if method == "tools/call" and params.get("name") in told.get("held", ()):
         return
+    if method == "tools/call":
+        ask()
     found = answer(method, params)
     if found is None:
         send({"id": message["id"], "error": {"code": -32601, "message": f"no {method}"}})

@@ -144,7 +144,9 @@ def test_all_arguments_at_once_must_be_an_object(text: str) -> None:
     [
         ({"type": "string"}, "string"),
         ({"enum": ["a", 1]}, "a|1"),
+        ({"enum": ["Zürich", 'a "b"', "c\nd"]}, r"Zürich|a \"b\"|c\nd"),
         ({"const": 5}, "5"),
+        ({"oneOf": [{"const": "ö", "title": "Ö\nS"}]}, "ö (Ö S)"),
         ({"type": "array", "items": {"type": "integer"}}, "array of integer"),
         ({"type": "array"}, "array"),
         ({"type": ["null", "string"]}, "null or string"),

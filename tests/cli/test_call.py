@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from holdfast.cli.progress import WIPE
 from tests.cli.conftest import DEMO, Cli, Configure, Open, Seen, stdio
 from tests.cli.rig import puppet, told, wait_for
 from tests.cli.terminal import PATIENCE, interruptible
@@ -126,6 +128,18 @@ def test_who_presses_twice_does_not_wait_for_a_deaf_server(terminal: Open, tmp_p
     one.send("\x03")
     assert one.end() == 130
     assert "Traceback" not in one.text
+
+
+@pytest.mark.req("F3")
+def test_ctrl_c_ends_the_wait_for_arguments_that_are_typed(terminal: Open, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    one = terminal("call", "echo", "-", "--", *puppet(journal=str(journal)))
+    wait_for(journal, "tools/list")
+    time.sleep(1.0)  # in which the status line would be drawn over what is typed
+    one.send("\x03")
+    assert one.end() == 130
+    assert one.text.partition("^C")[0].rpartition(WIPE)[2] == ""
+    assert not told(journal, "tools/call")
 
 
 @pytest.mark.req("F3")

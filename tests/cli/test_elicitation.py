@@ -151,6 +151,8 @@ async def test_a_question_says_what_may_be_answered() -> None:
     assert text == "  !\n  Shade (r (Red)|b (Blue)): "
     _, (text,) = await fill({"type": "integer", "default": 3, "title": "\x1b[2J"}, "")
     assert text == "  \\x1b[2J (integer) [3]: "
+    _, (text,) = await fill({"type": "string", "enum": ["Köln", "Zürich"]}, "Köln")
+    assert text == "  x (Köln|Zürich): "
 
 
 async def test_what_is_not_needed_may_be_left_out() -> None:

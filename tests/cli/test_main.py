@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from holdfast.cli import tool_cache
 from holdfast.cli.main import VERBS, help_text
 from tests.cli import golden
 from tests.cli.conftest import Cli, Open, Seen
+from tests.cli.terminal import PATIENCE, interruptible
 
 
 @pytest.mark.req("F3")
@@ -56,6 +58,20 @@ def test_every_verb_is_in_the_help(cli: Cli) -> None:
 @pytest.mark.parametrize("word", ["--version", "-V"])
 def test_the_version(cli: Cli, word: str) -> None:
     assert cli(word).out == f"holdfast {holdfast.__version__}\n"
+
+
+@pytest.mark.req("F3")
+def test_ctrl_c_while_modules_are_loaded_is_quiet(home: Path, tmp_path: Path) -> None:
+    slow = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
+    (tmp_path / "click.py").write_text(slow, encoding="utf-8")
+    done = subprocess.run(
+        interruptible([sys.executable, "-m", "holdfast", "servers"]),
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full is of Linux")

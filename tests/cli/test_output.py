@@ -91,6 +91,27 @@ def test_a_full_disk_is_told(home: Path) -> None:
 
 
 @pytest.mark.req("F3")
+@pytest.mark.parametrize("option", ["--verbose", "--trace"])
+def test_a_broken_stderr_does_not_lose_a_result(home: Path, option: str) -> None:
+    read, written = os.pipe()
+    os.close(read)
+    command = [*HOLDFAST, "call", option, "echo", "text=x", "--", *DEMO]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=written, check=False, timeout=PATIENCE
+    )
+    os.close(written)
+    assert (done.returncode, done.stdout) == (0, b"x\n")
+
+
+@pytest.mark.req("F3")
+def test_a_note_that_cannot_be_written_is_no_failure(home: Path) -> None:
+    command = [*HOLDFAST, "add", "mine", "--", "true"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stderr=full, check=False, timeout=PATIENCE)
+    assert done.returncode == 0
+
+
+@pytest.mark.req("F3")
 def test_no_colour_without_a_terminal(process: Cli) -> None:
     done = process("call", "fail", "--", *DEMO, FORCE_COLOR="1")
     assert (done.code, done.err) == (1, "holdfast: fail: failed, as asked\n")

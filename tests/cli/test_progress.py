@@ -92,6 +92,17 @@ def test_the_line_comes_back_after_a_question(
     assert screen.lines == []
 
 
+def test_the_line_does_not_come_back_after_a_question_that_was_interrupted(
+    line: StatusLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with attached(monkeypatch) as screen:
+        line.begin("work")
+        with pytest.raises(KeyboardInterrupt), line.aside():
+            raise KeyboardInterrupt
+        line.update(at(1, "after"))
+    assert screen.raw == b""
+
+
 @pytest.mark.req("N1")
 def test_a_slow_start_is_shown_and_wiped_away(
     line: StatusLine, monkeypatch: pytest.MonkeyPatch

@@ -218,6 +218,25 @@ def test_questions_are_asked_between_the_lines(terminal: Open) -> None:
     assert one.end() == 0
 
 
+@pytest.mark.req("F3")
+def test_questions_outside_of_a_line_are_not_asked(terminal: Open, tmp_path: Path) -> None:
+    """What is typed at the prompt is a line, and never the answer to a question."""
+    journal = tmp_path / "journal"
+    question = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
+    one = terminal("shell", "--", *puppet(question=question, journal=str(journal)))
+    for number in range(3):
+        one.expect(prompt())
+        one.send(f"echo x={number}\n")
+        one.expect(f'"{number}"\x1b[0m}}')
+    one.expect(prompt())
+    one.send("exit\n")
+    assert one.end() == 0
+    assert "y or n" not in one.text
+    answers = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
+    answers = [one["result"] for one in answers if one.get("id") == "question"]
+    assert answers == [{"action": "cancel"}] * 4
+
+
 def test_the_prompt_is_not_in_the_output(terminal: Open, tmp_path: Path) -> None:
     out = tmp_path / "out"
     one = terminal("shell", "--", *DEMO, stdout=out)

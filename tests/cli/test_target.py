@@ -119,6 +119,17 @@ def test_the_server_comes_from_the_environment(
 
 
 @pytest.mark.req("L13", "F3")
+def test_a_tool_of_the_server_from_the_environment_may_have_a_servers_name(
+    cli: Cli, configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(echo=stdio(puppet(tools=["else"])))
+    monkeypatch.setenv("MCP_SERVER_URL", " ".join(DEMO))
+    assert cli("call", "echo", "text=hi").out == "hi\n"
+    assert cli("call", "echo", "else").value == {}
+    assert "Which one of 'http://x'?" in cli("call", "http://x").err
+
+
+@pytest.mark.req("L13", "F3")
 def test_a_url_from_the_environment_will_do(
     cli: Cli, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,11 +6,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import holdfast
-from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
+from holdfast._core.eras.revisions import HANDSHAKE, MISSING_CAPABILITY, STATELESS, TASKS
+from holdfast._core.server.incoming import Incoming
+from holdfast.testing import RequestError
 from tests.cli.conftest import Cli
 from tests.cli.shop import Shop
 
@@ -112,6 +115,21 @@ def test_ctrl_c_leaves_the_task_and_says_how_to_go_on(
 ) -> None:
     with Shop(support=support) as shop:
         interrupt(shop, cli, option)
+
+
+def test_ctrl_c_leaves_a_task_that_the_server_insisted_on(cli: Cli) -> None:
+    """In the extension no tool says that it must be a task: a plain call is refused."""
+    with Shop(STATELESS) as shop:
+        needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+        make = shop.peer._server.handlers["tools/call"]
+
+        def insist(incoming: Incoming) -> Any:
+            if not incoming.era.takes_task(incoming.params):
+                raise RequestError(MISSING_CAPABILITY, "a task is needed", needed)
+            return make(incoming)
+
+        shop.peer.on("tools/call", insist)
+        interrupt(shop, cli, [])
 
 
 def interrupt(shop: Shop, cli: Cli, option: list[str]) -> None:

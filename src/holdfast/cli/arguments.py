@@ -6,7 +6,9 @@ Pure but for `read_file`.
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast._core.text import did_you_mean, visible
+from holdfast.cli.progress import status
 from holdfast.errors import ValidationError
 from holdfast.schema.signature import resolve, type_of, types
 from holdfast.schema.walk import branches, properties
@@ -33,15 +36,23 @@ def suggestion(
 
 
 def read_file(name: str) -> str:
-    """Return the text of a file, or of standard input for ``-``."""
+    """Return the text of a file, or of standard input for ``-``; Ctrl-C ends the wait for it."""
+    before = signal.getsignal(signal.SIGINT)
+    is_heeded = callable(before) and threading.current_thread() is threading.main_thread()
+    if is_heeded:  # the handler of a running loop would wait until the text is there
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         if name == "-":
-            return sys.stdin.read()
+            with status.aside():
+                return sys.stdin.read()
         return Path(name).expanduser().read_text(encoding="utf-8")
     except OSError as error:
         raise ValidationError(f"@{name}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ValidationError(f"@{name}: is not text in UTF-8") from None
+    finally:
+        if is_heeded:
+            signal.signal(signal.SIGINT, before)
 
 
 def parse(
@@ -202,10 +213,10 @@ def describe(schema: Any) -> str:
     """Return the values that a schema allows, or their type, in a few words."""
     if isinstance(schema, Mapping):
         if isinstance(schema.get("enum"), list):
-            return "|".join(json.dumps(one).strip('"') for one in schema["enum"])
+            return "|".join(map(_bare_json, schema["enum"]))
         if "const" in schema:
-            title = f" ({schema['title']})" if "title" in schema else ""
-            return json.dumps(schema["const"]).strip('"') + title
+            title = f" ({' '.join(str(schema['title']).split())})" if "title" in schema else ""
+            return _bare_json(schema["const"]) + title
         choices = [*branches(schema, "oneOf"), *branches(schema, "anyOf")]
         if choices and all(isinstance(one, Mapping) and "const" in one for one in choices):
             return "|".join(map(describe, choices))
@@ -214,3 +225,9 @@ def describe(schema: Any) -> str:
         inner = describe(schema.get("items", {}))
         return f"array of {inner}" if inner != "any" else "array"
     return " or ".join(kinds) or "any"
+
+
+def _bare_json(value: Any) -> str:
+    """Return a value on one line; a string without its quotes, as it would be typed."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text[1:-1] if isinstance(value, str) else text

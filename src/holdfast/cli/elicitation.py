@@ -21,6 +21,8 @@ from holdfast.errors import LoginFailed, TrustError, ValidationError
 from holdfast.schema.signature import types
 
 if TYPE_CHECKING:
+    import asyncio
+
     from holdfast import ApprovalRequest, Handlers, LoginRequest
     from holdfast.config import Approval, ConfigInput, Configuration
     from holdfast.types.inputs import AnyElicitation
@@ -99,27 +101,52 @@ def ask_input(wanted: ConfigInput) -> str | None:
 # What a server asks
 
 
-def handlers() -> Handlers:
-    """Return handlers that ask the person at the terminal."""
-    import asyncio
+class Questions:
+    """The questions of a server to the person at the terminal, one after the other."""
 
-    from holdfast._core.calls.handlers import Handlers
+    def __init__(self) -> None:
+        import asyncio
 
-    turn = asyncio.Lock()  # calls may ask at the same time: one question after the other
+        self._turn = asyncio.Lock()  # calls may ask at the same time
+        self._asked: asyncio.Future[dict[str, Any]] | None = None
+        self._is_open = True
 
-    async def elicitation(request: AnyElicitation) -> dict[str, Any]:
-        async with turn:
-            with status.aside():
-                return await answer(request, _ask)
+    def handlers(self) -> Handlers:
+        """Return handlers that ask the person."""
+        from holdfast._core.calls.handlers import Handlers
 
-    async def approval(request: ApprovalRequest) -> bool:
+        return Handlers(elicitation=self._elicitation, approval=self._approval)
+
+    def open(self) -> None:
+        """Ask what the server wants to know."""
+        self._is_open = True
+
+    def close(self) -> None:
+        """Cancel the question that is asked, and all that come: a prompt reads the terminal."""
+        self._is_open = False
+        if self._asked is not None:
+            self._asked.cancel()
+
+    async def _elicitation(self, request: AnyElicitation) -> dict[str, Any]:
+        import asyncio
+
+        async with self._turn:
+            try:
+                if self._is_open:
+                    with status.aside():
+                        self._asked = asyncio.ensure_future(answer(request, _ask))
+                        return await self._asked
+            except asyncio.CancelledError:
+                if self._is_open:
+                    raise
+        return {"action": "cancel"}
+
+    async def _approval(self, request: ApprovalRequest) -> bool:
         given = json.dumps(request.arguments, ensure_ascii=False, indent=2)
         shown = f"{visible(f'{request.server}.{request.tool}')} {visible_lines(given)}"
-        async with turn:
+        async with self._turn:
             with status.aside():
                 return await _agreed(f"{shown}\nCall it? [y/N] ", _ask, default=False)
-
-    return Handlers(elicitation=elicitation, approval=approval)
 
 
 async def _ask(text: str) -> str:

@@ -119,7 +119,13 @@ def columns_of_terminal(descriptor: int = 1) -> int:
 
 def main(words: list[str] | None = None) -> int:
     """Run one command line; return the exit code."""
-    words = sys.argv[1:] if words is None else words
+    try:
+        return _main(sys.argv[1:] if words is None else words)
+    except KeyboardInterrupt:  # while modules were loaded; `run` reports it later
+        return 130
+
+
+def _main(words: list[str]) -> int:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed when the program started
             mode = "r" if name == "stdin" else "w"

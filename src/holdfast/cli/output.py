@@ -141,8 +141,7 @@ class Output:
         else:
             line = fold(f"holdfast: {visible_lines(message)}")
             line = paint("holdfast:", "1;31") + line.removeprefix("holdfast:")
-        with suppress(OSError):
-            tell(line)
+        tell(line)
         return code
 
 
@@ -198,9 +197,10 @@ def show_message(arrow: str, seconds: float, frame: bytes) -> None:
 
 
 def tell(line: str) -> None:
-    """Write a line to stderr, over the status line."""
-    status.hide()
-    print(line, file=sys.stderr, flush=True)
+    """Write a line to stderr, over the status line; one that cannot be written is lost."""
+    with suppress(OSError):
+        status.hide()
+        print(line, file=sys.stderr, flush=True)
 
 
 def fold(text: str, more: int = 2) -> str:

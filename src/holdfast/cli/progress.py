@@ -75,15 +75,13 @@ class StatusLine:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Hide the line while a person answers a question."""
+        """Hide the line while a person answers a question; show it again once it is answered."""
         with self._lock:
             words = self._words
             self.end()
-        try:
-            yield
-        finally:
-            if words is not None:
-                self.begin(words)
+        yield
+        if words is not None:
+            self.begin(words)
 
     def update(self, progress: Progress) -> None:
         """Show the progress of a call; ignored if the call has ended."""

@@ -143,10 +143,10 @@ class ServerTarget:
             if word.startswith(f"{name}.") and len(word) > len(name) + 1:
                 self.server = name
                 return word[len(name) + 1 :], words
+        if self.variable and not (is_url(word) or is_script(word)):
+            return word, words
         if self.is_server(word.rstrip(".")):
             raise click.UsageError(f"Which one of {word.rstrip('.')!r}? Write its name after it.")
-        if self.variable:
-            return word, words
         server, *tool = re.split("[/:]", word, maxsplit=1)
         hint = f"Did you mean {f'{server}.{tool[0]}'!r}?" if tool and server in servers else ""
         hint = hint or tool_cache.seen_with(servers, word) or self.hint(word)

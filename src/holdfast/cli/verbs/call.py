@@ -13,7 +13,7 @@ from holdfast._core.calls.handlers import Approver
 from holdfast.cli.app import SAVE, option
 from holdfast.cli.arguments import parse, whole
 from holdfast.cli.completers import parameters, tools
-from holdfast.cli.elicitation import handlers, is_interactive
+from holdfast.cli.elicitation import Questions, is_interactive
 from holdfast.cli.output import Exit
 from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, ServerVerb
@@ -71,7 +71,7 @@ async def call(
     holdfast call add a=2 b=3 -- python server.py
     """
     name, words = target.named(tool, words)
-    asking = handlers() if is_interactive() else None
+    asking = Questions().handlers() if is_interactive() else None
     if asking is not None:
         target.options["handlers"] = asking
     async with target.client() as client:
@@ -79,32 +79,27 @@ async def call(
         schema = {} if found is None else target.pick(found, name).get("inputSchema")
         arguments = whole(text, "--args") if text is not None else {}
         arguments.update(parse(words, schema))
-        policy, listed = client._policy.tools, client.tools.get(name)
+        policy = client._policy.tools
         if approve and policy.approve_of(name) in (None, "never"):
             asked = ToolPolicy(approve="annotations")
             approver = Approver(client.name, asked, None if asking is None else asking.approval)
-            await approver.ask(name, arguments, listed)
+            await approver.ask(name, arguments, client.tools.get(name))
         options: CallOptions = {"on_progress": status.update} if status.begin(name) else {}
         if as_task or detach:
             options |= {"task": True, "total_timeout": LONG}
-        execution = None if listed is None else listed.execution
-        is_required = execution is not None and execution.task_support == "required"
-        if as_task or detach or is_required:
-            running = client.start_tool(name, arguments, on_task=_show_task, **options)
-            result = await _wait_for_task(target, running, detach)
-        else:
-            result = await client.call_tool(name, arguments, **options)
+        running = client.start_tool(name, arguments, on_task=_show_task, **options)
+        result = await _outcome(target, running, detach)
     if result is None:
         return Exit.OK
     return show(target, result, name, save, budget or policy.budget_of(name))
 
 
-async def _wait_for_task(
+async def _outcome(
     target: ServerTarget, running: RunningCall[ToolResult], detach: bool
 ) -> ToolResult | None:
-    """Return the result of a call that may be a task; None if it was detached.
+    """Return the result of a call; None if it was detached.
 
-    Ctrl-C leaves the task running, or cancels the call if it is none.
+    A server may insist on a task. Ctrl-C leaves that running, and cancels any other call.
     """
     try:
         if not detach or await running.wait_task() is None:

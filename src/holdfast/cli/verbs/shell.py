@@ -17,7 +17,7 @@ import click
 from holdfast._core.files import make_private_folder, open_for_append, xdg_folder
 from holdfast._core.text import counted, visible, visible_lines
 from holdfast.cli.app import run
-from holdfast.cli.elicitation import handlers, is_interactive
+from holdfast.cli.elicitation import Questions, is_interactive
 from holdfast.cli.main import SHELL_VERBS, VERBS
 from holdfast.cli.output import Exit, Output
 from holdfast.cli.progress import status
@@ -39,8 +39,9 @@ def shell(target: ServerTarget) -> int:
     """
     from holdfast.sync.client import Client
 
+    questions = Questions()
     if is_interactive():
-        target.options["handlers"] = handlers()
+        target.options["handlers"] = questions.handlers()
     target.options.setdefault("when_down", "wait")
     client = portal().do(target.client)
     with Client(client, portal()) as kept:
@@ -49,11 +50,12 @@ def shell(target: ServerTarget) -> int:
         who = identity(client) or client.name
         target.output.note(f"{who}: {counted(len(tools), 'tool')}. 'help' helps.")
         status.end()
+        portal().do(questions.close)
         with editing(partial(suggestions, client)):
-            return _obey(client, target.output)
+            return _obey(client, target.output, questions)
 
 
-def _obey(client: Client, output: Output) -> int:
+def _obey(client: Client, output: Output, questions: Questions) -> int:
     """Run lines until the end of the input; return the exit code, for scripts."""
     failed = 0
     while failed != Exit.BROKEN_PIPE:
@@ -79,7 +81,9 @@ def _obey(client: Client, output: Output) -> int:
         elif words:
             verb, rest = (words[0], words[1:]) if words[0] in SHELL_VERBS else ("call", words)
             form = ["--json"] if output.json else []
+            portal().do(questions.open)
             failed = run([verb, *form, *rest], client) or failed
+            portal().do(questions.close)
     return Exit.OK if sys.stdin.isatty() else failed
 
 
