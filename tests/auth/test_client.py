@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shlex
+import socket
 import subprocess
 import sys
 import traceback
@@ -855,3 +856,14 @@ async def test_an_answer_under_way_to_a_person_is_not_kept_for_the_next(
             down = True
             with pytest.raises(TransportError):
                 await client.list_tools()
+
+
+@pytest.mark.req("A1", "E2")
+async def test_a_login_to_a_server_that_is_down_says_so() -> None:
+    """There is nobody to ask where the person is to log in."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # A port that nobody listens at.
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/mcp"
+        async with holdfast.connect(url, auth=OAuth(store=MemoryLogins())) as client:
+            with pytest.raises(TransportError, match="cannot connect to"):
+                await client.login()

@@ -32,7 +32,14 @@ from holdfast._core.eras.base import (
 )
 from holdfast._core.mailbox import handling, log
 from holdfast._core.observers.observer import TOOL_CALL, Observers
-from holdfast.errors import HoldfastError, LoginRequired, ProtocolError, StateError, ValidationError
+from holdfast.errors import (
+    HoldfastError,
+    LoginRequired,
+    ProtocolError,
+    StateError,
+    TransportError,
+    ValidationError,
+)
 from holdfast.policies import Policy
 from holdfast.types.base import Wire, decode
 from holdfast.types.lifecycle import LOG_LEVELS, Progress
@@ -193,8 +200,13 @@ class Channel(Struct, eq=False):
         driver = self.driver
         if self.logins.authorizer.need is None:
             # What the server says when it refuses tells where to log in, and for what.
-            with suppress(HoldfastError):
+            try:
                 await driver.open()
+            except TransportError as error:
+                if error.code is None:
+                    raise  # It says nothing: it cannot be reached.
+            except HoldfastError:
+                pass
         await self.logins.log_in(fresh=fresh)
         driver.retry_now()
 
