@@ -82,6 +82,18 @@ def test_handlers_of_a_wrong_type_are_refused_by_name() -> None:
         assert "handlers=5" in str(servers.list_tools().failures[0])
 
 
+@pytest.mark.parametrize("verb", ["on_log", "on_notification"])
+def test_a_handler_that_is_no_function_is_refused(verb: str) -> None:
+    with connect(Peer()) as client:
+        add: Any = getattr(client, verb)
+        with pytest.raises(ValidationError, match="handler='x': must be a function"):
+            add("x")
+        with pytest.raises(ValidationError, match="handler=None: must be a function"):
+            add(handler=None)
+        with pytest.raises(TypeError, match="'handler'"):
+            add()
+
+
 # Used
 
 

@@ -243,9 +243,9 @@ def on_loop(method: Method[P, T], *, handler: bool = False) -> Method[P, T]:
 
     @wraps(method)
     def call(self: SyncWrapper[Any], /, *args: Any, **options: Any) -> T:
-        if handler and args:
+        if handler and args and callable(args[0]):
             args = (in_thread(args[0]), *args[1:])
-        elif handler:
+        elif handler and callable(options.get("handler")):
             options["handler"] = in_thread(options["handler"])
         return self._portal.do(lambda: method(self._inner, *args, **options))
 
