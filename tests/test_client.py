@@ -841,13 +841,19 @@ async def test_arguments_that_are_not_json_are_refused_unsent(
         ]
     ]
     + [("request", {"method": "ping", "params": wrong}) for wrong in (7, b"x", "text", ["a"])]
+    + [("get_prompt", {"name": "hello", "arguments": wrong}) for wrong in (7, "text", ["a"])]
+    + [
+        (verb, {"name": "greet", option: 7})
+        for verb in ("call_tool", "invoke_tool", "start_tool")
+        for option in ("meta", "on_progress", "on_task", "task")
+    ]
     + [("read_skill", {"skill": "skill://one"}), ("on_log", {"handler": None})],
 )
 async def test_an_argument_of_the_wrong_type_is_refused_by_name(
     verb: str, arguments: dict[str, Any]
 ) -> None:
     async with holdfast.connect(make_peer()) as client:
-        name = list(arguments)[-1 if "params" in arguments else 0]
+        name = list(arguments)[0 if "pending" in arguments or "toolset" in arguments else -1]
         with pytest.raises(holdfast.ValidationError, match=f"{name}.* must be "):
             made = getattr(client, verb)(**arguments)
             done = await made if inspect.isawaitable(made) else made

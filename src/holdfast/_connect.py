@@ -226,6 +226,8 @@ _ELSEWHERE: Final = {
     "oauth": 'auth="oauth"',
     "sampling_callback": "handlers=Handlers(sampling={value})",
     "elicitation_callback": "handlers=Handlers(elicitation={value})",
+    "sampling_handler": "handlers=Handlers(sampling={value})",
+    "elicitation_handler": "handlers=Handlers(elicitation={value})",
     "list_roots_callback": "handlers=Handlers(roots={value})",
     "logging_callback": "client.on_log({value})",
     "message_handler": "handlers=Handlers(notification={value})",

@@ -619,6 +619,7 @@ class Client:
             timeout: Seconds, connecting included.
         """
         of_type("name", name)
+        of_type("arguments", arguments, Mapping | None, "a mapping")
         method, params = "prompts/get", {"name": name, "arguments": arguments or {}}
         deadline = self._channel.deadline(method, timeout)
         return await self._channel.read(method, params, deadline, types.PromptResult, about=name)

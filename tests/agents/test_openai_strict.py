@@ -138,6 +138,13 @@ LOOSE = of(
         "inner": of({"x": TEXT, "y": TEXT}, required=["x"]),
         "list": {"type": "array", "items": of({"z": TEXT})},
         "either": {"anyOf": [of({"k": TEXT}), of({"m": TEXT, "n": TEXT})]},
+        "tagged": {
+            "anyOf": [
+                of({"tag": {"enum": ["a"]}, "x": TEXT}, required=["tag", "x"]),
+                of({"tag": {"enum": ["b"]}, "x": TEXT}, required=["tag"]),
+                of({"tag": {"enum": ["c"]}, "x": {"type": "null"}}, required=["tag"]),
+            ]
+        },
     },
     required=["must"],
 )
@@ -151,6 +158,9 @@ LOOSE = of(
         ({"list": [{"z": None}, {"z": "1"}]}, {"list": [{}, {"z": "1"}]}),
         ({"either": {"m": None, "n": "1"}}, {"either": {"n": "1"}}),
         ({"unknown": None}, {"unknown": None}),
+        ({"tagged": {"tag": "b", "x": None}}, {"tagged": {"tag": "b"}}),
+        ({"tagged": {"tag": "c", "x": None}}, {"tagged": {"tag": "c", "x": None}}),
+        ({"tagged": {"tag": "a", "x": None}}, {"tagged": {"tag": "a", "x": None}}),
     ],
 )
 def test_nulls_for_what_was_left_out_are_taken_out(given_: Any, meant: Any) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from holdfast.config import Configuration, EntrySource, ServerEntry, load
 from holdfast.config import dialects as all_dialects
+from holdfast.config.environment import ConfigEnvironment
 from holdfast.config.files import parse
-from holdfast.config.loading import ConfigEnvironment
 
 DATA = Path(__file__).parent / "data"
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.config.loading import ConfigEnvironment, named_file, usual_files
+from holdfast.config.environment import ConfigEnvironment
+from holdfast.config.loading import named_file, usual_files
 from tests.config.rig import World
 
 

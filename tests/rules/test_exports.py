@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pydoc
 import subprocess
 import sys
 
@@ -150,6 +151,14 @@ def test_every_public_name_can_be_had() -> None:
         package = importlib.import_module(PACKAGE)
         missing = [name for name in package.__all__ if not hasattr(package, name)]
         assert not missing
+
+
+@pytest.mark.parametrize("part", ["", "agents", "codegen", "config", "handles", "servers", "sync"])
+def test_help_shows_a_package_and_each_of_its_names(part: str) -> None:
+    package = importlib.import_module(f"{PACKAGE}.{part}".rstrip("."))
+    named = [getattr(package, name) for name in package.__all__]
+    for shown in (package, *(one for one in named if not isinstance(one, str))):
+        assert pydoc.render_doc(shown)
 
 
 def test_importing_the_package_is_light() -> None:

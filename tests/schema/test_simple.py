@@ -36,7 +36,10 @@ SCHEMAS = st.recursive(
         {"type": st.sampled_from(TYPES) | st.lists(st.sampled_from(TYPES), max_size=3)},
         optional={"description": st.text(max_size=2) | st.just(7), "default": SCALARS},
     )
-    | st.fixed_dictionaries({"type": st.just("string"), "enum": st.lists(st.text(max_size=1))})
+    | st.fixed_dictionaries(
+        {"type": st.just("string"), "enum": st.lists(st.text(max_size=1))},
+        optional={"minLength": st.integers(-1, 1)},
+    )
     | st.fixed_dictionaries({"type": st.just("string"), "maxLength": st.integers(-1, 3)})
     | st.fixed_dictionaries(
         {"type": st.sampled_from(["integer", "number"])},
@@ -137,6 +140,8 @@ def test_what_is_out_of_bounds_is_left_to_the_validator(part: Any, value: Any) -
         {"type": "object", "required": "a", "properties": {"a": {}}},
         {"type": "string", "enum": "abc"},
         {"type": "string", "enum": ["a", "a"]},
+        {"type": "string", "enum": ["a", "ab"], "minLength": 2},
+        {"type": "string", "enum": ["a"], "maxLength": -1},
         {"type": ["string", "string"]},
         {"type": "thing"},
         {"type": []},

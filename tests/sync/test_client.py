@@ -82,6 +82,18 @@ def test_handlers_of_a_wrong_type_are_refused_by_name() -> None:
         assert "handlers=5" in str(servers.list_tools().failures[0])
 
 
+@pytest.mark.parametrize("verb", ["on_log", "on_notification"])
+def test_a_handler_that_is_no_function_is_refused(verb: str) -> None:
+    with connect(Peer()) as client:
+        add: Any = getattr(client, verb)
+        with pytest.raises(ValidationError, match="handler='x': must be a function"):
+            add("x")
+        with pytest.raises(ValidationError, match="handler=None: must be a function"):
+            add(handler=None)
+        with pytest.raises(TypeError, match="'handler'"):
+            add()
+
+
 # Used
 
 
@@ -204,6 +216,32 @@ def test_a_notification_handler_may_call_the_client() -> None:
 
         client.on_notification(on_change, "notifications/tools/list_changed")
         client.call_tool("change")
+        assert done.wait(30)
+    assert heard == [1]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_notification_handler_of_many_servers_may_call_them(own: bool) -> None:
+    peer = Peer()
+
+    @peer.tool()
+    def change() -> str:
+        peer.notify("notifications/tools/list_changed")
+        return "changed"
+
+    heard: list[int] = []
+    done = threading.Event()
+
+    def on_change(_: holdfast.Notification) -> None:
+        try:
+            heard.append(len(servers["one"].list_tools()))
+        finally:
+            done.set()
+
+    options: dict[str, Any] = {"handlers": Handlers(notification=on_change)}
+    one, shared = ({"target": peer, **options}, {}) if own else (peer, options)
+    with Servers({"one": one}, **shared) as servers:
+        servers.call_tool("one.change")
         assert done.wait(30)
     assert heard == [1]
 

@@ -314,8 +314,7 @@ def restore(value: Any, schema: Any) -> Any:
         ]
     if not isinstance(value, dict):
         return value
-    # An object was made for an alternative that has all its keys.
-    nodes = [node for node in nodes if value.keys() <= properties(node).keys()] or nodes
+    nodes = [node for node in nodes if _may_be_for(value, node)] or nodes
     needed = {name for node in nodes for name in required(node)}
     found = {}
     for key, one in value.items():
@@ -324,6 +323,17 @@ def restore(value: Any, schema: Any) -> Any:
         if one is not None or may_be_null:
             found[key] = restore(one, {"anyOf": known})
     return found
+
+
+def _may_be_for(value: Schema, node: Schema) -> bool:
+    """Return True if an object fits an alternative by its keys, its nulls and its choices."""
+    own, needed = properties(node), required(node)
+    return value.keys() <= own.keys() and all(
+        key not in needed or accepts_null(own[key])
+        if one is None
+        else one in (branches(own[key], "enum") or [one])
+        for key, one in value.items()
+    )
 
 
 def _alternatives(schema: Any) -> Iterator[Schema]:

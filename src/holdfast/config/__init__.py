@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from holdfast.config.edit import ConfigEdit, add, import_products, remove
     from holdfast.config.entry import ConfigProblem, ServerEntry, is_safe_name
     from holdfast.config.entry import ConfigInput, InputPrompt
-    from holdfast.config.loading import (
-        ConfigEnvironment, Configuration, EntrySource, LoadedFile, load,
-    )
+    from holdfast.config.environment import ConfigEnvironment, EntrySource
+    from holdfast.config.loading import Configuration, LoadedFile, load
     from holdfast.config.resolution import ResolvedServer
     from holdfast.config.trust import (
         Approval, TrustStatus, approve, approve_all, preview, revoke,
@@ -48,7 +47,8 @@ __all__ = [
 _HOMES = {
     "edit": ("ConfigEdit", "add", "import_products", "remove"),
     "entry": ("ConfigInput", "ConfigProblem", "InputPrompt", "ServerEntry", "is_safe_name"),
-    "loading": ("ConfigEnvironment", "Configuration", "EntrySource", "LoadedFile", "load"),
+    "environment": ("ConfigEnvironment", "EntrySource"),
+    "loading": ("Configuration", "LoadedFile", "load"),
     "resolution": ("ResolvedServer",),
     "trust": ("Approval", "TrustStatus", "approve", "approve_all", "preview", "revoke"),
     "views": ("ConfigOverview", "ServerExplanation", "explain", "show"),

@@ -14,15 +14,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from holdfast._core.text import has_unseen, visible
 from holdfast.config.entry import ConfigInput, ConfigProblem, ServerEntry
+from holdfast.config.environment import EntrySource
 from holdfast.config.reader import OWN_FIELDS, EntryReader, Fields, Found, Make
 from holdfast.config.settings import HttpMode, convert
-
-if TYPE_CHECKING:
-    from holdfast.config.loading import EntrySource
 
 LONGEST_NAME: Final = 128
 MOST_SERVERS: Final = {"project": 100, "user": 1000, "explicit": 1000}

@@ -26,15 +26,9 @@ from holdfast.config.entry import (
     given_settings,
     input_definition,
 )
+from holdfast.config.environment import ConfigEnvironment, EntrySource
 from holdfast.config.files import JsonFile, UnreadableFileError
-from holdfast.config.loading import (
-    IMPORTABLE_FILES,
-    ConfigEnvironment,
-    EntrySource,
-    gather,
-    named_file,
-    user_files,
-)
+from holdfast.config.loading import IMPORTABLE_FILES, gather, named_file, user_files
 from holdfast.config.settings import map_path
 from holdfast.config.trust import ApprovalStore
 from holdfast.errors import StateError, ValidationError

@@ -24,11 +24,11 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from holdfast._core.text import visible
+from holdfast.config.environment import EntrySource
 from holdfast.config.settings import TABLE, HttpMode, Setting
 
 if TYPE_CHECKING:
     from holdfast.client import Client
-    from holdfast.config.loading import EntrySource
     from holdfast.config.resolution import ResolvedServer
     from holdfast.config.trust import TrustStatus
 

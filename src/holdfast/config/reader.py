@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,11 +23,9 @@ from holdfast.config.entry import (
     pieces,
     texts,
 )
+from holdfast.config.environment import EntrySource
 from holdfast.config.settings import OWN, TABLE, convert, parse_setting, value_faults
 from holdfast.policies import Timeouts
-
-if TYPE_CHECKING:
-    from holdfast.config.loading import EntrySource
 
 MOST_PROBLEMS: Final = 20
 """Errors, and warnings, of one server that are kept; the rest is counted."""

@@ -42,7 +42,8 @@ from holdfast.config.resolution import project_contents, read_env_file
 from holdfast.errors import StateError, TrustError
 
 if TYPE_CHECKING:
-    from holdfast.config.loading import ConfigEnvironment, Configuration
+    from holdfast.config.environment import ConfigEnvironment
+    from holdfast.config.loading import Configuration
 
 TrustVerdict = Literal["own", "trusted", "untrusted", "changed"]
 

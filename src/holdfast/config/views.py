@@ -24,7 +24,8 @@ from holdfast.config.entry import (
     VariableKind,
     definition,
 )
-from holdfast.config.loading import ConfigScope, Configuration, LoadedFile
+from holdfast.config.environment import ConfigScope
+from holdfast.config.loading import Configuration, LoadedFile
 from holdfast.config.resolution import Resolution
 from holdfast.config.trust import ApprovalStore, TrustStatus, TrustVerdict
 

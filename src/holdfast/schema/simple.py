@@ -123,7 +123,8 @@ def _type(schema: Any, arrays: list[Any], level: int = 0) -> Any:
         return Union[tuple(_type(one, arrays, level + 1) for one in schema["anyOf"])]  # noqa: UP007
     if "enum" in schema:
         words = tuple(_distinct(schema["enum"]))
-        if not words or not all(type(word) is str for word in words):
+        bounded = not _BOUNDS.keys().isdisjoint(schema)
+        if not words or bounded or not all(type(word) is str for word in words):
             raise _NotSimple
         return Literal[words]
     if isinstance(kind, list):

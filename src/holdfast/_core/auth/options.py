@@ -7,18 +7,16 @@ import inspect
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from msgspec import structs
 
 from holdfast._core import files
 from holdfast._core.auth import urls
 from holdfast._core.auth.credentials import ENDPOINTS, Secretive, split_scope
+from holdfast._core.auth.store import LoginStore
 from holdfast.errors import AuthError, ValidationError
 from holdfast.policies import one_of, refused
-
-if TYPE_CHECKING:
-    from holdfast._core.auth.store import LoginStore
 
 TokenSource: TypeAlias = "str | Callable[[], str | Awaitable[str]]"
 AccountSource: TypeAlias = "str | Callable[[], str]"

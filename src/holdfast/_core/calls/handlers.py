@@ -18,13 +18,13 @@ from holdfast._core.callbacks import ends_task
 from holdfast.errors import ApprovalError, ValidationError
 from holdfast.policies import ToolPolicy, refused
 from holdfast.types.lifecycle import Progress
+from holdfast.types.tools import Tool
 
 if TYPE_CHECKING:
     from holdfast._core.auth.options import LoginRequest
     from holdfast.types.inputs import AnyElicitation, SamplingRequest, SamplingResult
     from holdfast.types.lifecycle import LogMessage
     from holdfast.types.resources import Root
-    from holdfast.types.tools import Tool
 
 
 class Notification(Struct, frozen=True):

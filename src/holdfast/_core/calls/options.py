@@ -41,11 +41,20 @@ class CallOptions(TypedDict, total=False):
 T = TypeVar("T")
 _FOREVER: Final = 1e300
 NAMES: Final = frozenset(CallOptions.__annotations__)
+_KINDS: Final[dict[str, tuple[Any, str]]] = {
+    "on_progress": (Callable, "a function"),
+    "meta": (Mapping, "a mapping"),
+    "task": (bool, "True, False or None"),
+    "on_task": (Callable, "a function"),
+}
+"""The types of options; timeouts are checked by `seconds`."""
 
 
 def check_options(options: Mapping[str, Any]) -> None:
-    """Refuse an option that does not exist, by name, with the nearest one that does."""
-    for name in options:
+    """Refuse an option that does not exist, with the nearest one that does, or of a wrong type."""
+    for name, value in options.items():
+        if value is not None and name in _KINDS:
+            of_type(name, value, *_KINDS[name])
         if name not in NAMES:
             near = close_matches(name, NAMES)
             hint = f"; did you mean {near[0]!r}?" if near else ""
