@@ -106,6 +106,15 @@ def test_hostile_text_takes_linear_time(pieces: list[str], first: str) -> None:
 
 
 @pytest.mark.req("T8")
+@pytest.mark.parametrize("part", ["a-", "a.", "a1-", "ab-", "ab1_", "a_", "aB-", "a=-", "-a"])
+def test_a_long_flag_is_read_in_one_way(part: str) -> None:
+    began = time.process_time()
+    redactor.text(f"--token -{part * 120}!")
+    redactor.value(["--token", f"-{part * 120}!"])
+    assert time.process_time() - began < 1
+
+
+@pytest.mark.req("T8")
 def test_what_takes_too_long_to_search_is_hidden_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     line = "the key of the map\n"
     long, plain = line * 10_000, "a map and its legend\n" * 10_000

@@ -359,7 +359,8 @@ def is_value(word: str) -> bool:
     return is_word and has_digits_and_letters(word, 4) and not is_plain_name(word)
 
 
-_FLAG_PART: Final = r"(?:[A-Za-z]\d{0,5}|[A-Za-z]++|[a-z]{1,5}\d)"
+# No two of these match the same text: of n parts there would be 2**n readings.
+_FLAG_PART: Final = r"(?:[A-Za-z]++(?!\d)|[A-Za-z]\d{1,5}+|[a-z]{2,5}\d)"
 _FLAG: Final = rf"--?+(?:{_FLAG_PART}(?:[-_.]{_FLAG_PART})*|\d{{1,3}})?(?:=\S*+)?"
 _FLAGS: Final = re.compile(rf"{_FLAG}(?:[|/,]{_FLAG})?")
 
