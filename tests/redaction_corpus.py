@@ -232,6 +232,8 @@ TEXTS: list[tuple[str, tuple[str, ...]]] = [
     ("Driver=x;PWD={hun:ter2'x};", ("hun", "ter2")),
     ("PWD={hun}}ter2};Server=x", ("hun", "ter2")),
     ("password={hunter2", ("hunter2",)),
+    ("UID=sa;PWD={correct horse};Server=x", ("correct", "horse")),
+    *((f"password={{{value}}}", (value,)) for value in ("correct horse 9", "it's 9", "a hunter2")),
     # After a flag: a value may begin with a dash.
     *((f"run --password {value} x", (value,)) for value in ("-secret9", "--hunter2", "-p@ss")),
     ("run --token -90210771", ("90210771",)),

@@ -415,7 +415,8 @@ def _is_other(text: str, match: re.Match[str], name: str, begin: int, loose: boo
 
 def _whole(text: str, start: int, name: str, begin: int) -> re.Match[str] | None:
     """Return a value of several parts: lines of YAML, a list, a tuple, braces."""
-    if (word := _BRACED_WORD.match(text, start)) is not None:
+    braced = _BRACED.match(text, start)
+    if braced is None and (word := _BRACED_WORD.match(text, start)) is not None:
         odbc = text[begin - 1 : begin] == ";" or text.startswith(";", word.end())
         named = any(stem in word["word"].lower() for stem in _STEMS)
         return word if is_value(word["word"]) or (odbc and not named) else None
@@ -423,7 +424,7 @@ def _whole(text: str, start: int, name: str, begin: int) -> re.Match[str] | None
     items = _ITEMS.match(text, start)
     if items is not None and not any(char.isalpha() for char in items[0]):
         items = None
-    return lines or _BLOCK.match(text, start) or items or _BRACED.match(text, start)
+    return lines or _BLOCK.match(text, start) or items or braced
 
 
 def _flag_end(text: str, match: re.Match[str], name: str) -> int:
