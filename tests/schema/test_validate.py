@@ -369,7 +369,30 @@ def test_a_pattern_that_is_not_linear_is_left_to_the_server(pattern: str) -> Non
         assert faults(schema, {"a": "zzz" * 10_000, "b": "x"}) == {"/b": "pattern"}
 
 
+@pytest.mark.req("T5")
+@pytest.mark.parametrize("pattern", ["^(?!x)a", "^a"])
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda part: {"not": part},
+        lambda part: {"not": {"anyOf": [part, {"maxLength": 1}]}},
+        lambda part: {"oneOf": [part, {"pattern": "^b"}], "allOf": [{"minLength": 1}]},
+        lambda part: {"if": part, "then": {"maxLength": 1}, "else": {"minLength": 1}},
+        lambda part: {"not": {"$ref": "#/$defs/part"}},
+        lambda part: {"not": {"$ref": "#/properties/a/oneOf/0"}, "oneOf": [part, {}, False]},
+    ],
+)
+def test_what_fits_is_not_refused_for_a_pattern_that_is_left_out(pattern: str, around: Any) -> None:
+    part = {"pattern": pattern}
+    schema = {"properties": {"a": around(part)}, "$defs": {"part": part}}
+    for text in ("bbb", "b" * 2_000_000):
+        with suppress(Unbounded):
+            assert faults(schema, {"a": text}) == {}
+
+
 def test_a_property_of_such_a_pattern_is_not_an_unknown_one() -> None:
+    schema = {"allOf": [{"patternProperties": {"^(?!x)": {}}}], "unevaluatedProperties": False}
+    assert faults(schema, {"y": 1}) == {}
     schema = {"patternProperties": {"^(?!x)": {}}, "additionalProperties": False}
     assert faults(schema, {"y": 1}) == {}
 
@@ -466,7 +489,7 @@ def test_a_constant_that_looks_like_a_schema_is_left_as_it_is() -> None:
 
 @pytest.mark.req("T5")
 def test_patterns_that_are_hidden_in_a_constant_hold_nothing_up() -> None:
-    schema = {"const": {"a": {"pattern": "[ab]*a[ab]{40}"}}, "not": {"$ref": "#/const/a"}}
+    schema = {"const": {"a": {"pattern": "[ab]*a[ab]{40}"}}, "allOf": [{"$ref": "#/const/a"}]}
     with pytest.raises(Unbounded):
         compiled(schema).faults("a" * 100_000)
 

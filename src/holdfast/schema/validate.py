@@ -22,7 +22,16 @@ from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.schema.annotations import without_defaulted
 from holdfast.schema.cost import Outline, pattern_units
 from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, describe
-from holdfast.schema.walk import IGNORED, NAMED, STEPS, Budget, Elsewhere, SchemaTooComplex
+from holdfast.schema.walk import (
+    IGNORED,
+    NAMED,
+    REFERENCES,
+    STEPS,
+    Budget,
+    Elsewhere,
+    SchemaTooComplex,
+    branches,
+)
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
@@ -75,11 +84,11 @@ class Checker:
             self.skipped = tuple(sorted(_unusable_patterns(outline.patterns, self._budget)))
             outline.skipped = frozenset(self.skipped)
             self._light = outline.once <= min(LIGHT, self._room)
+            self._fits: Callable[[Any], bool] = self._validator(schema).is_valid
         except Elsewhere as error:
             raise Unusable(str(error)) from None
         except SchemaTooComplex as error:
             raise Unbounded(str(error)) from None
-        self._fits: Callable[[Any], bool] = self._validator(schema).is_valid
 
     @cached_property
     def _room(self) -> int:
@@ -144,7 +153,11 @@ class Checker:
         if key not in self._compiled:
             unused = {*self.skipped} if patterns else self._outline.patterns
             less = _without(schema, unused)
-            if not patterns and Outline(less, Budget()).patterns:
+            try:
+                left = less is not schema and Outline(less, Budget()).patterns
+            except Elsewhere:
+                raise SchemaTooComplex("it refers to what depends on a pattern") from None
+            if not patterns and left:
                 raise SchemaTooComplex("its patterns are where values are")
             self._compiled[key] = _compile(less)
         return self._compiled[key]
@@ -275,25 +288,48 @@ _VALUES: Final = ("const", "enum", "default", "examples")
 
 
 def _without(schema: Any, patterns: set[str]) -> Any:
-    """Return the schema without some patterns, and without what depends on them."""
-    if not patterns:
-        return schema
+    """Return the schema without some patterns: all that fits it fits the result."""
+    return _wider(schema, patterns)[0] if patterns else schema
+
+
+def _wider(schema: Any, patterns: set[str]) -> tuple[Any, bool]:
+    """Return a schema without some patterns, and whether more may fit it now.
+
+    A reference may lead to one of the patterns. What must not fit (``not``), fit once (``oneOf``)
+    or decides what else applies (``if``) cannot be wider, and is left out.
+    """
     if isinstance(schema, list):
-        return [_without(item, patterns) for item in schema]
+        pairs = [_wider(item, patterns) for item in schema]
+        return [one for one, _ in pairs], any(wider for _, wider in pairs)
     if not isinstance(schema, dict):
-        return schema
-    kept = {}
+        return schema, False
+    kept: dict[str, Any] = {}
+    wider = {key for key in REFERENCES if key in schema}
     for key, value in schema.items():
-        if key in NAMED and isinstance(value, dict):
-            kept[key] = {name: _without(one, patterns) for name, one in value.items()}
+        if key in _VALUES:
+            kept[key] = value
+        elif key in NAMED and isinstance(value, dict):
+            parts = {name: _wider(one, patterns) for name, one in value.items()}
+            kept[key] = {name: one for name, (one, _) in parts.items()}
+            wider |= {key} if any(more for _, more in parts.values()) else set()
         else:
-            kept[key] = value if key in _VALUES else _without(value, patterns)
-    pattern = kept.get("pattern")
+            kept[key], more = _wider(value, patterns)
+            wider |= {key} if more else set()
+    pattern, named = kept.get("pattern"), kept.get("patternProperties")
+    unused: set[str] = set()
     if isinstance(pattern, str) and pattern in patterns:
-        del kept["pattern"]
-    named = kept.get("patternProperties")
+        wider.add("pattern")
+        unused.add("pattern")
     if isinstance(named, dict) and not patterns.isdisjoint(named):
         kept["patternProperties"] = {k: v for k, v in named.items() if k not in patterns}
-        kept.pop("additionalProperties", None)
-        kept.pop("unevaluatedProperties", None)
-    return kept
+        wider.add("patternProperties")
+        unused.add("additionalProperties")
+    if wider:
+        unused |= {"unevaluatedProperties", "unevaluatedItems"}
+        unused |= {"not"} & wider
+        unused |= {"if", "then", "else"} if "if" in wider else set()
+        unused |= {"maxContains"} if "contains" in wider else set()
+    if "oneOf" in wider:
+        unused.add("oneOf")
+        kept["allOf"] = [*branches(kept, "allOf"), {"anyOf": kept["oneOf"]}]
+    return {key: value for key, value in kept.items() if key not in unused}, bool(wider)
