@@ -434,8 +434,14 @@ async def test_it_looks_like_what_it_holds() -> None:
         False,
     )
     assert repr(servers) == "<Servers 2, 0 ready>"
-    with pytest.raises(ValidationError, match=r"Servers\(concurrency=0\): must be a number"):
-        Servers({}, concurrency=0)
+    wrong: Any
+    for wrong in (0, 1.5, True, "2"):  # with half a place free, there would be no limit
+        with pytest.raises(
+            ValidationError, match=rf"Servers\(concurrency={wrong!r}\): must be a wh"
+        ):
+            Servers({}, concurrency=wrong)
+    with pytest.raises(ValidationError, match=r"Servers\(timeout=True\): must be a number"):
+        Servers({}, timeout=True)
     assert await Servers({}).open() == []
     assert await Servers({}).close() is False
 

@@ -64,7 +64,7 @@ class Servers:
         timeout: float | None = None,
         **overrides: Any,
     ) -> None:
-        _positive("concurrency", concurrency)
+        _positive("concurrency", concurrency, int, "a whole number")
         _positive("timeout", timeout)
         self._members = members(config, overrides)
         # A start is mostly computing: twenty at once on two cores miss every handshake timeout.
@@ -417,9 +417,11 @@ class Servers:
         return found
 
 
-def _positive(name: str, value: object) -> None:
-    if value is not None and not (isinstance(value, int | float) and value > 0):
-        raise ValidationError(f"Servers({name}={value!r}): must be a number, more than 0")
+def _positive(name: str, value: Any, kind: Any = int | float, expected: str = "a number") -> None:
+    if value is None:
+        return
+    if not isinstance(value, kind) or isinstance(value, bool) or not value > 0:
+        raise ValidationError(f"Servers({name}={value!r}): must be {expected}, more than 0")
 
 
 async def offered_skills(client: Client) -> Sequence[Skill]:
