@@ -233,6 +233,8 @@ class Servers(SyncWrapper[AsyncServers]):
 
     def __init__({ast.unparse(made.args)}) -> None:
         overrides = with_threads(overrides)
+        if isinstance(config, Mapping):
+            config = {{name: with_threads(one) for name, one in config.items()}}
         loop = portal()
         super().__init__(loop.do(lambda: AsyncServers({given})), loop)
         loop.kept.add(self._inner)

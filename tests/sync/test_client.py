@@ -220,6 +220,32 @@ def test_a_notification_handler_may_call_the_client() -> None:
     assert heard == [1]
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_a_notification_handler_of_many_servers_may_call_them(own: bool) -> None:
+    peer = Peer()
+
+    @peer.tool()
+    def change() -> str:
+        peer.notify("notifications/tools/list_changed")
+        return "changed"
+
+    heard: list[int] = []
+    done = threading.Event()
+
+    def on_change(_: holdfast.Notification) -> None:
+        try:
+            heard.append(len(servers["one"].list_tools()))
+        finally:
+            done.set()
+
+    options: dict[str, Any] = {"handlers": Handlers(notification=on_change)}
+    one, shared = ({"target": peer, **options}, {}) if own else (peer, options)
+    with Servers({"one": one}, **shared) as servers:
+        servers.call_tool("one.change")
+        assert done.wait(30)
+    assert heard == [1]
+
+
 def test_calling_from_the_loops_own_thread_is_refused_and_does_not_hang() -> None:
     raised: list[BaseException] = []
 

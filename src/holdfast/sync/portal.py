@@ -11,7 +11,7 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import wraps
@@ -253,8 +253,8 @@ def on_loop(method: Method[P, T], *, handler: bool = False) -> Method[P, T]:
 
 
 def with_threads(options: Any) -> Any:
-    """Return options of `connect` whose handlers run where they may block."""
-    handlers = options.get("handlers")
+    """Return options of `connect` whose handlers run where they may block; else what was given."""
+    handlers = options.get("handlers") if isinstance(options, Mapping) else None
     return (
         {**options, "handlers": threaded(handlers)} if isinstance(handlers, Handlers) else options
     )

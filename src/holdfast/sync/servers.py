@@ -5,7 +5,7 @@ Written by tools/sync_face.py from servers/group.py: change those instead.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from holdfast.agents.listing import Partial
@@ -54,6 +54,8 @@ class Servers(SyncWrapper[AsyncServers]):
         **overrides: Any,
     ) -> None:
         overrides = with_threads(overrides)
+        if isinstance(config, Mapping):
+            config = {name: with_threads(one) for name, one in config.items()}
         loop = portal()
         super().__init__(
             loop.do(
