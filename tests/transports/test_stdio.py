@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import shlex
 import sys
@@ -128,6 +129,7 @@ async def test_an_unbalanced_quote_is_refused() -> None:
 def test_a_server_has_two_seconds_to_end_unless_set() -> None:
     assert Stdio("x").grace == 2.0
     assert Stdio("x", grace=0.1).grace == 0.1
+    assert Stdio("x", grace=10**400).grace == math.inf, "more than a float can hold"
 
 
 @pytest.mark.req("X1")

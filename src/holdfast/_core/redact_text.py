@@ -415,8 +415,7 @@ def _is_other(text: str, match: re.Match[str], name: str, begin: int, loose: boo
 
 def _whole(text: str, start: int, name: str, begin: int) -> re.Match[str] | None:
     """Return a value of several parts: lines of YAML, a list, a tuple, braces."""
-    braced = _BRACED.match(text, start)
-    if braced is None and (word := _BRACED_WORD.match(text, start)) is not None:
+    if not (braced := _BRACED.match(text, start)) and (word := _BRACED_WORD.match(text, start)):
         odbc = text[begin - 1 : begin] == ";" or text.startswith(";", word.end())
         named = any(stem in word["word"].lower() for stem in _STEMS)
         return word if is_value(word["word"]) or (odbc and not named) else None

@@ -185,7 +185,7 @@ root: Verbs = Verbs("holdfast", context_settings=HELP)
 
 
 class CommandLine(NamedTuple):
-    """What verbs get from `run`, as the context's ``obj``."""
+    """The values that `run` gives to verbs, as the context's ``obj``."""
 
     output: Output
     command: list[str] | None

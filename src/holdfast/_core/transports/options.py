@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -24,7 +25,8 @@ def seconds(owner: str, name: str, value: Any, *, zero: bool = False) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     expected = "a number of seconds, " + ("0 or more" if zero else "more than 0")
     require(number and (value > 0 or (zero and value == 0)), owner, name, value, expected)
-    return float(value)
+    # An integer may be more than a float can hold.
+    return float(value) if value < 1e300 else math.inf
 
 
 def path(owner: str, name: str, value: Any) -> str | None:
