@@ -171,8 +171,7 @@ class Client:
             await driver.close()
         finally:
             await self._logins.close()
-            if self._observers.all:
-                self._observers.close()
+            self._observers.close()
 
     # Credentials
 
