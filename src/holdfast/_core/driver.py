@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextvars import Context, copy_context
+from time import get_clock_info
 from typing import Any, Final, Protocol
 
 from msgspec import Raw, Struct
@@ -39,6 +40,9 @@ from holdfast.policies import Policy
 from holdfast.types.lifecycle import Progress
 
 log: logging.Logger = logging.getLogger("holdfast")
+
+RESOLUTION: Final = max(0.001, get_clock_info("monotonic").resolution)
+"""Seconds by which a loop may call a timer early: that of its clock, or uvloop's millisecond."""
 
 
 class DriverListener(Protocol):
@@ -255,10 +259,16 @@ class Driver:
         self._timer_at = -NEVER
 
     def _tick(self) -> None:
+        # A loop may call a little early: then it is the time that was asked for, or the engine
+        # would find nothing due and ask for the same moment again, in a circle. It is never the
+        # time of `due`: that may have moved since the timer was set, by minutes, and a clock
+        # that runs ahead ends handshakes and calls which have hardly begun.
+        now, timer_at = self.loop.time(), self._timer_at
+        if now < timer_at <= now + RESOLUTION:
+            now = timer_at
         self._timer = None
         self._timer_at = NEVER
-        # A loop may call a little early; the engine compares with the time that it asked for.
-        self._apply(self.engine.tick(max(self.loop.time(), self.engine.due)))
+        self._apply(self.engine.tick(now))
 
     def _signal(self) -> None:
         changed, self._changed = self._changed, None
