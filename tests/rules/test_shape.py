@@ -36,7 +36,7 @@ def too_long(src: Path, limit: int = MOST_LINES) -> list[str]:
 
 
 def lines_of_code(source: str) -> int:
-    """Count the lines outside of docstrings: a documented public class is not a long one."""
+    """Count the lines outside of docstrings and comments: an essay does not make code long."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     text = sum(
         (first.end_lineno or first.lineno) - first.lineno + 1
@@ -44,7 +44,8 @@ def lines_of_code(source: str) -> int:
         if isinstance(node, documented) and ast.get_docstring(node) is not None
         for first in node.body[:1]
     )
-    return len(source.splitlines()) - text
+    comments = sum(line.lstrip().startswith("#") for line in source.splitlines())
+    return len(source.splitlines()) - text - comments
 
 
 def unproven(src: Path, tests: Path, elsewhere: dict[str, str]) -> list[str]:
@@ -88,6 +89,11 @@ def test_docstrings_do_not_make_a_module_long(tmp_path: Path) -> None:
     text = "\n".join(["    more"] * 30)
     source = f'def f() -> None:\n    """Do it.\n{text}\n    """\n' + "x = 1\n" * 410
     assert not too_long(write_package(tmp_path, {"documented.py": source}))
+
+
+def test_comments_do_not_make_a_module_long(tmp_path: Path) -> None:
+    source = "# An essay.\n" * 30 + "    # Inside of it.\n" * 30 + "x = 1\n" * 420
+    assert not too_long(write_package(tmp_path, {"explained.py": source}))
 
 
 def test_a_package_without_tests_is_found(tmp_path: Path) -> None:
