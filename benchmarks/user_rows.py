@@ -183,18 +183,20 @@ def stored(*, dpop: bool) -> Pair:
 async def keep_login(store: holdfast.MemoryLogins, url: str, dpop: bool) -> None:
     from holdfast._core.auth import credentials, jws, urls
 
-    at = credentials.AuthServer(issuer="https://as.example", token_endpoint="https://as.example/t")
+    auth_server = credentials.AuthServer(
+        issuer="https://as.example", token_endpoint="https://as.example/t"
+    )
     login = credentials.Login(
         server=urls.canonical(url),
         account="default",
-        at=at,
+        auth_server=auth_server,
         resource=url,
         client=credentials.Registration(client_id="bench"),
         access_token="t" * 800,
         token_type="DPoP" if dpop else "Bearer",
         dpop_key=jws.new_key() if dpop else None,
     )
-    pointer = credentials.Pointer(issuer=at.issuer, resource=url)
+    pointer = credentials.Pointer(issuer=auth_server.issuer, resource=url)
     entries = {login.key: login, credentials.entry_key("server", login.server, "default"): pointer}
     for key, entry in entries.items():
         async with store.hold(key) as slot:

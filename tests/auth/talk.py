@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from holdfast._core.auth.credentials import AuthServer, Login, Registration
-from holdfast._core.auth.flow import Case, Challenge, Refusal
-from holdfast._core.auth.login import Attempt
+from holdfast._core.auth.flow import Challenge, Refusal, RefusedRequest
+from holdfast._core.auth.login import LoginAttempt
 from holdfast._core.auth.options import OAuth
 from holdfast._core.auth.steps import (
     Ask,
@@ -58,7 +58,7 @@ class Play:
     def __init__(self, script: Script, **others: Any) -> None:
         self.script = dict(script)
         self.others = others
-        self.asked: list[Any] = []
+        self.steps: list[Any] = []
 
     def run(self, conversation: Conversation[T]) -> T:
         answer: Any = None
@@ -68,7 +68,7 @@ class Play:
             except StopIteration as done:
                 value: T = done.value
                 return value
-            self.asked.append(step)
+            self.steps.append(step)
             answer = self.reply(step)
 
     def reply(self, step: Any) -> Any:
@@ -93,11 +93,11 @@ class Play:
 
     @property
     def urls(self) -> list[str]:
-        return [step.url for step in self.asked if isinstance(step, Ask)]
+        return [step.url for step in self.steps if isinstance(step, Ask)]
 
     def form(self, url: str) -> dict[str, str]:
         """The last form that was sent to a URL."""
-        asks = [step for step in self.asked if isinstance(step, Ask) and step.url == url]
+        asks = [step for step in self.steps if isinstance(step, Ask) and step.url == url]
         return dict(asks[-1].form or {})
 
 
@@ -105,7 +105,7 @@ def unreachable() -> Unreachable:
     return Unreachable("cannot connect")
 
 
-def case(**changes: Any) -> Case:
+def refused_request(**changes: Any) -> RefusedRequest:
     settings: dict[str, Any] = {
         "server": SERVER,
         "account": "default",
@@ -118,7 +118,7 @@ def case(**changes: Any) -> Case:
         for name in ("challenge", "status", "version_header", "operation")
         if name in changes
     }
-    return Case(refusal=Refusal(**refused), **{**settings, **changes})
+    return RefusedRequest(refusal=Refusal(**refused), **{**settings, **changes})
 
 
 def server(**changes: Any) -> AuthServer:
@@ -137,11 +137,16 @@ def draft(
 ) -> Login:
     at, bound = found or server(), dpop_key
     return Login(
-        server=SERVER, account="default", at=at, resource=SERVER, asked=scopes, dpop_key=bound
+        server=SERVER,
+        account="default",
+        auth_server=at,
+        resource=SERVER,
+        requested_scopes=scopes,
+        dpop_key=bound,
     )
 
 
-def attempt(found: AuthServer | None = None, **changes: Any) -> Attempt:
+def attempt(found: AuthServer | None = None, **changes: Any) -> LoginAttempt:
     options = changes.pop("options", OAuth(client_id="me"))
     settings: dict[str, Any] = {
         "options": options,
@@ -150,12 +155,12 @@ def attempt(found: AuthServer | None = None, **changes: Any) -> Attempt:
         "verifier": "VERIFIER-SECRET",
         "state": "STATE-SECRET",
     }
-    return Attempt(**{**settings, **changes})
+    return LoginAttempt(**{**settings, **changes})
 
 
 def stored_login(**changes: Any) -> Login:
     settings: dict[str, Any] = {
-        "at": server(),
+        "auth_server": server(),
         "resource": SERVER,
         "account": "default",
         "server": SERVER,
@@ -165,7 +170,7 @@ def stored_login(**changes: Any) -> Login:
         "issued_at": 0.0,
         "expires_at": 5000.0,
         "granted": ("a",),
-        "asked": ("a",),
+        "requested_scopes": ("a",),
     }
     return Login(**{**settings, **changes})
 

@@ -20,8 +20,8 @@ from tests.auth.talk import (
     PRM_DOCUMENT,
     SERVER,
     Play,
-    case,
     ok,
+    refused_request,
     server,
     stored_login,
     unreachable,
@@ -65,7 +65,7 @@ def test_a_failure_is_not_taken_for_no_metadata(broken: Any) -> None:
 def test_metadata_without_a_resource_is_not_taken_for_none(document: Any) -> None:
     play = Play({PRM: ok(document), f"{ISSUER}/.well-known/openid-configuration": AS_DOCUMENT})
     with pytest.raises(DiscoveryError, match="no resource"):
-        play.run(discover(case()))
+        play.run(discover(refused_request()))
     assert play.urls == [PRM, ROOT_PRM]
 
 
@@ -74,20 +74,20 @@ def test_metadata_without_a_resource_is_not_taken_for_none(document: Any) -> Non
 def test_the_default_endpoints_are_not_used_while_the_server_is_in_trouble(broken: Any) -> None:
     play = Play({"https://mcp.example/.well-known/oauth-authorization-server": broken})
     with pytest.raises(TransportError):
-        play.run(discover(case()))
+        play.run(discover(refused_request()))
 
 
 @pytest.mark.req("A8", "A10")
 def test_the_default_endpoints_are_not_used_for_an_issuer_that_is_pinned() -> None:
     with pytest.raises(DiscoveryError, match=r"issuer https://as\.example"):
-        Play({}).run(discover(case(options=OAuth(issuer=ISSUER))))
+        Play({}).run(discover(refused_request(options=OAuth(issuer=ISSUER))))
 
 
 @pytest.mark.req("A4")
 def test_metadata_for_another_resource_ends_it_before_any_authorization_server() -> None:
     play = Play({PRM: {**PRM_DOCUMENT, "resource": "https://evil.example/mcp"}})
     with pytest.raises(DiscoveryError, match="another resource"):
-        play.run(discover(case()))
+        play.run(discover(refused_request()))
     assert play.urls == [PRM]
 
 
@@ -96,7 +96,7 @@ def test_metadata_for_another_resource_ends_it_before_any_authorization_server()
 def test_metadata_must_name_an_authorization_server(servers: Any) -> None:
     play = Play({PRM: {**PRM_DOCUMENT, "authorization_servers": servers}})
     with pytest.raises(DiscoveryError, match="no authorization server"):
-        play.run(discover(case()))
+        play.run(discover(refused_request()))
 
 
 @pytest.mark.req("A5")
@@ -110,7 +110,7 @@ def test_the_places_of_an_issuer_are_tried_in_order_and_never_at_the_root() -> N
             last: {**AS_DOCUMENT, "issuer": issuer},
         }
     )
-    assert play.run(discover(case())).login.at.issuer == issuer
+    assert play.run(discover(refused_request())).login.auth_server.issuer == issuer
     assert play.urls[1:] == [
         f"{METADATA}/tenant",
         f"{OIDC}/tenant",
@@ -123,35 +123,35 @@ def test_the_places_of_an_issuer_are_tried_in_order_and_never_at_the_root() -> N
 def test_a_document_of_another_issuer_is_not_used(issuer: Any) -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, "issuer": issuer}})
     with pytest.raises(DiscoveryError) as caught:
-        play.run(discover(case()))
+        play.run(discover(refused_request()))
     assert any(url == METADATA for url, _ in caught.value.tried)
 
 
 @pytest.mark.req("B18", "A17")
 def test_the_slash_of_a_bare_origin_may_differ_and_the_document_is_recorded() -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, "issuer": f"{ISSUER}/"}})
-    assert play.run(discover(case())).login.at.issuer == f"{ISSUER}/"
+    assert play.run(discover(refused_request())).login.auth_server.issuer == f"{ISSUER}/"
 
 
 @pytest.mark.req("B18")
 def test_an_issuer_that_the_user_pins_is_accepted_where_the_resource_points() -> None:
     other = "https://other.example"
     play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, "issuer": other}})
-    found = play.run(discover(case(options=OAuth(issuer=other))))
-    assert found.login.at.issuer == other
+    found = play.run(discover(refused_request(options=OAuth(issuer=other))))
+    assert found.login.auth_server.issuer == other
 
 
 @pytest.mark.req("A10")
 def test_a_pinned_issuer_that_the_server_does_not_name_is_an_error() -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
     with pytest.raises(DiscoveryError, match=r"old\.example"):
-        play.run(discover(case(options=OAuth(issuer="https://old.example"))))
+        play.run(discover(refused_request(options=OAuth(issuer="https://old.example"))))
 
 
 @pytest.mark.req("A7")
 def test_an_authorization_server_with_a_login_is_preferred() -> None:
     second = "https://second.example"
-    login = stored_login(at=server(issuer=second))
+    login = stored_login(auth_server=server(issuer=second))
     play = Play(
         {
             PRM: {**PRM_DOCUMENT, "authorization_servers": [ISSUER, second]},
@@ -160,7 +160,7 @@ def test_an_authorization_server_with_a_login_is_preferred() -> None:
         },
         logins=[login],
     )
-    assert play.run(discover(case())).login.at.issuer == second
+    assert play.run(discover(refused_request())).login.auth_server.issuer == second
 
 
 @pytest.mark.req("A7")
@@ -172,7 +172,7 @@ def test_the_next_authorization_server_is_used_if_the_first_cannot_be() -> None:
             f"{second}/.well-known/openid-configuration": {**AS_DOCUMENT, "issuer": second},
         }
     )
-    assert play.run(discover(case())).login.at.issuer == second
+    assert play.run(discover(refused_request())).login.auth_server.issuer == second
 
 
 @pytest.mark.req("A8", "A15")
@@ -180,18 +180,18 @@ def test_without_resource_metadata_the_server_is_its_own_authorization_server() 
     home = "https://mcp.example"
     play = Play({f"{home}/.well-known/oauth-authorization-server": {**AS_DOCUMENT, "issuer": home}})
     version = {"MCP-Protocol-Version": "the refused one"}
-    found = play.run(discover(case(version_header=version)))
-    assert found.login.at.token_endpoint == f"{ISSUER}/token"
+    found = play.run(discover(refused_request(version_header=version)))
+    assert found.login.auth_server.token_endpoint == f"{ISSUER}/token"
     assert found.login.resource is None
-    assert play.asked[-1].headers == version
+    assert play.steps[-1].headers == version
 
 
 @pytest.mark.req("A8", "A14")
 def test_without_any_metadata_the_default_endpoints_are_used() -> None:
-    found = Play({}).run(discover(case()))
-    assert found.login.at.assumed
-    assert found.login.at.authorization_endpoint == "https://mcp.example/authorize"
-    assert found.login.at.registration_endpoint == "https://mcp.example/register"
+    found = Play({}).run(discover(refused_request()))
+    assert found.login.auth_server.assumed
+    assert found.login.auth_server.authorization_endpoint == "https://mcp.example/authorize"
+    assert found.login.auth_server.registration_endpoint == "https://mcp.example/register"
     assert found.login.resource is None
 
 
@@ -199,23 +199,25 @@ def test_without_any_metadata_the_default_endpoints_are_used() -> None:
 def test_a_server_without_tls_is_no_authorization_server_by_default() -> None:
     play = Play({})
     with pytest.raises(DiscoveryError, match="https is required"):
-        play.run(discover(case(server="http://mcp.example/mcp")))
-    assert play.asked == []
+        play.run(discover(refused_request(server="http://mcp.example/mcp")))
+    assert play.steps == []
     options = OAuth(insecure=True)
-    found = play.run(discover(case(server="http://mcp.example/mcp", options=options)))
-    assert found.login.at.token_endpoint == "http://mcp.example/token"
+    found = play.run(discover(refused_request(server="http://mcp.example/mcp", options=options)))
+    assert found.login.auth_server.token_endpoint == "http://mcp.example/token"
 
 
 @pytest.mark.req("A15")
 def test_the_resource_is_sent_as_it_is_published() -> None:
     play = Play({PRM: {**PRM_DOCUMENT, "resource": "https://mcp.example/"}, METADATA: AS_DOCUMENT})
-    assert play.run(discover(case())).login.resource == "https://mcp.example/"
+    assert play.run(discover(refused_request())).login.resource == "https://mcp.example/"
 
 
 @pytest.mark.req("A15")
 def test_a_pinned_server_without_resource_metadata_gets_the_canonical_uri() -> None:
     play = Play({METADATA: AS_DOCUMENT})
-    found = play.run(discover(case(options=OAuth(issuer=ISSUER), server="HTTPS://MCP.example/m")))
+    found = play.run(
+        discover(refused_request(options=OAuth(issuer=ISSUER), server="HTTPS://MCP.example/m"))
+    )
     assert found.login.resource == "https://mcp.example/m"
 
 
@@ -226,7 +228,7 @@ def test_a_pinned_server_without_resource_metadata_gets_the_canonical_uri() -> N
 )
 def test_the_resource_can_be_replaced_or_left_out(resource: Any, sent: str | None) -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
-    found = play.run(discover(case(options=OAuth(resource=resource))))
+    found = play.run(discover(refused_request(options=OAuth(resource=resource))))
     assert found.login.resource == sent
 
 
@@ -246,8 +248,8 @@ def test_scopes_come_from_the_user_then_the_challenge_then_the_resource(
     document = {**PRM_DOCUMENT, **({"scopes_supported": published} if published else {})}
     play = Play({PRM: document, METADATA: {**AS_DOCUMENT, "scopes_supported": ["decoy"]}})
     challenge = Challenge(frozenset({"bearer"}), scope=challenged)
-    found = play.run(discover(case(options=OAuth(scopes=own), challenge=challenge)))
-    assert found.login.asked == (asked or ())
+    found = play.run(discover(refused_request(options=OAuth(scopes=own), challenge=challenge)))
+    assert found.login.requested_scopes == (asked or ())
 
 
 @pytest.mark.req("A36", "A2")
@@ -268,7 +270,10 @@ def test_tokens_are_bound_where_the_server_or_the_user_wants_it(
     document = {**PRM_DOCUMENT, "dpop_bound_access_tokens_required": required}
     play = Play({PRM: document, METADATA: AS_DOCUMENT})
     challenge = Challenge(frozenset(schemes))
-    assert play.run(discover(case(options=OAuth(dpop=wish), challenge=challenge))).dpop is bound
+    assert (
+        play.run(discover(refused_request(options=OAuth(dpop=wish), challenge=challenge))).dpop
+        is bound
+    )
 
 
 @pytest.mark.req("A30")
@@ -276,14 +281,14 @@ def test_tokens_are_bound_where_the_server_or_the_user_wants_it(
 def test_an_endpoint_without_tls_makes_the_metadata_useless(name: str) -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, name: "http://as.example/x"}})
     with pytest.raises(DiscoveryError, match="https is required"):
-        play.run(discover(case()))
+        play.run(discover(refused_request()))
 
 
 @pytest.mark.req("A3")
 def test_an_advertised_url_that_must_not_be_asked_is_not_asked() -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
     challenge = Challenge(frozenset({"bearer"}), "http://169.254.169.254/latest")
-    play.run(discover(case(challenge=challenge)))
+    play.run(discover(refused_request(challenge=challenge)))
     assert all("169.254" not in url for url in play.urls)
 
 
@@ -291,27 +296,27 @@ def test_what_a_server_lists_is_bounded() -> None:
     many = [f"https://as{number}.example" for number in range(1000)]
     play = Play({PRM: {**PRM_DOCUMENT, "authorization_servers": many}})
     with pytest.raises(DiscoveryError):
-        play.run(discover(case()))
+        play.run(discover(refused_request()))
     assert len(play.urls) < 20
 
 
 def test_a_server_that_cannot_be_reached_is_a_matter_of_transport() -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: unreachable()})
     with pytest.raises(TransportError):
-        play.run(discover(case()))
+        play.run(discover(refused_request()))
 
 
 def test_status_401_for_the_metadata_counts_as_none() -> None:
     play = Play({PRM: ok({}, 401), ROOT_PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
-    assert play.run(discover(case())).login.resource == SERVER
+    assert play.run(discover(refused_request())).login.resource == SERVER
 
 
 @pytest.mark.req("A10")
 def test_a_metadata_document_that_the_user_names_replaces_the_discovery() -> None:
     place = "https://as.example/tenant/metadata.json"
     play = Play({PRM: PRM_DOCUMENT, place: AS_DOCUMENT})
-    found = play.run(discover(case(options=OAuth(metadata_url=place))))
-    assert (found.login.at.issuer, found.login.resource) == (ISSUER, SERVER)
+    found = play.run(discover(refused_request(options=OAuth(metadata_url=place))))
+    assert (found.login.auth_server.issuer, found.login.resource) == (ISSUER, SERVER)
     assert METADATA not in play.urls
 
 
@@ -319,8 +324,11 @@ def test_a_metadata_document_that_the_user_names_replaces_the_discovery() -> Non
 def test_endpoints_of_the_user_need_no_metadata() -> None:
     ends = {"authorization_endpoint": f"{ISSUER}/a", "token_endpoint": f"{ISSUER}/t"}
     play = Play({})
-    found = play.run(discover(case(options=OAuth(endpoints=ends))))
-    assert (found.login.at.issuer, found.login.at.token_endpoint) == (ISSUER, f"{ISSUER}/t")
+    found = play.run(discover(refused_request(options=OAuth(endpoints=ends))))
+    assert (found.login.auth_server.issuer, found.login.auth_server.token_endpoint) == (
+        ISSUER,
+        f"{ISSUER}/t",
+    )
     assert found.login.resource == SERVER
     assert not [url for url in play.urls if url.startswith(ISSUER)]
 
@@ -329,7 +337,7 @@ def test_endpoints_of_the_user_need_no_metadata() -> None:
 def test_one_endpoint_of_the_user_replaces_that_of_the_metadata() -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
     options = OAuth(endpoints={"token_endpoint": "https://other.example/t"})
-    found = play.run(discover(case(options=options))).login.at
+    found = play.run(discover(refused_request(options=options))).login.auth_server
     assert found.token_endpoint == "https://other.example/t"
     assert found.authorization_endpoint == f"{ISSUER}/authorize"
 

@@ -52,10 +52,10 @@ from tests.auth.talk import (
     TOKENS,
     Play,
     attempt,
-    case,
     client,
     draft,
     ok,
+    refused_request,
     server,
     stored_login,
     unreachable,
@@ -73,7 +73,7 @@ def redirected(**params: str) -> Any:
 
 
 def query_of(play: Play) -> dict[str, list[str]]:
-    (step,) = [one for one in play.asked if isinstance(one, Visit)]
+    (step,) = [one for one in play.steps if isinstance(one, Visit)]
     return parse_qs(urlsplit(step.url).query)
 
 
@@ -94,7 +94,7 @@ def test_a_given_client_is_not_shown_to_another_issuer() -> None:
     play = Play({})
     with pytest.raises(DiscoveryError, match="belongs to"):
         play.run(identify(attempt(options=OAuth(client_id="mine"), bound="https://old.example")))
-    assert play.asked == []
+    assert play.steps == []
 
 
 @pytest.mark.req("A9", "A11")
@@ -117,13 +117,13 @@ def test_without_any_way_to_register_a_client_id_is_asked_for() -> None:
 def test_registration_says_what_kind_of_client_this_is() -> None:
     play = Play({REGISTER: ok({"client_id": "dyn", "client_secret": "S"}, 201)})
     found = play.run(identify(attempt(server(), options=OAuth())))
-    sent = next(step for step in play.asked if isinstance(step, Ask)).json
+    sent = next(step for step in play.steps if isinstance(step, Ask)).json
     assert sent is not None
     assert sent["application_type"] == "native"
     assert sent["grant_types"] == ["authorization_code", "refresh_token"]
     assert sent["redirect_uris"] == [found.redirect_uri]
     assert found.client_secret == "S"
-    assert any(isinstance(step, Write) and step.value == found for step in play.asked)
+    assert any(isinstance(step, Write) and step.value == found for step in play.steps)
 
 
 @pytest.mark.req("A12", "A22")
@@ -135,7 +135,7 @@ def test_registration_asks_for_a_method_that_is_offered(
 ) -> None:
     play = Play({REGISTER: ok({"client_id": "dyn"}, 201)})
     play.run(identify(attempt(server(auth_methods=offered), options=OAuth())))
-    sent = next(step for step in play.asked if isinstance(step, Ask)).json
+    sent = next(step for step in play.steps if isinstance(step, Ask)).json
     assert sent is not None
     assert sent["token_endpoint_auth_method"] == asked
 
@@ -151,7 +151,7 @@ def test_a_registration_is_kept_by_issuer_and_kind_of_redirect() -> None:
 def test_an_application_on_the_web_registers_as_one() -> None:
     play = Play({REGISTER: ok({"client_id": "dyn"}, 201)})
     play.run(identify(attempt(server(), options=OAuth(redirect_uri="https://app.example/cb"))))
-    sent = next(step for step in play.asked if isinstance(step, Ask)).json
+    sent = next(step for step in play.steps if isinstance(step, Ask)).json
     assert sent is not None
     assert sent["application_type"] == "web"
 
@@ -162,7 +162,7 @@ def test_a_refused_redirect_is_tried_once_as_the_other_kind_and_then_told() -> N
     play = Play({REGISTER: refusal})
     with pytest.raises(LoginFailed, match=r"invalid_redirect_uri \(no \\x1b\[31mnative\)"):
         play.run(identify(attempt(server(), options=OAuth())))
-    sent = [step.json or {} for step in play.asked if isinstance(step, Ask)]
+    sent = [step.json or {} for step in play.steps if isinstance(step, Ask)]
     kinds = [one["application_type"] for one in sent]
     assert kinds == ["native", "web"]
 
@@ -173,7 +173,7 @@ def test_a_registration_is_used_again_at_its_own_port() -> None:
     play = Play({}, registration=stored)
     found = play.run(identify(attempt(server(), options=OAuth())))
     assert found == replace(stored, how="stored")
-    assert any(isinstance(step, Listen) and step.preferred == REDIRECT for step in play.asked)
+    assert any(isinstance(step, Listen) and step.preferred == REDIRECT for step in play.steps)
     assert play.urls == []
 
 
@@ -237,9 +237,9 @@ def test_the_client_authenticates_as_registered_then_as_offered(
 
 def ask_token(who: Registration, offered: tuple[str, ...] = ()) -> Ask:
     play = Play({TOKEN: TOKENS})
-    login = stored_login(at=server(auth_methods=offered), client=who)
+    login = stored_login(auth_server=server(auth_methods=offered), client=who)
     play.run(grants.obtain(login, {"grant_type": "x", "none": None}, 0))
-    (ask,) = play.asked[-1:]
+    (ask,) = play.steps[-1:]
     assert isinstance(ask, Ask)
     return ask
 
@@ -395,7 +395,7 @@ def test_the_code_grant() -> None:
     assert form["code_verifier"] == "VERIFIER-SECRET"
     assert form["resource"] == SERVER
     assert form["redirect_uri"] == query["redirect_uri"][0]
-    assert login.granted == login.asked == ("a", "b")
+    assert login.granted == login.requested_scopes == ("a", "b")
     assert (login.expires_at, login.refresh_token) == (4600.0, "REFRESH-SECRET")
 
 
@@ -404,7 +404,7 @@ def test_an_address_that_no_browser_takes_is_not_opened() -> None:
     play = Play({}, browse=redirected())
     with pytest.raises(LoginFailed, match="not opened"):
         play.run(log_in(attempt(scopes=("x" * 20_000,))))
-    assert not [step for step in play.asked if isinstance(step, Visit)]
+    assert not [step for step in play.steps if isinstance(step, Visit)]
 
 
 @pytest.mark.req("A14", "B19")
@@ -413,7 +413,7 @@ def test_a_server_that_does_not_advertise_pkce_is_refused(methods: Any) -> None:
     play = Play({})
     with pytest.raises(DiscoveryError, match='pkce="assume"'):
         play.run(log_in(attempt(server(pkce_methods=methods))))
-    assert play.asked == []
+    assert play.steps == []
     options = OAuth(client_id="me", pkce="assume")
     play = Play({TOKEN: TOKENS}, browse=redirected())
     play.run(log_in(attempt(server(pkce_methods=methods), options=options)))
@@ -492,7 +492,7 @@ def test_a_client_that_the_token_endpoint_does_not_know_is_registered_anew_once(
     )
     login = play.run(log_in(attempt(options=OAuth())))
     assert login.client.client_id == "new"
-    assert any(isinstance(step, Write) and step.value is None for step in play.asked)
+    assert any(isinstance(step, Write) and step.value is None for step in play.steps)
 
 
 @pytest.mark.req("B8")
@@ -508,7 +508,7 @@ def test_a_stored_client_is_tried_before_a_person_sees_an_error_page() -> None:
         browse=redirected(),
     )
     assert play.run(log_in(attempt(options=OAuth()))).client.client_id == "new"
-    assert len([step for step in play.asked if isinstance(step, Visit)]) == 1
+    assert len([step for step in play.steps if isinstance(step, Visit)]) == 1
 
 
 @pytest.mark.req("B8", "B10")
@@ -532,7 +532,7 @@ def test_a_server_that_never_knows_its_client_ends_the_login() -> None:
     )
     with pytest.raises(LoginFailed, match="invalid_client"):
         play.run(log_in(attempt(options=OAuth())))
-    assert len([step for step in play.asked if isinstance(step, Visit)]) == 2
+    assert len([step for step in play.steps if isinstance(step, Visit)]) == 2
 
 
 @pytest.mark.req("B12")
@@ -550,9 +550,9 @@ def test_the_device_grant() -> None:
     options = OAuth(client_id="me", device=True)
     login = play.run(log_in(attempt(server(device_authorization_endpoint=place), options=options)))
     assert login.access_token == "ACCESS-SECRET"
-    (shown,) = [step for step in play.asked if isinstance(step, Visit)]
+    (shown,) = [step for step in play.steps if isinstance(step, Visit)]
     assert (shown.user_code, shown.url) == ("ABCD", f"{ISSUER}/activate")
-    assert [step.seconds for step in play.asked if isinstance(step, Pause)] == [1, 1, 6, 12]
+    assert [step.seconds for step in play.steps if isinstance(step, Pause)] == [1, 1, 6, 12]
     assert play.form(place)["resource"] == play.form(TOKEN)["resource"] == SERVER
 
 
@@ -585,7 +585,7 @@ def test_a_dangerous_page_for_a_device_code_is_not_shown(url: str) -> None:
                 attempt(server(device_authorization_endpoint=f"{ISSUER}/device"), options=options)
             )
         )
-    assert not [step for step in play.asked if isinstance(step, Visit)]
+    assert not [step for step in play.steps if isinstance(step, Visit)]
 
 
 # Renewing, and what a refusal asks for.
@@ -606,16 +606,18 @@ def test_a_refresh_goes_to_the_stored_endpoint_with_the_resource() -> None:
 def test_a_due_token_is_renewed_without_reading_metadata() -> None:
     login = stored_login(expires_at=1001.0)
     play = Play({})
-    assert play.run(answer(case(login=login))) == login
-    assert play.asked == []
+    assert play.run(answer(refused_request(login=login))) == login
+    assert play.steps == []
 
 
 @pytest.mark.req("A25")
 def test_a_refused_token_is_renewed_once_and_then_a_login_is_needed() -> None:
     login = stored_login()
     script = {PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT}
-    assert Play(script).run(answer(case(login=login))) == login
-    assert not isinstance(Play(script).run(answer(case(login=login, renewed=True))), Login)
+    assert Play(script).run(answer(refused_request(login=login))) == login
+    assert not isinstance(
+        Play(script).run(answer(refused_request(login=login, renewed=True))), Login
+    )
 
 
 @pytest.mark.req("A13")
@@ -627,7 +629,7 @@ def test_a_refresh_token_is_not_shown_to_a_new_authorization_server() -> None:
             f"{other}/.well-known/oauth-authorization-server": {**AS_DOCUMENT, "issuer": other},
         }
     )
-    found = play.run(answer(case(login=stored_login())))
+    found = play.run(answer(refused_request(login=stored_login())))
     assert not isinstance(found, Login)
     assert found.login.issuer == other
 
@@ -635,7 +637,7 @@ def test_a_refresh_token_is_not_shown_to_a_new_authorization_server() -> None:
 @pytest.mark.req("B5")
 def test_a_token_is_renewed_although_the_metadata_cannot_be_read() -> None:
     login = stored_login()
-    assert Play({PRM: unreachable()}).run(answer(case(login=login))) == login
+    assert Play({PRM: unreachable()}).run(answer(refused_request(login=login))) == login
 
 
 @pytest.mark.req("A20", "A26")
@@ -646,22 +648,22 @@ def test_a_token_is_renewed_although_the_metadata_cannot_be_read() -> None:
 def test_a_login_anew_keeps_the_scopes_of_the_one_before(
     own: Any, challenged: Any, asked: tuple[str, ...]
 ) -> None:
-    before = stored_login(asked=("a", "offline_access"), granted=("a", "offline_access"))
+    before = stored_login(requested_scopes=("a", "offline_access"), granted=("a", "offline_access"))
     challenge = Challenge(frozenset({"bearer"}), None, challenged)
     play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
     settings = {"options": OAuth(scopes=own), "challenge": challenge, "renewed": True}
-    found = play.run(answer(case(login=before, **settings)))
+    found = play.run(answer(refused_request(login=before, **settings)))
     assert not isinstance(found, Login)
-    assert found.login.asked == asked
+    assert found.login.requested_scopes == asked
 
 
 @pytest.mark.req("A13")
 def test_scopes_of_another_authorization_server_are_not_asked_for() -> None:
-    before = stored_login(at=server(issuer="https://old.example"))
+    before = stored_login(auth_server=server(issuer="https://old.example"))
     play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
-    found = play.run(answer(case(login=before, renewed=True)))
+    found = play.run(answer(refused_request(login=before, renewed=True)))
     assert not isinstance(found, Login)
-    assert found.login.asked == ()
+    assert found.login.requested_scopes == ()
 
 
 def forbidden(scope: tuple[str, ...] | None, error: str = "insufficient_scope") -> dict[str, Any]:
@@ -672,9 +674,9 @@ def forbidden(scope: tuple[str, ...] | None, error: str = "insufficient_scope") 
 @pytest.mark.req("A26")
 def test_a_step_up_asks_for_earlier_and_challenged_scopes() -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
-    found = play.run(answer(case(login=stored_login(), **forbidden(("b",)))))
+    found = play.run(answer(refused_request(login=stored_login(), **forbidden(("b",)))))
     assert not isinstance(found, Login)
-    assert (found.login.asked, found.step_up_for) == (("a", "b"), "tools/call x")
+    assert (found.login.requested_scopes, found.step_up_for) == (("a", "b"), "tools/call x")
 
 
 @pytest.mark.req("A26")
@@ -685,8 +687,8 @@ def test_a_step_up_asks_for_earlier_and_challenged_scopes() -> None:
 def test_a_step_up_that_cannot_help_is_not_tried(changes: dict[str, Any]) -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
     with pytest.raises(ScopeError):
-        play.run(answer(case(login=stored_login(), **changes)))
-    assert play.asked == []
+        play.run(answer(refused_request(login=stored_login(), **changes)))
+    assert play.steps == []
 
 
 # Machines.
@@ -699,7 +701,7 @@ def test_client_credentials() -> None:
     play.run(by_machine(options, draft(scopes=("a", "b")), None, 0))
     form = play.form(TOKEN)
     assert form == {"grant_type": "client_credentials", "scope": "a b", "resource": SERVER}
-    assert play.asked[-1].headers["Authorization"].startswith("Basic ")
+    assert play.steps[-1].headers["Authorization"].startswith("Basic ")
 
 
 @pytest.mark.req("A35")

@@ -30,11 +30,11 @@ from holdfast import (
     OAuth,
 )
 from holdfast._core.auth import jws
-from holdfast._core.auth.as_client import MACHINE_TIME, Reach
+from holdfast._core.auth.auth_server import MACHINE_TIME, NetworkSettings
 from holdfast._core.auth.authorizer import Authorizer
 from holdfast._core.auth.browser import Listener, describe
 from holdfast._core.auth.credentials import Login
-from holdfast._core.auth.flow import Refusal, Tries, discover, keep, renew
+from holdfast._core.auth.flow import Attempts, Refusal, discover, keep, renew
 from holdfast._core.auth.login import identify, log_in
 from holdfast._core.auth.steps import (
     Ask,
@@ -56,12 +56,12 @@ from tests.auth.talk import (
     TOKENS,
     Play,
     attempt,
-    case,
     ok,
+    refused_request,
     server,
     stored_login,
 )
-from tests.auth.test_as_client import executor, serving
+from tests.auth.test_auth_server import serving, step_runner
 from tests.auth.world import world
 from tests.skipping import run_skipping, skip
 
@@ -119,7 +119,7 @@ def test_no_interval_makes_the_device_login_wait_for_ever_or_not_at_all(interval
     answers = [ok({"error": "slow_down"}, 400), Fetched(503), TOKENS]
     play = Play({DEVICE: said, TOKEN: answers})
     play.run(log_in(device_attempt()))
-    pauses = [step.seconds for step in play.asked if isinstance(step, Pause)]
+    pauses = [step.seconds for step in play.steps if isinstance(step, Pause)]
     assert len(pauses) == 3
     assert all(5 <= one <= 60 for one in pauses)
 
@@ -180,9 +180,9 @@ def test_a_renewal_without_a_usable_token_is_an_error_that_ends_no_login(answer:
 def test_an_authorization_endpoint_cannot_bring_parameters_of_the_request(endpoint: str) -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, "authorization_endpoint": endpoint}})
     with pytest.raises((DiscoveryError, LoginFailed)):
-        need = play.run(discover(case()))
-        play.run(log_in(attempt(need.login.at)))
-    assert not [step for step in play.asked if isinstance(step, Visit)]
+        need = play.run(discover(refused_request()))
+        play.run(log_in(attempt(need.login.auth_server)))
+    assert not [step for step in play.steps if isinstance(step, Visit)]
 
 
 @pytest.mark.req("A6")
@@ -193,7 +193,7 @@ def test_a_document_that_the_user_names_has_an_issuer_that_can_be_one(issuer: An
     place = "https://as.example/own.json"
     play = Play({PRM: PRM_DOCUMENT, place: {**AS_DOCUMENT, "issuer": issuer}})
     with pytest.raises(DiscoveryError):
-        play.run(discover(case(options=OAuth(metadata_url=place))))
+        play.run(discover(refused_request(options=OAuth(metadata_url=place))))
 
 
 @pytest.mark.req("A6", "A30")
@@ -213,7 +213,7 @@ def test_a_document_that_the_user_names_has_an_issuer_that_can_be_one(issuer: An
 def test_an_issuer_that_cannot_be_one_is_not_asked(issuer: str) -> None:
     play = Play({PRM: {**PRM_DOCUMENT, "authorization_servers": [issuer]}})
     with pytest.raises(DiscoveryError):
-        play.run(discover(case()))
+        play.run(discover(refused_request()))
     assert play.urls == [PRM]
 
 
@@ -233,7 +233,7 @@ async def test_a_pinned_place_is_not_left_for_a_private_one() -> None:
 
     asked: list[str] = []
     async with serving(elsewhere) as other, serving(here) as home:
-        asker = executor("global")
+        asker = step_runner("global")
         place = f"{other}/secret"
         found = await asker.fetch(Ask(url=f"{home}/x", pinned=True))
         assert isinstance(found, Unreachable)
@@ -265,7 +265,7 @@ async def test_a_proxy_is_not_asked_for_private_places(host: str) -> None:
         return web.json_response({})
 
     async with serving(proxy) as place:
-        asker = executor("global", Reach(proxy=lambda url: place))
+        asker = step_runner("global", NetworkSettings(proxy=lambda url: place))
         found = await asker.fetch(Ask(url=f"http://{host}/x"))
     assert isinstance(found, Unreachable)
     assert not asked
@@ -287,7 +287,7 @@ async def test_the_address_of_a_proxy_is_not_that_of_the_server() -> None:
             with pytest.raises(holdfast.HoldfastError):
                 await session.list_tools()
         assert target.authorizer is not None
-        assert target.authorizer.executor.network in (None, "global")
+        assert target.authorizer.runner.network in (None, "global")
     assert asked
     assert not [url for url in asked if "127.0.0.1:9" in url]
 
@@ -299,8 +299,8 @@ async def test_the_address_of_a_proxy_is_not_that_of_the_server() -> None:
 @pytest.mark.parametrize("nonce", ["", "\udcff", "a b", 'a"b', "a\x7f", "n" * 5000])
 def test_a_nonce_that_cannot_be_one_is_not_used(nonce: str) -> None:
     authorizer = Authorizer("https://mcp.example/mcp", OAuth())
-    assert not authorizer.executor.note_nonce(TOKEN, nonce)
-    assert not authorizer.executor.nonces
+    assert not authorizer.runner.note_nonce(TOKEN, nonce)
+    assert not authorizer.runner.nonces
 
 
 class Clock:
@@ -308,9 +308,9 @@ class Clock:
 
     def __init__(self, session: holdfast.Client) -> None:
         self.now = 0.0
-        executor = session.transport.authorizer.executor
-        begin = executor.clock()
-        executor.clock = lambda: begin + self.now
+        step_runner = session.transport.authorizer.runner
+        begin = step_runner.clock()
+        step_runner.clock = lambda: begin + self.now
 
 
 @pytest.mark.req("B5")
@@ -477,7 +477,7 @@ async def test_the_clock_of_the_server_is_known_after_a_restart() -> None:
     store, later = MemoryLogins(), time.time() + 7200
     login = stored_login(dpop_key=jws.new_key(), token_type="DPoP", skew=3600.0, expires_at=later)
     authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=store))
-    await authorizer.executor.run(keep(login, None))
+    await authorizer.runner.run(keep(login, None))
     headers = await authorizer.headers("POST", "https://mcp.example/mcp")
     claims = jwt.decode(headers["DPoP"], options={"verify_signature": False})
     assert 3500 < claims["iat"] - time.time() < 3700
@@ -485,11 +485,11 @@ async def test_the_clock_of_the_server_is_known_after_a_restart() -> None:
 
 @pytest.mark.req("A36")
 def test_nonces_of_ever_new_places_do_not_pile_up() -> None:
-    executor = Authorizer("https://mcp.example/mcp", OAuth()).executor
+    step_runner = Authorizer("https://mcp.example/mcp", OAuth()).runner
     for number in range(1000):
-        assert executor.note_nonce(f"https://as{number}.example/token", "n" * 1000)
-    assert len(executor.nonces) < 100
-    assert "https://as999.example" in executor.nonces
+        assert step_runner.note_nonce(f"https://as{number}.example/token", "n" * 1000)
+    assert len(step_runner.nonces) < 100
+    assert "https://as999.example" in step_runner.nonces
 
 
 @pytest.mark.req("B14", "A32")
@@ -509,8 +509,8 @@ async def _a_machine_s_part_takes_seconds_whatever_it_waits_for() -> None:
     def conversation() -> Conversation[None]:
         yield Read("login-00000000", Login)
 
-    executor = Authorizer("https://mcp.example/mcp", OAuth(store=Stuck())).executor
-    work = asyncio.create_task(executor.run(conversation()))
+    step_runner = Authorizer("https://mcp.example/mcp", OAuth(store=Stuck())).runner
+    work = asyncio.create_task(step_runner.run(conversation()))
     await entered.wait()
     skip(MACHINE_TIME + 1)
     with pytest.raises(TransportError, match="within 25 s"):
@@ -521,7 +521,7 @@ async def _a_machine_s_part_takes_seconds_whatever_it_waits_for() -> None:
 async def test_a_request_is_not_repeated_without_end_while_others_renew_the_token() -> None:
     authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=MemoryLogins()))
     authorizer._take(stored_login())
-    tries = Tries()
+    tries = Attempts()
     with pytest.raises(AuthError, match="refuses every token"):
         for _ in range(10):
             await authorizer.answer(Refusal(token="the one before"), tries)
@@ -592,11 +592,11 @@ async def test_an_entry_of_another_server_in_the_place_of_this_one_is_not_used()
     store = MemoryLogins()
     authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=store))
     login = stored_login()
-    await authorizer.executor.run(keep(login, None))
+    await authorizer.runner.run(keep(login, None))
     await authorizer.load()
     assert authorizer.login == login
     moved = stored_login(server="https://evil.example/mcp")
-    await authorizer.executor.write(login.key, moved)
+    await authorizer.runner.write(login.key, moved)
     again = Authorizer("https://mcp.example/mcp", OAuth(store=store))
     await again.load()
     assert again.login is None
@@ -608,7 +608,7 @@ async def test_a_login_at_another_issuer_than_the_pinned_one_is_not_used() -> No
     login = stored_login()
     for issuer, used in ((ISSUER, login), ("https://other.example", None)):
         authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=store, issuer=issuer))
-        await authorizer.executor.run(keep(login, None))
+        await authorizer.runner.run(keep(login, None))
         await authorizer.load()
         assert authorizer.login == used
 

@@ -26,7 +26,7 @@ KEY = "login-0123456789abcdef"
 
 def login(**changes: Any) -> Login:
     settings: dict[str, Any] = {
-        "at": server(),
+        "auth_server": server(),
         "resource": SERVER,
         "account": "default",
         "server": SERVER,
@@ -81,7 +81,7 @@ def test_entries_are_keyed_by_issuer_resource_server_and_account() -> None:
     keys = {
         login(server="https://mcp.example/other").key,
         login().key,
-        login(at=server(issuer="https://b")).key,
+        login(auth_server=server(issuer="https://b")).key,
         login(resource=None).key,
         login(account="b").key,
     }

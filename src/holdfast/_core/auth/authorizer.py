@@ -16,12 +16,12 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast._core.auth import flow, urls
-from holdfast._core.auth.as_client import Executor, Reach, Watch, time_limit
-from holdfast._core.auth.browser import Person
+from holdfast._core.auth.auth_server import NetworkSettings, StepRunner, Watch, time_limit
+from holdfast._core.auth.browser import InteractiveLogin
 from holdfast._core.auth.credentials import Login, Pointer, decode, pointer_key
-from holdfast._core.auth.flow import Case, Challenge, Need, Refusal, Tries
+from holdfast._core.auth.flow import Attempts, AuthorizationNeed, Challenge, Refusal, RefusedRequest
 from holdfast._core.auth.grants import ENDS_LOGIN, MAX_WAIT, plain
-from holdfast._core.auth.login import Attempt, by_machine, log_in
+from holdfast._core.auth.login import LoginAttempt, by_machine, log_in
 from holdfast._core.auth.options import Machine, OAuth
 from holdfast._core.single_flight import SingleFlight, WorkStopped
 from holdfast.errors import (
@@ -53,7 +53,7 @@ class Authorizer:
         server: str,
         options: OAuth | Machine,
         *,
-        reach: Reach | None = None,
+        settings: NetworkSettings | None = None,
         name: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -61,14 +61,14 @@ class Authorizer:
         self.options = options
         self.name: str = name or self.server
         self.login: Login | None = None
-        self.need: Need | None = None
+        self.need: AuthorizationNeed | None = None
         """The authorization that a login would request, since the last refusal."""
         self.refusal: Refusal | None = None
         self.on_event: Callable[[str, dict[str, Any]], None] = lambda kind, facts: None
         self.on_change: Callable[[], None] = lambda: None
         """Called when the person who is logged in changes."""
-        self._reach = reach or Reach()
-        self.executor: Executor = Executor(self._reach, clock, getattr(options, "store", None))
+        self._settings = settings or NetworkSettings()
+        self.runner: StepRunner = StepRunner(self._settings, clock, getattr(options, "store", None))
         self._loaded = not isinstance(options, OAuth)
         """Tokens of machines are not stored."""
         self._person: tuple[str, str | None] | None = None
@@ -121,11 +121,13 @@ class Authorizer:
     def for_account(self, name: str) -> Authorizer:
         """Return an authorizer for one account, with the same store."""
         assert isinstance(self.options, OAuth)
-        options = replace(self.options, account=name, store=self.executor.store)
-        clock = self.executor.clock
-        found = Authorizer(self.server, options, reach=self._reach, name=self.name, clock=clock)
-        found.user = name
-        return found
+        options = replace(self.options, account=name, store=self.runner.store)
+        clock, settings = self.runner.clock, self._settings
+        authorizer = Authorizer(
+            self.server, options, settings=settings, name=self.name, clock=clock
+        )
+        authorizer.user = name
+        return authorizer
 
     def allow_login(self, **settings: Any) -> None:
         """Allow a login, with changed settings."""
@@ -150,32 +152,32 @@ class Authorizer:
         """Return the headers if they are ready; None if `headers` must be awaited."""
         if not self._loaded:
             self._skip_load()
-        return self._ready if self._ready_until > self.executor.clock() else None
+        return self._ready if self._ready_until > self.runner.clock() else None
 
     async def headers(self, method: str, url: str) -> dict[str, str]:
         """Return the credentials for a request; empty if there is no login."""
         login = await self._current()
         if login is None or login.dpop_key is None:
             return _headers(login)
-        proof = self.executor.proof(login.dpop_key, method, url, login.access_token)
+        proof = self.runner.proof(login.dpop_key, method, url, login.access_token)
         return {**_headers(login), "DPoP": proof}
 
-    async def answer(self, refusal: Refusal, tries: Tries) -> None:
+    async def answer(self, refusal: Refusal, attempts: Attempts) -> None:
         """Return if the request can be sent again; otherwise raise why not."""
-        tries.count += 1
+        attempts.count += 1
         self.refusal = refusal
-        self.executor.network = refusal.network or self.executor.network
-        self.executor.note_nonce(self.server, refusal.nonce)
-        if refusal.challenge.error == "use_dpop_nonce" and not tries.nonce:
-            tries.nonce = True
+        self.runner.network = refusal.network or self.runner.network
+        self.runner.note_nonce(self.server, refusal.nonce)
+        if refusal.challenge.error == "use_dpop_nonce" and not attempts.nonce:
+            attempts.nonce = True
             return
-        if tries.count > MAX_TRIES:
+        if attempts.count > MAX_TRIES:
             raise AuthError(f"{self.name}: the server refuses every token", code=refusal.status)
         if self.login is not None and refusal.token != self.login.access_token:
             return
         key = (refusal.status, refusal.token, refusal.challenge.scope, refusal.operation)
-        renewed = tries.renewed
-        tries.renewed |= refusal.status == 401
+        renewed = attempts.renewed
+        attempts.renewed |= refusal.status == 401
         if isinstance(self.options, OAuth):
             await self._work.join(key, lambda: self._decide(refusal, renewed=renewed))
         elif renewed or refusal.status == 403:
@@ -195,9 +197,9 @@ class Authorizer:
             return
         login, ups = stored or self.login, self._step_ups[refusal.operation]
         while True:
-            case = self._case(refusal, login=login, renewed=renewed, step_ups=ups)
-            verdict = await self.executor.run(flow.answer(case))
-            if isinstance(verdict, Need):
+            request = self._request(refusal, login=login, renewed=renewed, step_ups=ups)
+            verdict = await self.runner.run(flow.answer(request))
+            if isinstance(verdict, AuthorizationNeed):
                 break
             try:
                 await self._renew(verdict)
@@ -206,7 +208,7 @@ class Authorizer:
                 if error.error not in ENDS_LOGIN:
                     raise
                 renewed = True
-        if verdict.login.at.assumed and not self.interactive:
+        if verdict.login.auth_server.assumed and not self.interactive:
             raise DiscoveryError(f"{self.name}: the server names no authorization server")
         self.need = verdict
         self._tell("auth.required", verdict)
@@ -217,7 +219,7 @@ class Authorizer:
     async def _current(self) -> Login | None:
         """Return the login, renewed if it is due and can be renewed."""
         await self.load()
-        login, now = self.login, self.executor.clock()
+        login, now = self.login, self.runner.clock()
         if login is None or not login.due(now, random.random()):
             self._prepare()
             return login
@@ -232,7 +234,7 @@ class Authorizer:
             # The authorization server's, or that of the application's store or function.
             if getattr(error, "error", "") in ENDS_LOGIN:
                 return self.login
-            if login.expired(self.executor.clock()):
+            if login.expired(self.runner.clock()):
                 raise
             self._rest_until = now + REST
         return self.login
@@ -248,7 +250,7 @@ class Authorizer:
         """Get by without reading the store if it can tell at once that there is no login."""
         # An error is raised again where it is expected, when the store is read.
         with suppress(AuthError):
-            lacks = getattr(self.executor.store, "lacks", None)
+            lacks = getattr(self.runner.store, "lacks", None)
             if lacks is not None and lacks(pointer_key(self.server, self.account)):
                 self._loaded = True
                 self._prepare()
@@ -262,21 +264,21 @@ class Authorizer:
                 self._take(found)
 
     async def _stored(self) -> Login | None:
-        return await self.executor.run(flow.stored(self._case()))
+        return await self.runner.run(flow.stored(self._request()))
 
     def _is_newer(self, stored: Login, token: str | None) -> bool:
-        return stored.access_token != token and not stored.due(self.executor.clock())
+        return stored.access_token != token and not stored.due(self.runner.clock())
 
     async def _renew(self, login: Login) -> Login:
         # The lower bound is for a clock that was set back: the pause must not grow by that.
         until = self._trouble_until
-        if self._trouble is not None and until - MAX_WAIT <= self.executor.clock() < until:
+        if self._trouble is not None and until - MAX_WAIT <= self.runner.clock() < until:
             raise self._trouble.again()
         return await self._work.join(("renew", login.key), lambda: self._renew_held(login))
 
     async def _renew_held(self, login: Login) -> Login:
         """Refresh with the entry locked, unless another process has done it (B2, B3, B4)."""
-        async with time_limit() as limit, self.executor.store.hold(login.key) as slot:
+        async with time_limit() as limit, self.runner.store.hold(login.key) as slot:
             data = await slot.read()
             stored = decode(data, Login)
             if stored is None or stored.refresh_token is None:
@@ -290,7 +292,7 @@ class Authorizer:
             # The request has its own limit. Storing its answer has none: the old token is used up.
             limit.reschedule(None)
             try:
-                renewed = await self.executor.run(flow.renew(stored, self.executor.clock()))
+                renewed = await self.runner.run(flow.renew(stored, self.runner.clock()))
             except GrantError as error:
                 if error.error in ENDS_LOGIN:
                     await slot.write(None)
@@ -299,7 +301,7 @@ class Authorizer:
                 raise
             except TransportError as error:
                 wait = (error.data or {}).get("retry_after", 0.0)
-                self._trouble, self._trouble_until = error, self.executor.clock() + wait
+                self._trouble, self._trouble_until = error, self.runner.clock() + wait
                 raise
             # Stored before it is used: losing a rotated token ends the login.
             await slot.write(msgspec.json.encode(renewed))
@@ -313,7 +315,7 @@ class Authorizer:
         before, self._person = self._person, (login.issuer, login.subject)
         unknown = maybe_other and login.subject is None
         self.login, self._loaded = login, True
-        self.executor.note_login(login)
+        self.runner.note_login(login)
         if before is not None and (before != self._person or unknown):
             self._persons += 1
             self.on_change()
@@ -325,13 +327,13 @@ class Authorizer:
 
     async def _by_machine(self, refusal: Refusal | None) -> None:
         """Get a token without a person; it is kept only in memory."""
-        options, now = self.options, self.executor.clock()
+        options, now = self.options, self.runner.clock()
         assert not isinstance(options, OAuth)
         if refusal is not None or self.need is None:
-            self.need = await self.executor.run(flow.discover(self._case(refusal)))
-        grant = by_machine(options, self.need.keyed(), await options.assertion(), now)
+            self.need = await self.runner.run(flow.discover(self._request(refusal)))
+        grant = by_machine(options, self.need.with_dpop_key(), await options.assertion(), now)
         try:
-            self._take(await self.executor.run(grant))
+            self._take(await self.runner.run(grant))
         except GrantError as error:
             self._forget()
             self._tell("auth.failed", self.need, reason=error.error)
@@ -351,33 +353,33 @@ class Authorizer:
         options = self.options
         assert isinstance(options, OAuth)
         await self.load()
-        person = Person(self.name, self.account, handler)
+        interaction = InteractiveLogin(self.name, self.account, handler)
         try:
             async with asyncio.timeout(options.timeout):
-                pointer = await self.executor.read(pointer_key(self.server, self.account), Pointer)
+                pointer = await self.runner.read(pointer_key(self.server, self.account), Pointer)
                 place = None if self.refusal is None else self.refusal.challenge.resource_metadata
                 place = place or (None if pointer is None else pointer.metadata_url)
                 if (need := self.need) is None:
-                    case = self._case(Refusal(challenge=Challenge(resource_metadata=place)))
-                    need = self.need = await self.executor.run(flow.discover(case))
+                    request = self._request(Refusal(challenge=Challenge(resource_metadata=place)))
+                    need = self.need = await self.runner.run(flow.discover(request))
                 if need.step_up_for is not None:
                     self._step_ups[need.step_up_for] += 1
                 bound = options.issuer
                 if bound is None and pointer is not None and pointer.client_id == options.client_id:
                     bound = pointer.issuer
                 self._tell("auth.login", need)
-                attempt = Attempt(
+                attempt = LoginAttempt(
                     options=options,
-                    now=self.executor.clock(),
-                    login=need.keyed(),
+                    now=self.runner.clock(),
+                    login=need.with_dpop_key(),
                     verifier=token_urlsafe(64),
                     state=token_urlsafe(32),
                     bound=bound,
                     proven=self._proven,
                     fresh=fresh,
                 )
-                login = await self.executor.run(log_in(attempt), person)
-                await self.executor.run(flow.keep(login, place))
+                login = await self.runner.run(log_in(attempt), interaction)
+                await self.runner.run(flow.keep(login, place))
         except HoldfastError:
             self._tell("auth.failed", self.need, reason="login")
             raise
@@ -385,7 +387,7 @@ class Authorizer:
             text = f"nobody completed the login within {options.timeout:g} s"
             raise LoginFailed(f"{self.name}: {text}") from None
         finally:
-            await person.close()
+            await interaction.close()
         self._proven.add(login.client.client_id)
         self._take(login, maybe_other=need.step_up_for is None)
         self.need = None
@@ -399,39 +401,39 @@ class Authorizer:
         async with time_limit():
             if login is not None:
                 # The lock waits for a running renewal: its tokens are the ones to revoke.
-                async with self.executor.store.hold(login.key) as slot:
+                async with self.runner.store.hold(login.key) as slot:
                     login = decode(await slot.read(), Login) or login
                     await slot.write(None)
-            await self.executor.write(pointer_key(self.server, self.account), None)
+            await self.runner.write(pointer_key(self.server, self.account), None)
         self._forget()
         self._persons += 1
         self.need = None
         if login is not None:
-            await self.executor.run(flow.revoke(login))
+            await self.runner.run(flow.revoke(login))
         return login is not None
 
-    async def discover(self, watch: Watch) -> Need:
+    async def discover(self, watch: Watch) -> AuthorizationNeed:
         """Run only the discovery; ``watch`` is called with each request and its answer."""
-        return await self.executor.run(flow.discover(self._case(self.refusal)), watch=watch)
+        return await self.runner.run(flow.discover(self._request(self.refusal)), watch=watch)
 
     async def close(self) -> None:
         """Cancel a running login; wait for a running renewal to store its rotated token."""
         await self._work.close(cancel=("login",), timeout=CLOSING)
 
-    def _case(self, refusal: Refusal | None = None, **known: Any) -> Case:
-        return Case(
+    def _request(self, refusal: Refusal | None = None, **known: Any) -> RefusedRequest:
+        return RefusedRequest(
             server=self.server,
             account=self.account,
             options=self.options,
-            now=self.executor.clock(),
+            now=self.runner.clock(),
             refusal=refusal or Refusal(),
-            network=self.executor.network or "global",
+            network=self.runner.network or "global",
             **known,
         )
 
-    def _tell(self, kind: str, need: Need | None, **more: Any) -> None:
+    def _tell(self, kind: str, need: AuthorizationNeed | None, **more: Any) -> None:
         about = need.login if need else self.login
-        scopes = about and (about.asked if need else about.granted)
+        scopes = about and (about.requested_scopes if need else about.granted)
         facts = {
             "server": self.server,
             "account": self.account,

@@ -185,7 +185,7 @@ def _page(status: str, text: str) -> str:
     return f"HTTP/1.1 {status}\r\n{kind}\r\nContent-Length: {len(body)}\r\n{_HEADERS}\r\n{body}"
 
 
-class Person:
+class InteractiveLogin:
     """The steps of a conversation that need a person."""
 
     def __init__(self, server: str, account: str, handler: Any) -> None:

@@ -84,7 +84,7 @@ class Login(Secretive, frozen=True, kw_only=True):
 
     server: str
     account: str
-    at: AuthServer
+    auth_server: AuthServer
     resource: str | None = None
     """The ``resource`` to ask for; None: none is sent."""
     client: Registration = Registration(client_id="")
@@ -94,7 +94,7 @@ class Login(Secretive, frozen=True, kw_only=True):
     issued_at: float = 0.0
     expires_at: float | None = None
     granted: tuple[str, ...] = ()
-    asked: tuple[str, ...] = ()
+    requested_scopes: tuple[str, ...] = ()
     dpop_key: str | None = None
     skew: float = 0.0
     network: str = "global"
@@ -104,7 +104,7 @@ class Login(Secretive, frozen=True, kw_only=True):
 
     @property
     def issuer(self) -> str:
-        return self.at.issuer
+        return self.auth_server.issuer
 
     @property
     def key(self) -> str:
@@ -116,7 +116,7 @@ class Login(Secretive, frozen=True, kw_only=True):
 
         But for ``offline_access``, which is asked for where the server lists it.
         """
-        found = dict.fromkeys((*self.asked, *self.granted))
+        found = dict.fromkeys((*self.requested_scopes, *self.granted))
         return tuple(one for one in found if one != "offline_access")
 
     def due(self, now: float, jitter: float = 0.0) -> bool:

@@ -64,7 +64,7 @@ class Refusal(Secretive, frozen=True, kw_only=True):
     version_header: Mapping[str, str] = {}
 
 
-class Tries(Struct):
+class Attempts(Struct):
     """The attempts already made for one request."""
 
     count: int = 0
@@ -106,7 +106,7 @@ def parse(headers: Iterable[str]) -> list[tuple[str, dict[str, str]]]:
 # Decisions
 
 
-class Case(Struct, frozen=True, kw_only=True):
+class RefusedRequest(Struct, frozen=True, kw_only=True):
     """A refused request, and what is known at that moment."""
 
     server: str
@@ -122,7 +122,7 @@ class Case(Struct, frozen=True, kw_only=True):
     network: str = "global"
 
 
-class Need(Struct, frozen=True, kw_only=True):
+class AuthorizationNeed(Struct, frozen=True, kw_only=True):
     """A new authorization is needed, for a login that has no client and no tokens yet."""
 
     login: Login
@@ -130,43 +130,43 @@ class Need(Struct, frozen=True, kw_only=True):
     step_up_for: str | None = None
     """The operation that was refused because scopes are missing."""
 
-    def keyed(self) -> Login:
+    def with_dpop_key(self) -> Login:
         """Return the login, with a new DPoP key if its tokens are to be bound to one."""
         return replace(self.login, dpop_key=jws.new_key()) if self.dpop else self.login
 
 
-def answer(case: Case) -> Conversation[Login | Need]:
+def answer(request: RefusedRequest) -> Conversation[Login | AuthorizationNeed]:
     """Decide what a 401 or 403 asks for: a login to renew, or a new authorization."""
-    if case.refusal.status == 403:
-        return (yield from _step_up(case))
-    renewable = case.login is not None and case.login.refresh_token is not None
-    login = case.login if renewable and not case.renewed else None
-    if login is not None and login.due(case.now):
+    if request.refusal.status == 403:
+        return (yield from _step_up(request))
+    renewable = request.login is not None and request.login.refresh_token is not None
+    login = request.login if renewable and not request.renewed else None
+    if login is not None and login.due(request.now):
         return login
     try:
-        need = yield from discover(case)
+        need = yield from discover(request)
     except TransportError:
         if login is None:
             raise
         return login
     stored = yield Read(need.login.key, Login)
-    if stored is not None and (case.login is None or stored.key != case.login.key):
-        login = stored if stored.refresh_token is not None and not case.renewed else None
+    if stored is not None and (request.login is None or stored.key != request.login.key):
+        login = stored if stored.refresh_token is not None and not request.renewed else None
     # A refresh token is sent only to the issuer that gave it (A13).
     if login is not None and login.issuer == need.login.issuer:
         return login
-    return _widened(need, case)
+    return _widened(need, request)
 
 
-def discover(case: Case) -> Conversation[Need]:
+def discover(request: RefusedRequest) -> Conversation[AuthorizationNeed]:
     """Find the authorization server, and decide what to ask of it."""
-    options, challenge = case.options, case.refusal.challenge
-    search = Discovery(case.server, options, case.refusal.version_header)
+    options, challenge = request.options, request.refusal.challenge
+    search = Discovery(request.server, options, request.refusal.version_header)
     resource = yield from search.find_resource(challenge.resource_metadata)
     prefer = set()
     if resource is not None and len(resource.servers) > 1:
         for issuer in resource.servers:
-            place = login_key(issuer, resource.resource, case.server, case.account)
+            place = login_key(issuer, resource.resource, request.server, request.account)
             if (yield Read(place, Login)) is not None:
                 prefer.add(issuer)
     server = yield from search.find_server(resource, prefer)
@@ -174,51 +174,60 @@ def discover(case: Case) -> Conversation[Need]:
     if dpop == "auto":
         dpop = challenge.schemes == {"dpop"} or (resource is not None and resource.dpop_required)
     # Scope Selection Strategy: the user's own, the challenge's, the resource's.
-    scopes = options.asked if options.asked is not None else challenge.scope
+    scopes = options.chosen_scopes if options.chosen_scopes is not None else challenge.scope
     if scopes is None and resource is not None:
         scopes = resource.scopes
     login = Login(
-        server=case.server,
-        account=case.account,
-        at=server,
+        server=request.server,
+        account=request.account,
+        auth_server=server,
         resource=search.resource_parameter(resource),
-        asked=scopes or (),
-        network=case.network,
+        requested_scopes=scopes or (),
+        network=request.network,
     )
-    return Need(login=login, dpop=bool(dpop))
+    return AuthorizationNeed(login=login, dpop=bool(dpop))
 
 
-def _step_up(case: Case) -> Conversation[Need]:
+def _step_up(request: RefusedRequest) -> Conversation[AuthorizationNeed]:
     """Ask for more scopes (Step-Up Authorization Flow): a new authorization, not a refresh."""
-    wanted = case.refusal.challenge.scope or ()
+    wanted = request.refusal.challenge.scope or ()
     if not wanted:
         raise ScopeError("the server wants more scopes and does not say which")
     text = None
-    if case.login is not None and set(wanted) <= set(case.login.granted):
+    if request.login is not None and set(wanted) <= set(request.login.granted):
         text = "the server refuses a token that has its scopes"
-    elif case.step_ups >= MAX_STEP_UPS:
-        text = f"the server still wants scopes after {case.step_ups} new authorizations"
+    elif request.step_ups >= MAX_STEP_UPS:
+        text = f"the server still wants scopes after {request.step_ups} new authorizations"
     if text is not None:
         raise ScopeError(f"{text}: {' '.join(wanted)}", scopes=wanted)
-    need = _widened((yield from discover(case)), case, wanted)
-    return replace(need, step_up_for=case.refusal.operation)
+    need = _widened((yield from discover(request)), request, wanted)
+    return replace(need, step_up_for=request.refusal.operation)
 
 
-def _widened(need: Need, case: Case, wanted: tuple[str, ...] = ()) -> Need:
+def _widened(
+    need: AuthorizationNeed, request: RefusedRequest, wanted: tuple[str, ...] = ()
+) -> AuthorizationNeed:
     """Add the scopes that are wanted, and those of the previous login at this issuer.
 
     Otherwise its permissions would be lost (Scope Selection Strategy). On a 401, scopes that the
     user chose stay unchanged.
     """
-    before, settled = case.login, case.options.asked is not None and case.refusal.status == 401
+    before, settled = (
+        request.login,
+        request.options.chosen_scopes is not None and request.refusal.status == 401,
+    )
     kept = before is not None and before.issuer == need.login.issuer and not settled
-    union = (*(before.scopes if before and kept else ()), *need.login.asked, *wanted)
-    return replace(need, login=replace(need.login, asked=tuple(dict.fromkeys(union))))
+    union = (*(before.scopes if before and kept else ()), *need.login.requested_scopes, *wanted)
+    return replace(need, login=replace(need.login, requested_scopes=tuple(dict.fromkeys(union))))
 
 
-def login_required(name: str, account: str, need: Need) -> LoginRequired:
+def login_required(name: str, account: str, need: AuthorizationNeed) -> LoginRequired:
     """Return the error that asks for a login, with the command to run."""
-    words, text, scopes = ["holdfast", "login", name], "the server wants a login", need.login.asked
+    words, text, scopes = (
+        ["holdfast", "login", name],
+        "the server wants a login",
+        need.login.requested_scopes,
+    )
     if account != "default":
         words += ["--account", account]
     if need.step_up_for is not None:
@@ -239,7 +248,7 @@ def renew(login: Login, now: float) -> Conversation[Login]:
 
 def revoke(login: Login) -> Conversation[None]:
     """Revoke the tokens (RFC 7009), the refresh token first."""
-    url = login.at.revocation_endpoint
+    url = login.auth_server.revocation_endpoint
     if url is None:
         return
     for kind in ("refresh_token", "access_token"):
@@ -249,14 +258,16 @@ def revoke(login: Login) -> Conversation[None]:
                 yield from grants.post(login, fields, url)
 
 
-def stored(case: Case) -> Conversation[Login | None]:
+def stored(request: RefusedRequest) -> Conversation[Login | None]:
     """Read the login, if it is for this server and for the issuer that is pinned."""
-    pinned = case.options.issuer
-    found = yield Read(pointer_key(case.server, case.account), Pointer)
+    pinned = request.options.issuer
+    found = yield Read(pointer_key(request.server, request.account), Pointer)
     if found is None or not urls.same_issuer(pinned or found.issuer, found.issuer):
         return None
-    login = yield Read(login_key(found.issuer, found.resource, case.server, case.account), Login)
-    return login if login is not None and login.server == case.server else None
+    login = yield Read(
+        login_key(found.issuer, found.resource, request.server, request.account), Login
+    )
+    return login if login is not None and login.server == request.server else None
 
 
 def keep(login: Login, metadata_url: str | None) -> Conversation[None]:

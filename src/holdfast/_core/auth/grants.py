@@ -104,7 +104,7 @@ def post(
         GrantError: The answer is an error; it counts in any status (RFC 6749 §5.2).
         TransportError: Another attempt may succeed.
     """
-    server, client, proof = login.at, login.client, login.dpop_key if url is None else None
+    server, client, proof = login.auth_server, login.client, login.dpop_key if url is None else None
     form = {name: value for name, value in fields.items() if value is not None}
     headers: dict[str, str] = {}
     method = method_for(client, server.auth_methods)

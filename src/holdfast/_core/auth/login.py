@@ -26,7 +26,7 @@ _OTHER_KIND: Final = ("invalid_redirect_uri", "invalid_client_metadata")
 """Errors of a registration after which the other kind of application is tried."""
 
 
-class Attempt(Secretive, frozen=True, kw_only=True):
+class LoginAttempt(Secretive, frozen=True, kw_only=True):
     """One login of a person, with the random values that were made for it."""
 
     options: OAuth
@@ -44,14 +44,14 @@ class Attempt(Secretive, frozen=True, kw_only=True):
     @property
     def scopes(self) -> tuple[str, ...]:
         """The scopes; a refresh token is asked for where that is listed (SEP-2207)."""
-        scopes = self.login.asked
-        if not scopes or self.options.asked is not None:
+        scopes = self.login.requested_scopes
+        if not scopes or self.options.chosen_scopes is not None:
             return scopes
-        offline = ["offline_access"] if "offline_access" in self.login.at.scopes else []
+        offline = ["offline_access"] if "offline_access" in self.login.auth_server.scopes else []
         return tuple(dict.fromkeys((*scopes, *offline)))
 
 
-def log_in(attempt: Attempt) -> Conversation[Login]:
+def log_in(attempt: LoginAttempt) -> Conversation[Login]:
     """Authorize with a person; if the server forgot the registration, register again, once."""
     try:
         try:
@@ -60,14 +60,14 @@ def log_in(attempt: Attempt) -> Conversation[Login]:
             forgotten = error.error == "invalid_client" and attempt.options.client_id is None
             if not forgotten or attempt.fresh:
                 raise
-        yield Write(stored_key(attempt.login.at, attempt.options), None)
+        yield Write(stored_key(attempt.login.auth_server, attempt.options), None)
         return (yield from _grant(replace(attempt, fresh=True)))
     except GrantError as error:
         raise LoginFailed(error.message) from error
 
 
-def _grant(attempt: Attempt) -> Conversation[Login]:
-    server, options = attempt.login.at, attempt.options
+def _grant(attempt: LoginAttempt) -> Conversation[Login]:
+    server, options = attempt.login.auth_server, attempt.options
     if options.device:
         if server.device_authorization_endpoint is None:
             raise LoginFailed(f"{server.issuer} has no device login")
@@ -80,14 +80,14 @@ def _grant(attempt: Attempt) -> Conversation[Login]:
             'pkce="assume" goes on if you know that it does'
         )
     client = yield from identify(attempt)
-    asked = attempt.scopes
-    login = replace(attempt.login, client=client, asked=asked, granted=asked)
+    scopes = attempt.scopes
+    login = replace(attempt.login, client=client, requested_scopes=scopes, granted=scopes)
     return (yield from (_device if options.device else _code)(attempt, login))
 
 
-def _code(attempt: Attempt, login: Login) -> Conversation[Login]:
+def _code(attempt: LoginAttempt, login: Login) -> Conversation[Login]:
     """Use the authorization code grant with PKCE (OAuth 2.1 §4.1)."""
-    server, client, scopes = login.at, login.client, login.asked
+    server, client, scopes = login.auth_server, login.client, login.requested_scopes
     shared = {"redirect_uri": client.redirect_uri, "resource": login.resource}
     fields = {
         "response_type": "code",
@@ -117,9 +117,9 @@ def _code(attempt: Attempt, login: Login) -> Conversation[Login]:
     return (yield from grants.obtain(login, fields, attempt.now))
 
 
-def _visit(attempt: Attempt, url: str, **how: str) -> Visit:
+def _visit(attempt: LoginAttempt, url: str, **how: str) -> Visit:
     """Return the step that sends a person to a URL; refuse an unsafe URL."""
-    issuer, insecure = attempt.login.at.issuer, attempt.options.insecure
+    issuer, insecure = attempt.login.auth_server.issuer, attempt.options.insecure
     try:
         urls.checked(url, insecure=insecure, limit=urls.MAX_OPENED)
     except urls.BadUrl as error:
@@ -143,11 +143,11 @@ def read_redirect(params: Mapping[str, str], server: AuthServer) -> str:
     return params["code"]
 
 
-def _device(attempt: Attempt, login: Login) -> Conversation[Login]:
+def _device(attempt: LoginAttempt, login: Login) -> Conversation[Login]:
     """Use the device authorization grant (RFC 8628)."""
-    server, client = login.at, login.client
+    server, client = login.auth_server, login.client
     shared = {"client_id": client.client_id, "resource": login.resource}
-    fields = {"scope": grants.joined(login.asked), **shared}
+    fields = {"scope": grants.joined(login.requested_scopes), **shared}
     begun = yield from grants.post(login, fields, server.device_authorization_endpoint)
     said = begun.fields() or {}
     url = said.get("verification_uri_complete") or said.get("verification_uri")
@@ -184,10 +184,10 @@ def by_machine(
     fields = {
         "grant_type": "client_credentials" if assertion is None else grants.JWT_BEARER,
         "assertion": assertion,
-        "scope": grants.joined(login.asked),
+        "scope": grants.joined(login.requested_scopes),
         "resource": login.resource,
     }
-    login = replace(login, client=client, granted=login.asked)
+    login = replace(login, client=client, granted=login.requested_scopes)
     return (yield from grants.obtain(login, fields, now))
 
 
@@ -196,13 +196,13 @@ def _exchange(options: EnterpriseManaged, login: Login, id_token: str | None) ->
     pinned = OAuth(issuer=options.idp_issuer, insecure=options.insecure)
     provider = yield from Discovery(options.idp_issuer, pinned).find_server(None)
     client = Registration(client_id=options.idp_client_id, client_secret=options.idp_client_secret)
-    there = Login(server=login.server, account=login.account, at=provider, client=client)
+    there = Login(server=login.server, account=login.account, auth_server=provider, client=client)
     fields = {
         "grant_type": grants.TOKEN_EXCHANGE,
         "requested_token_type": grants.ID_JAG,
         "audience": login.issuer,
         "resource": login.resource,
-        "scope": grants.joined(login.asked),
+        "scope": grants.joined(login.requested_scopes),
         "subject_token": id_token,
         "subject_token_type": grants.ID_TOKEN,
     }
@@ -219,13 +219,13 @@ def _exchange(options: EnterpriseManaged, login: Login, id_token: str | None) ->
 # The client at the server: given, by metadata document, or registered there
 
 
-def identify(attempt: Attempt) -> Conversation[Registration]:
+def identify(attempt: LoginAttempt) -> Conversation[Registration]:
     """Return the client to use at this server, and listen on its redirect URI.
 
     Client Registration, priority order: given, then metadata document, then registration. A given
     client is not shown to another issuer than its own (Authorization Server Binding).
     """
-    server, options, bound = attempt.login.at, attempt.options, attempt.bound
+    server, options, bound = attempt.login.auth_server, attempt.options, attempt.bound
     if options.client_id is not None:
         if bound is not None and not urls.same_issuer(bound, server.issuer):
             raise DiscoveryError(

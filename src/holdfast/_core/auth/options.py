@@ -71,7 +71,7 @@ class _Options(Secretive, frozen=True, kw_only=True):
         return None
 
     @property
-    def asked(self) -> tuple[str, ...] | None:
+    def chosen_scopes(self) -> tuple[str, ...] | None:
         """The scopes that the user chose; None: those that the server names."""
         return self.scopes  # type: ignore[return-value]
 

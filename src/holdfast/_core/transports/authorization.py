@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import aiohttp
 import msgspec
 
-from holdfast._core.auth.flow import Refusal, Tries, read_challenge
+from holdfast._core.auth.flow import Attempts, Refusal, read_challenge
 from holdfast._core.boundary import Meaning, Refused
 from holdfast._core.callbacks import ends_task
 from holdfast.errors import AuthError, DiscoveryError, HoldfastError
 
 if TYPE_CHECKING:
-    from holdfast._core.auth.as_client import Peers
+    from holdfast._core.auth.auth_server import AddressCheck
     from holdfast._core.auth.authorizer import Authorizer
 
 T = TypeVar("T")
@@ -26,11 +26,13 @@ _VERSION: Final = "MCP-Protocol-Version"
 class Permit:
     """The credentials of one request, including its retries."""
 
-    def __init__(self, authorizer: Authorizer, peers: Peers, held: Held | None) -> None:
+    def __init__(
+        self, authorizer: Authorizer, address_check: AddressCheck, held: Held | None
+    ) -> None:
         self._authorizer = authorizer
-        self._peers = peers
+        self._address_check = address_check
         self._held = held
-        self._tries = Tries()
+        self._attempts = Attempts()
 
     async def headers(self, method: str, url: str) -> Mapping[str, str]:
         """Return the credentials to send; the request is held until they are available."""
@@ -52,12 +54,12 @@ class Permit:
             token=sent.get("Authorization", "").partition(" ")[2] or None,
             operation=_operation(body),
             nonce=response.headers.get("DPoP-Nonce"),
-            network=self._peers.network,
+            network=self._address_check.network,
             version_header={_VERSION: sent[_VERSION]} if _VERSION in sent else {},
         )
         response.release()
         try:
-            await self._work(self._authorizer.answer(refusal, self._tries))
+            await self._work(self._authorizer.answer(refusal, self._attempts))
         except Refused as failure:
             # A server without OAuth wants other credentials.
             if isinstance(failure.error, DiscoveryError) and not self._authorizer.interactive:

@@ -140,7 +140,7 @@ class Http:
             self._authorize(auth)
 
     def _authorize(self, auth: Auth) -> None:
-        from holdfast._core.auth.as_client import Reach
+        from holdfast._core.auth.auth_server import NetworkSettings
         from holdfast._core.auth.authorizer import Authorizer
         from holdfast._core.auth.options import Bearer, bearer_headers, options_for
 
@@ -151,8 +151,8 @@ class Http:
             # Authorization servers are reached by the same proxy, trusting the same CA; a client
             # certificate is for the server alone, but for one in an ``ssl`` context.
             trust = partial(tls_context, self, cert=False)
-            reach = Reach(trust, lambda url: proxy_for(self, URL(url)))
-            self.authorizer = Authorizer(str(self.url), found, reach=reach)
+            settings = NetworkSettings(trust, lambda url: proxy_for(self, URL(url)))
+            self.authorizer = Authorizer(str(self.url), found, settings=settings)
 
     def for_account(self, name: str) -> Http:
         """Return a transport to the same server that uses one account."""

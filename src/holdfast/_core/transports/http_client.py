@@ -41,7 +41,7 @@ from holdfast._core.wire.jsonrpc import snippet
 from holdfast.errors import AuthError, ProtocolError, TransportError, ValidationError
 
 if TYPE_CHECKING:
-    from holdfast._core.auth.as_client import Peers
+    from holdfast._core.auth.auth_server import AddressCheck
     from holdfast._core.auth.authorizer import Authorizer
     from holdfast._core.transports.authorization import Held, Permit
     from holdfast._core.transports.http import Http
@@ -173,12 +173,12 @@ class HttpClient:
         self._tls = tls_context(http) if self.url.scheme == "https" else None
         self.secure: bool = self._tls is not None
         """Its connections take time to close."""
-        self._peers: Peers | None = None
+        self._address_check: AddressCheck | None = None
         if http.authorizer is not None:
-            from holdfast._core.auth.as_client import Peers
+            from holdfast._core.auth.auth_server import AddressCheck
 
-            self._peers = Peers(self.url.host or "", proxied=self._proxy is not None)
-        factory = None if self._peers is None else self._peers.socket
+            self._address_check = AddressCheck(self.url.host or "", proxied=self._proxy is not None)
+        factory = None if self._address_check is None else self._address_check.socket
         self._connector = HttpConnector(limit=0, socket_factory=factory, ssl=self._tls or True)
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=http.connect_timeout)
         merged = CIMultiDict(BASIC_HEADERS)
@@ -279,8 +279,8 @@ class HttpClient:
     def _permit(self, authorizer: Authorizer, held: Held | None) -> Permit:
         from holdfast._core.transports.authorization import Permit
 
-        assert self._peers is not None
-        return Permit(authorizer, self._peers, held)
+        assert self._address_check is not None
+        return Permit(authorizer, self._address_check, held)
 
     async def _send(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None

@@ -279,13 +279,13 @@ async def discovery(authorizer: Any) -> list[tuple[str, str]]:
         need = await authorizer.discover(watch)
     except HoldfastError as error:
         return [*found, ("bad", error.message)]
-    server = need.login.at
+    server = need.login.auth_server
     ways = ["metadata documents"] if server.takes_documents else []
     ways += ["dynamic"] if server.registration_endpoint is not None else []
     facts = {
         "authorization server": server.issuer + (" (assumed)" if server.assumed else ""),
         "resource": need.login.resource or "not sent",
-        "scopes": " ".join(need.login.asked) or "none named",
+        "scopes": " ".join(need.login.requested_scopes) or "none named",
         "registration": ", ".join(ways) or "by hand: give --client-id",
         "PKCE": ", ".join(server.pkce_methods or ()) or "not advertised",
         "device login": "yes" if server.device_authorization_endpoint else "no",

@@ -21,7 +21,7 @@ from msgspec import Struct
 from yarl import URL
 
 from holdfast._core.auth import jws, urls
-from holdfast._core.auth.browser import Person
+from holdfast._core.auth.browser import InteractiveLogin
 from holdfast._core.auth.credentials import E, Login, decode
 from holdfast._core.auth.steps import (
     Ask,
@@ -72,17 +72,22 @@ async def time_limit(seconds: float | None = MACHINE_TIME) -> AsyncIterator[asyn
         raise TransportError(text) from None
 
 
-class Reach(Struct, frozen=True):
+class NetworkSettings(Struct, frozen=True):
     """The TLS settings and proxy of the server, used for its authorization servers too (B21)."""
 
     tls: Callable[[], ssl.SSLContext] = ssl.create_default_context
     proxy: Callable[[str], str | None] = lambda url: None
 
 
-class Executor:
+class StepRunner:
     """Runs the steps of conversations for one server."""
 
-    def __init__(self, reach: Reach, clock: Callable[[], float], store: LoginStore | None) -> None:
+    def __init__(
+        self,
+        settings: NetworkSettings,
+        clock: Callable[[], float],
+        store: LoginStore | None,
+    ) -> None:
         self.clock = clock
         self.network: str | None = None
         """The kind of network that the server is in: now, or when its login was made."""
@@ -90,12 +95,12 @@ class Executor:
         self.skews: dict[str, float] = {}
         """Seconds by which the clock of an origin is ahead of ours."""
         self.timeout = TIMEOUT
-        self._reach = reach
+        self._settings = settings
         self._store = store
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        return self._reach.tls()
+        return self._settings.tls()
 
     @cached_property
     def store(self) -> LoginStore:
@@ -105,11 +110,11 @@ class Executor:
     async def run(
         self,
         conversation: Conversation[T],
-        person: Person | None = None,
+        interaction: InteractiveLogin | None = None,
         watch: Watch | None = None,
     ) -> T:
         """Run a conversation to its end; ``watch`` is called with each request and its answer."""
-        async with time_limit(MACHINE_TIME if person is None else None):
+        async with time_limit(MACHINE_TIME if interaction is None else None):
             answer: Any = None
             while True:
                 try:
@@ -117,11 +122,11 @@ class Executor:
                 except StopIteration as done:
                     value: T = done.value
                     return value
-                answer = await self._perform(step, person)
+                answer = await self._perform(step, interaction)
                 if watch is not None and isinstance(step, Ask):
                     watch(step, answer)
 
-    async def _perform(self, step: Step, person: Person | None) -> Any:
+    async def _perform(self, step: Step, interaction: InteractiveLogin | None) -> Any:
         match step:
             case Ask():
                 return await self._ask(step)
@@ -131,8 +136,8 @@ class Executor:
                 return await self.read(key, kind)
             case Write(key, value):
                 return await self.write(key, value)
-        assert person is not None
-        return await person.perform(step)
+        assert interaction is not None
+        return await interaction.perform(step)
 
     async def read(self, key: str, kind: type[E]) -> E | None:
         """Return a stored entry; None if it is missing or unreadable."""
@@ -167,7 +172,7 @@ class Executor:
     def note_login(self, login: Login) -> None:
         """Take the network and the clock skew of the servers from a login."""
         self.network = self.network or login.network
-        for url in (login.at.token_endpoint, login.server):
+        for url in (login.auth_server.token_endpoint, login.server):
             _remember(self.skews, url, login.skew)
 
     def proof(self, key: str, method: str, url: str, token: str | None = None) -> str:
@@ -182,10 +187,13 @@ class Executor:
 
     async def fetch(self, ask: Ask, proof: str | None = None) -> Fetched | Unreachable:
         """Send one request, with a DPoP proof if given; return the answer or why there is none."""
-        peers, headers = Peers(), {**_HEADERS, **ask.headers, **({"DPoP": proof} if proof else {})}
+        address_check, headers = (
+            AddressCheck(),
+            {**_HEADERS, **ask.headers, **({"DPoP": proof} if proof else {})},
+        )
         try:
             # No keep-alive: the address of a reused connection would not be checked again.
-            tls, factory = self._tls, peers.socket
+            tls, factory = self._tls, address_check.socket
             async with aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(ssl=tls, socket_factory=factory, force_close=True),
                 headers=headers,
@@ -193,12 +201,12 @@ class Executor:
                 auto_decompress=False,
                 cookie_jar=aiohttp.DummyCookieJar(),
             ) as session:
-                return await self._follow(ask, session, peers)
+                return await self._follow(ask, session, address_check)
         except TimeoutError:
             return Unreachable(f"no answer within {self.timeout:g} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            forbidden = peers.refused or isinstance(error, urls.BadUrl | _Unreadable)
-            if peers.refused:
+            forbidden = address_check.refused or isinstance(error, urls.BadUrl | _Unreadable)
+            if address_check.refused:
                 reason = "its address is in a private network, where the server is not"
             elif forbidden:
                 reason = str(error)
@@ -211,17 +219,19 @@ class Executor:
                 reason = f"the connection failed ({type(error).__name__})"
             return Unreachable(reason, forbidden)
 
-    async def _follow(self, ask: Ask, session: aiohttp.ClientSession, peers: Peers) -> Fetched:
+    async def _follow(
+        self, ask: Ask, session: aiohttp.ClientSession, address_check: AddressCheck
+    ) -> Fetched:
         url, allowed = ask.url, frozenset({"global", self.network or "global"})
         for _ in range(MAX_REDIRECTS + 1):
-            proxy = self._reach.proxy(url)
+            proxy = self._settings.proxy(url)
             # A URL that the user named may be in a private network, but not where it redirects to.
             pinned = ask.pinned and urls.origin(url) == urls.origin(ask.url)
-            peers.allowed = None if pinned or proxy is not None else allowed
+            address_check.allowed = None if pinned or proxy is not None else allowed
             # A proxy resolves the name itself, so only a literal address can be checked here.
             known = urls.network_of_name(URL(url).host or "")
             if proxy is not None and not pinned and known not in (None, *allowed):
-                peers.refuse()
+                address_check.refuse()
             async with session.request(
                 ask.method,
                 URL(url, encoded=True),
@@ -277,7 +287,7 @@ async def _fetched(response: aiohttp.ClientResponse, now: float) -> Fetched:
     return Fetched(response.status, body, skew, wait, headers.get("DPoP-Nonce"))
 
 
-class Peers:
+class AddressCheck:
     """Makes sockets for allowed addresses, and remembers the kinds of networks they are in.
 
     Checked when a connection is made: the owner of a name can change what it resolves to. Through

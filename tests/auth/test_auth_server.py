@@ -15,8 +15,8 @@ import pytest
 from aiohttp import web
 
 from holdfast import MemoryLogins, OAuth
-from holdfast._core.auth import as_client, jws
-from holdfast._core.auth.as_client import MACHINE_TIME, Executor, Peers, Reach
+from holdfast._core.auth import auth_server, jws
+from holdfast._core.auth.auth_server import MACHINE_TIME, AddressCheck, NetworkSettings, StepRunner
 from holdfast._core.auth.authorizer import Authorizer
 from holdfast._core.auth.credentials import Login
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Read, Unreachable
@@ -44,15 +44,15 @@ async def serving(handler: Handler) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-def executor(home: str, reach: Reach | None = None) -> Executor:
+def step_runner(home: str, settings: NetworkSettings | None = None) -> StepRunner:
     """For a server in one kind of network."""
-    found = Executor(reach or Reach(), time.time, MemoryLogins())
+    found = StepRunner(settings or NetworkSettings(), time.time, MemoryLogins())
     found.network = home
     return found
 
 
 async def ask(url: str, *, home: str = "loopback", **options: Any) -> Fetched | Unreachable:
-    return await executor(home).fetch(Ask(url=url, **options))
+    return await step_runner(home).fetch(Ask(url=url, **options))
 
 
 async def test_an_answer_is_read() -> None:
@@ -110,7 +110,7 @@ async def test_a_place_that_the_user_pinned_may_be_private() -> None:
 
 @pytest.mark.req("A31")
 def test_a_server_that_was_seen_in_two_networks_counts_as_public() -> None:
-    peers = Peers("mcp.example", proxied=False)
+    peers = AddressCheck("mcp.example", proxied=False)
     for address in ("8.8.8.8", "127.0.0.1"):
         info = (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 80))
         peers.socket(info).close()
@@ -156,7 +156,7 @@ async def test_no_redirect_leads_to_plain_http() -> None:
         return web.Response(status=302, headers={"Location": "http://other.example/"})
 
     async with serving(answer) as proxy:
-        asker = executor("global", Reach(proxy=lambda url: proxy))
+        asker = step_runner("global", NetworkSettings(proxy=lambda url: proxy))
         found = await asker.fetch(Ask(url="http://as.example/"))
     assert isinstance(found, Unreachable)
     assert asked == ["http://as.example/"]
@@ -197,7 +197,7 @@ async def test_a_token_request_is_not_redirected(options: dict[str, Any]) -> Non
 async def test_a_body_is_bounded(kind: str) -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         if kind == "large":
-            return web.Response(body=b"x" * (as_client.MAX_BODY + 1))
+            return web.Response(body=b"x" * (auth_server.MAX_BODY + 1))
         if kind in ("bomb", "torn", "odd"):
             packed = zlib.compress(b"0" * 50_000_000) if kind == "bomb" else b"no zlib"
             coding = "br" if kind == "odd" else "deflate"
@@ -231,7 +231,7 @@ async def test_a_server_that_stalls_is_given_up() -> None:
         raise AssertionError
 
     async with serving(answer) as url:
-        asker = executor("loopback")
+        asker = step_runner("loopback")
         asker.timeout = 0.2
         found = await asker.fetch(Ask(url=url))
         assert isinstance(found, Unreachable)
@@ -242,7 +242,9 @@ async def test_tls_settings_that_cannot_be_used_make_a_server_unreachable() -> N
     def missing() -> ssl.SSLContext:
         raise FileNotFoundError("no such CA")
 
-    found = await executor("global", Reach(tls=missing)).fetch(Ask(url="https://as.example/"))
+    found = await step_runner("global", NetworkSettings(tls=missing)).fetch(
+        Ask(url="https://as.example/")
+    )
     assert isinstance(found, Unreachable)
 
 
@@ -274,7 +276,7 @@ async def test_the_proxy_of_the_server_is_used() -> None:
         return web.json_response({})
 
     async with serving(answer) as proxy:
-        asker = executor("global", Reach(proxy=lambda url: proxy))
+        asker = step_runner("global", NetworkSettings(proxy=lambda url: proxy))
         found = await asker.fetch(Ask(url="http://as.example/x"))
         assert isinstance(found, Fetched)
         literal = await asker.fetch(Ask(url="http://169.254.169.254/x"))
@@ -304,7 +306,7 @@ async def test_what_needs_no_person_ends_in_time_however_many_steps_it_has() -> 
             steps += 1
             yield Read("a", Login)
 
-    slow = Executor(Reach(), time.time, SlowLogins())
+    slow = StepRunner(NetworkSettings(), time.time, SlowLogins())
     with pytest.raises(TransportError, match=f"within {MACHINE_TIME:g} s"):
         await slow.run(conversation())
     assert steps <= MACHINE_TIME / 10 + 2
@@ -372,7 +374,7 @@ async def test_a_nonce_is_honoured_once_with_a_new_proof() -> None:
         def conversation() -> Conversation[object]:
             return (yield Ask(url=f"{url}/token", form={}, proof=key, pinned=True))
 
-        answer = await executor("loopback").run(conversation())
+        answer = await step_runner("loopback").run(conversation())
     assert isinstance(answer, Fetched)
     assert answer.status == 400
     assert len(set(proofs)) == len(proofs) == 2
