@@ -16,9 +16,9 @@ from holdfast._core.boundary import (
     Drained,
     Generation,
     Lost,
-    Meaning,
     Opened,
     Outcome,
+    RefusalReason,
     Refused,
     Report,
     Starting,
@@ -65,7 +65,7 @@ def test_every_report_is_understood_and_every_effect_carried_out() -> None:
 @pytest.mark.parametrize("report", get_args(Report), ids=lambda report: report.__name__)
 def test_every_report_says_which_link_it_is_of(report: Any) -> None:
     if report is Refused:
-        assert Refused(TransportError("x"), Meaning.BROKEN).generation == 0
+        assert Refused(TransportError("x"), RefusalReason.BROKEN).generation == 0
     else:
         assert report.__struct_fields__[0] == "generation"
 

@@ -22,7 +22,7 @@ from holdfast.policies import (
     Redaction,
     Timeouts,
     ToolPolicy,
-    spread,
+    jittered,
 )
 
 EVEN = itertools.repeat(0.5)
@@ -142,16 +142,16 @@ def test_the_spread_reaches_to_both_ends() -> None:
     least, most = 0.0, 1.0 - 1e-12
     assert Backoff().delay(1, iter([least])) == pytest.approx(0.8)
     assert Backoff().delay(1, iter([most])) == pytest.approx(1.2)
-    assert spread(PAUSE, PAUSE_JITTER, iter([least])) == pytest.approx(0.005)
-    assert spread(PAUSE, PAUSE_JITTER, iter([most])) == pytest.approx(0.015)
+    assert jittered(PAUSE, PAUSE_JITTER, iter([least])) == pytest.approx(0.005)
+    assert jittered(PAUSE, PAUSE_JITTER, iter([most])) == pytest.approx(0.015)
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1), jitter)
 def test_a_spread_is_never_negative_and_the_middle_of_luck_changes_nothing(
     delay: float, factor: float, draw: float
 ) -> None:
-    assert spread(delay, factor, iter([draw])) >= 0
-    assert spread(delay, factor, EVEN) == delay
+    assert jittered(delay, factor, iter([draw])) >= 0
+    assert jittered(delay, factor, EVEN) == delay
 
 
 @pytest.mark.req("R5")

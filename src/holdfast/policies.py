@@ -156,10 +156,10 @@ class Backoff(Struct, frozen=True, kw_only=True):
     def delay(self, failures: int, jitter: Iterator[float]) -> float:
         """Return the pause after ``failures`` failed attempts in a row (1 is the first)."""
         exponent = min(failures - 1, 62)
-        return spread(min(self.max, self.first * 2.0**exponent), self.jitter, jitter)
+        return jittered(min(self.max, self.first * 2.0**exponent), self.jitter, jitter)
 
 
-def spread(delay: float, factor: float, jitter: Iterator[float]) -> float:
+def jittered(delay: float, factor: float, jitter: Iterator[float]) -> float:
     """Return ``delay`` ± ``factor``; ``jitter`` yields numbers in [0, 1)."""
     return max(0.0, delay * (1.0 + (next(jitter) - 0.5) * 2.0 * factor))
 

@@ -16,10 +16,10 @@ from holdfast._core.boundary import (
     Finish,
     Held,
     LinkChanged,
-    Meaning,
     Open,
     Opened,
     OpenStream,
+    RefusalReason,
     Refused,
     Released,
     Retract,
@@ -77,14 +77,14 @@ def answer(
 def refuse(
     rig: Rig,
     wire_id: int,
-    meaning: Meaning = Meaning.BROKEN,
+    reason: RefusalReason = RefusalReason.BROKEN,
     *,
     error: HoldfastError = GONE,
     fault: ErrorObject | None = None,
     processed: bool = False,
     retry_after: float | None = None,
 ) -> list[Any]:
-    report = Refused(error, meaning, fault=fault, processed=processed, retry_after=retry_after)
+    report = Refused(error, reason, fault=fault, processed=processed, retry_after=retry_after)
     return rig.report(report.of(rig.engine.link.generation, WireId(wire_id)))
 
 
@@ -426,7 +426,7 @@ def test_a_refusal_ends_its_own_request_only() -> None:
     refuse(
         rig,
         first,
-        Meaning.CRASHED,
+        RefusalReason.CRASHED,
         error=TransportError("HTTP status 500", code=500),
         processed=True,
     )
@@ -443,7 +443,7 @@ def test_the_error_object_in_a_refusal_is_the_answer() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
     fault = ErrorObject(-32602, "bad arguments", {"where": "x"})
-    refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD, fault=fault)
+    refuse(rig, wire_id, RefusalReason.NOT_UNDERSTOOD, fault=fault)
     error = rig.error(ticket)
     assert isinstance(error, RpcError)
     assert (error.code, error.data) == (-32602, {"where": "x"})
@@ -452,14 +452,14 @@ def test_the_error_object_in_a_refusal_is_the_answer() -> None:
 @pytest.mark.req("R2")
 def test_a_refusal_of_nobody_is_not_heard() -> None:
     rig = ready()
-    assert refuse(rig, 999, Meaning.CRASHED) == []
+    assert refuse(rig, 999, RefusalReason.CRASHED) == []
 
 
 @pytest.mark.req("E1")
 def test_refused_credentials_end_the_request_and_not_the_connection() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
-    refuse(rig, wire_id, Meaning.UNAUTHORIZED, error=AuthError("HTTP status 401"))
+    refuse(rig, wire_id, RefusalReason.UNAUTHORIZED, error=AuthError("HTTP status 401"))
     error = rig.error(ticket)
     assert isinstance(error, AuthError)
     assert "it was not run" in error.message
@@ -471,7 +471,7 @@ def test_a_checked_call_that_is_refused_for_now_goes_back_to_its_caller() -> Non
     rig = ready()
     for refusals in (0, 1):
         _, wire_id = rig.request(epoch=rig.engine.link.epoch, refusals=refusals)
-        refuse(rig, wire_id, Meaning.BUSY, retry_after=1.0)
+        refuse(rig, wire_id, RefusalReason.BUSY, retry_after=1.0)
         error = one(rig.wait(1), Failed).error
         assert isinstance(error, LinkChanged)
         assert error.refusals == refusals + 1
@@ -481,7 +481,7 @@ def test_a_checked_call_that_is_refused_for_now_goes_back_to_its_caller() -> Non
 def test_retry_after_is_waited_for_within_the_deadline() -> None:
     rig = ready()
     ticket, wire_id = rig.request(idle=10.0)
-    assert refuse(rig, wire_id, Meaning.BUSY, retry_after=4.0) == []
+    assert refuse(rig, wire_id, RefusalReason.BUSY, retry_after=4.0) == []
     assert only(rig.wait(3.9), Send) == []
     (again,) = only(rig.wait(0.1), Send)
     assert again.wire_id is not None
@@ -494,7 +494,7 @@ def test_retry_after_is_waited_for_within_the_deadline() -> None:
 def test_retry_after_beyond_the_deadline_is_an_error_at_once() -> None:
     rig = ready()
     ticket, wire_id = rig.request(idle=3.0)
-    refuse(rig, wire_id, Meaning.BUSY, retry_after=60.0)
+    refuse(rig, wire_id, RefusalReason.BUSY, retry_after=60.0)
     assert "it was not run" in rig.error(ticket).message
 
 
@@ -504,7 +504,7 @@ def test_a_server_that_always_says_later_is_not_asked_for_ever() -> None:
     ticket, wire_id = rig.request(idle=100.0)
     asked = 1
     while rig.open_tickets():
-        effects = refuse(rig, wire_id, Meaning.BUSY, retry_after=0.0) + rig.wait(0.001)
+        effects = refuse(rig, wire_id, RefusalReason.BUSY, retry_after=0.0) + rig.wait(0.001)
         for send in only(effects, Send):
             asked += 1
             assert send.wire_id is not None
@@ -519,7 +519,7 @@ def test_a_refused_request_waits_for_room_like_the_others() -> None:
     first, wire_id = rig.request(idle=100.0)
     _, refused = rig.request(idle=100.0)
     rig.busy(wire_id)
-    effects = refuse(rig, refused, Meaning.BUSY, retry_after=0.0) + rig.wait(POLL / 2)
+    effects = refuse(rig, refused, RefusalReason.BUSY, retry_after=0.0) + rig.wait(POLL / 2)
     assert not only(effects, Send)
     sent = only(rig.wait(POLL), Send)
     assert len(sent) == 2
@@ -573,7 +573,7 @@ def test_a_call_that_waits_is_tried_again_when_the_server_cannot_be_reached() ->
 def test_a_retry_that_is_due_while_the_session_is_renewed_waits_for_the_new_one() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
-    refuse(rig, wire_id, Meaning.BUSY, retry_after=1.0)
+    refuse(rig, wire_id, RefusalReason.BUSY, retry_after=1.0)
     effects = rig.report(Expired(rig.engine.link.generation, "one"))
     assert only(rig.at(2.0), Send) == []
     assert methods(renewed(rig, effects)) == ["notifications/initialized", "tools/call"]
@@ -591,7 +591,7 @@ def test_a_server_replaced_by_a_stateless_one_is_recognised_and_the_call_goes_on
     rig = ready("handshake", session=None)
     ticket, wire_id = rig.request()
     fault = None if code is None else ErrorObject(code, "no")
-    (asked,) = frames(refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD, fault=fault))
+    (asked,) = frames(refuse(rig, wire_id, RefusalReason.NOT_UNDERSTOOD, fault=fault))
     assert asked["method"] == "server/discover"
     after = answer(rig, asked["id"], DISCOVERED)
     assert methods(after) == ["tools/call"]
@@ -605,10 +605,10 @@ def test_a_server_replaced_by_a_stateless_one_is_recognised_and_the_call_goes_on
 def test_an_unknown_session_of_a_server_that_is_stateless_now_leads_to_its_revision() -> None:
     rig = ready("handshake")
     ticket, wire_id = rig.request()
-    (asked,) = frames(refuse(rig, wire_id, Meaning.NO_SUCH_SESSION))
+    (asked,) = frames(refuse(rig, wire_id, RefusalReason.NO_SUCH_SESSION))
     assert asked["method"] == "initialize"
     fault = ErrorObject(-32602, "missing _meta")
-    (asked,) = frames(refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD, fault=fault))
+    (asked,) = frames(refuse(rig, asked["id"], RefusalReason.NOT_UNDERSTOOD, fault=fault))
     assert asked["method"] == "server/discover"
     after = answer(rig, asked["id"], DISCOVERED)
     answer(rig, only(after, Send)[-1].wire_id or 0, {"result": {"n": 1}})
@@ -631,9 +631,9 @@ def test_a_server_replaced_by_one_with_a_handshake_is_recognised_and_the_call_go
 ) -> None:
     rig = ready("stateless", session=None)
     ticket, wire_id = rig.request()
-    (asked,) = frames(refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD, fault=fault))
+    (asked,) = frames(refuse(rig, wire_id, RefusalReason.NOT_UNDERSTOOD, fault=fault))
     assert asked["method"] == "server/discover"
-    (asked,) = frames(refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD))
+    (asked,) = frames(refuse(rig, asked["id"], RefusalReason.NOT_UNDERSTOOD))
     assert asked["method"] == "initialize"
     after = answer(rig, asked["id"], INITIALIZED, session="two")
     assert methods(after) == ["notifications/initialized", "tools/call"]
@@ -647,7 +647,7 @@ def test_the_stream_of_a_subscription_ends_with_its_revision() -> None:
     lasting, stream = rig.request("subscriptions/listen", lasting=True)
     ticket, wire_id = rig.request()
     other, _ = rig.request()
-    effects = refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD)
+    effects = refuse(rig, wire_id, RefusalReason.NOT_UNDERSTOOD)
     assert [retract.wire_id for retract in only(effects, Retract)] == [stream]
     assert isinstance(rig.error(lasting), TransportError)
     assert rig.open_tickets() == {ticket, other}
@@ -659,7 +659,7 @@ def test_a_subscription_that_is_to_be_sent_again_goes_to_the_next_revision() -> 
     lasting, stream = rig.request("subscriptions/listen", lasting=True)
     _, wire_id = rig.request()
     refuse(rig, stream, retry_after=5.0)
-    assert only(refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD), Retract) == []
+    assert only(refuse(rig, wire_id, RefusalReason.NOT_UNDERSTOOD), Retract) == []
     assert lasting in rig.open_tickets()
 
 
@@ -675,10 +675,10 @@ def test_an_error_of_the_server_is_an_answer_and_nothing_is_sent_again() -> None
 def test_a_request_that_is_refused_by_both_revisions_fails_with_its_own_error() -> None:
     rig = ready("stateless", session=None)
     ticket, wire_id = rig.request()
-    (asked,) = frames(refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD))
+    (asked,) = frames(refuse(rig, wire_id, RefusalReason.NOT_UNDERSTOOD))
     after = answer(rig, asked["id"], DISCOVERED)
     again = only(after, Send)[-1].wire_id or 0
-    assert only(refuse(rig, again, Meaning.NOT_UNDERSTOOD), Send) == []
+    assert only(refuse(rig, again, RefusalReason.NOT_UNDERSTOOD), Send) == []
     assert "404" in rig.error(ticket).message
     assert rig.state == "ready"
 
@@ -688,7 +688,7 @@ def test_a_request_that_is_refused_by_both_revisions_fails_with_its_own_error() 
 def test_a_plain_refusal_of_a_request_does_not_question_the_revision(code: int) -> None:
     rig = ready("stateless", session=None)
     ticket, wire_id = rig.request()
-    refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD, fault=ErrorObject(code, "bad arguments"))
+    refuse(rig, wire_id, RefusalReason.NOT_UNDERSTOOD, fault=ErrorObject(code, "bad arguments"))
     assert rig.error(ticket).code == code
 
 
@@ -697,9 +697,9 @@ def test_requests_on_a_link_that_a_renewal_has_to_close_hear_of_it() -> None:
     rig = ready("stateless", session=None)
     running, _ = rig.request()
     ticket, wire_id = rig.request()
-    (asked,) = frames(refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD))
-    (asked,) = frames(refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD))
-    assert one(refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD), Open).variant == "sse"
+    (asked,) = frames(refuse(rig, wire_id, RefusalReason.NOT_UNDERSTOOD))
+    (asked,) = frames(refuse(rig, asked["id"], RefusalReason.NOT_UNDERSTOOD))
+    assert one(refuse(rig, asked["id"], RefusalReason.NOT_UNDERSTOOD), Open).variant == "sse"
     assert rig.error(running).outcome_unknown
     assert rig.open_tickets() == {ticket}
 
@@ -709,7 +709,7 @@ def test_a_call_bound_to_an_epoch_is_not_sent_in_another() -> None:
     rig = ready("handshake")
     epoch = rig.engine.link.epoch
     ticket, wire_id = rig.request(epoch=epoch)
-    renewed(rig, refuse(rig, wire_id, Meaning.NO_SUCH_SESSION))
+    renewed(rig, refuse(rig, wire_id, RefusalReason.NO_SUCH_SESSION))
     assert isinstance(rig.error(ticket), LinkChanged)
     assert not rig.error(ticket).outcome_unknown
     assert rig.engine.link.epoch == epoch + 1
@@ -730,7 +730,7 @@ def test_a_defect_in_a_report_or_a_tick_is_handed_on_and_the_next_one_is_taken()
     rig = ready("stateless")
     ticket, wire_id = rig.request(idle=1.0)
     other, _ = rig.request(idle=1.0)
-    strange = Refused(GONE, Meaning.CRASHED).of(rig.engine.link.generation, WireId(wire_id))
+    strange = Refused(GONE, RefusalReason.CRASHED).of(rig.engine.link.generation, WireId(wire_id))
     del strange.processed
     assert isinstance(one(rig.engine.report(strange, rig.now), Unhandled).error, AttributeError)
     era = rig.engine.link.era
@@ -753,7 +753,7 @@ def test_a_defect_in_a_report_or_a_tick_is_handed_on_and_the_next_one_is_taken()
 def test_an_unknown_session_starts_a_new_one_and_the_call_goes_on_it() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
-    effects = refuse(rig, wire_id, Meaning.NO_SUCH_SESSION)
+    effects = refuse(rig, wire_id, RefusalReason.NO_SUCH_SESSION)
     assert options(effects) == {}, "without a session attached"
     after = renewed(rig, effects)
     assert methods(after) == ["notifications/initialized", "tools/call"]
@@ -770,7 +770,7 @@ def test_a_new_session_needs_no_new_link() -> None:
     rig = ready()
     _, wire_id = rig.request()
     mark = len(rig.effects)
-    renewed(rig, refuse(rig, wire_id, Meaning.NO_SUCH_SESSION))
+    renewed(rig, refuse(rig, wire_id, RefusalReason.NO_SUCH_SESSION))
     assert only(rig.effects[mark:], Open) == []
     assert only(rig.effects[mark:], Close) == []
     assert rig.moves()[-3:] == ["ready", "initializing", "ready"]
@@ -781,7 +781,9 @@ def test_ten_calls_on_a_dead_session_start_one_new_one_and_all_go_on_it() -> Non
     rig = ready()
     calls = [rig.request() for _ in range(10)]
     effects = [
-        effect for _, wire_id in calls for effect in refuse(rig, wire_id, Meaning.NO_SUCH_SESSION)
+        effect
+        for _, wire_id in calls
+        for effect in refuse(rig, wire_id, RefusalReason.NO_SUCH_SESSION)
     ]
     after = renewed(rig, effects)
     sends = [send for send in only(after, Send) if send.wire_id is not None]
@@ -797,8 +799,8 @@ def test_news_of_a_session_that_was_replaced_meanwhile_does_not_replace_the_new_
     rig = ready()
     _, first = rig.request()
     late, second = rig.request()
-    renewed(rig, refuse(rig, first, Meaning.NO_SUCH_SESSION))
-    effects = refuse(rig, second, Meaning.NO_SUCH_SESSION)
+    renewed(rig, refuse(rig, first, RefusalReason.NO_SUCH_SESSION))
+    effects = refuse(rig, second, RefusalReason.NO_SUCH_SESSION)
     assert methods(effects) == ["tools/call"]
     assert options(effects)["Mcp-Session-Id"] == "two"
     wire_id = one(effects, Send).wire_id
@@ -812,10 +814,10 @@ def test_news_of_a_session_that_was_replaced_meanwhile_does_not_replace_the_new_
 def test_a_server_that_knows_no_session_at_all_gives_an_error_and_no_loop() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
-    after = renewed(rig, refuse(rig, wire_id, Meaning.NO_SUCH_SESSION))
+    after = renewed(rig, refuse(rig, wire_id, RefusalReason.NO_SUCH_SESSION))
     again = only(after, Send)[-1].wire_id
     assert again is not None
-    assert only(refuse(rig, again, Meaning.NO_SUCH_SESSION), Send) == []
+    assert only(refuse(rig, again, RefusalReason.NO_SUCH_SESSION), Send) == []
     assert "404" in rig.error(ticket).message
     assert rig.state == "ready"
 
@@ -825,12 +827,12 @@ def test_sessions_are_renewed_only_so_often() -> None:
     rig = ready()
     for _ in range(5):
         wire_id = rig.request(epoch=rig.engine.link.epoch)[1]
-        renewed(rig, refuse(rig, wire_id, Meaning.NO_SUCH_SESSION))
+        renewed(rig, refuse(rig, wire_id, RefusalReason.NO_SUCH_SESSION))
     ticket, wire_id = rig.request()
-    assert only(refuse(rig, wire_id, Meaning.NO_SUCH_SESSION), Send) == []
+    assert only(refuse(rig, wire_id, RefusalReason.NO_SUCH_SESSION), Send) == []
     assert "404" in rig.error(ticket).message
     rig.wait(10)
-    renewed(rig, refuse(rig, rig.request()[1], Meaning.NO_SUCH_SESSION))
+    renewed(rig, refuse(rig, rig.request()[1], RefusalReason.NO_SUCH_SESSION))
     assert rig.state == "ready"
 
 
@@ -847,7 +849,9 @@ def test_a_call_that_runs_out_of_time_while_its_error_is_looked_into_keeps_the_e
 def test_the_refusal_of_a_method_is_not_the_end_of_the_session() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
-    refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD, fault=ErrorObject(-32601, "Method not found"))
+    refuse(
+        rig, wire_id, RefusalReason.NOT_UNDERSTOOD, fault=ErrorObject(-32601, "Method not found")
+    )
     assert rig.error(ticket).code == -32601
     assert rig.state == "ready"
 
@@ -857,7 +861,7 @@ def test_what_is_under_way_in_the_old_session_may_still_end_there() -> None:
     rig = ready()
     ticket, running = rig.request()
     _, wire_id = rig.request()
-    effects = refuse(rig, wire_id, Meaning.NO_SUCH_SESSION)
+    effects = refuse(rig, wire_id, RefusalReason.NO_SUCH_SESSION)
     answer(rig, running, {"result": {"n": 1}})
     assert rig.result(ticket) == {"n": 1}
     renewed(rig, effects)
@@ -875,7 +879,7 @@ def test_a_session_that_ends_between_calls_is_renewed_for_its_stream() -> None:
 def test_a_renewal_that_is_not_answered_ends_in_time() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
-    refuse(rig, wire_id, Meaning.NO_SUCH_SESSION)
+    refuse(rig, wire_id, RefusalReason.NO_SUCH_SESSION)
     rig.wait(rig.policy.timeouts.handshake)
     assert rig.state == "backoff"
     assert rig.error(ticket).kind == "timeout"
@@ -885,7 +889,7 @@ def test_a_renewal_that_is_not_answered_ends_in_time() -> None:
 def test_closing_while_a_session_is_renewed_leaves_nothing_behind() -> None:
     rig = ready()
     ticket, wire_id = rig.request()
-    refuse(rig, wire_id, Meaning.NO_SUCH_SESSION)
+    refuse(rig, wire_id, RefusalReason.NO_SUCH_SESSION)
     rig.close()
     assert rig.error(ticket).kind == "shutdown"
     assert rig.report(Expired(rig.engine.link.generation, "one")) == []
@@ -908,7 +912,7 @@ def test_the_modern_error_in_a_400_is_recognised_before_any_fallback() -> None:
     rig.open()
     probe = opened(rig)
     fault = ErrorObject(-32022, "Unsupported", {"supported": ["2025-06-18"]})
-    (asked,) = frames(refuse(rig, probe["id"], Meaning.NOT_UNDERSTOOD, fault=fault))
+    (asked,) = frames(refuse(rig, probe["id"], RefusalReason.NOT_UNDERSTOOD, fault=fault))
     assert asked["params"]["protocolVersion"] == "2025-06-18"
 
 
@@ -918,32 +922,39 @@ def test_nothing_in_common_in_a_400_ends_it_for_good() -> None:
     rig.open()
     probe = opened(rig)
     supported = unsupported("2099-01-01")["error"]
-    refuse(rig, probe["id"], Meaning.NOT_UNDERSTOOD, fault=ErrorObject(**supported))
+    refuse(rig, probe["id"], RefusalReason.NOT_UNDERSTOOD, fault=ErrorObject(**supported))
     assert rig.state == "closed"
     assert "2099-01-01" in str(rig.engine.reason)
 
 
 @pytest.mark.req("L3")
 @pytest.mark.parametrize(
-    "meaning", [Meaning.NOT_UNDERSTOOD, Meaning.REJECTED, Meaning.NO_SUCH_SESSION, Meaning.CRASHED]
+    "reason",
+    [
+        RefusalReason.NOT_UNDERSTOOD,
+        RefusalReason.REJECTED,
+        RefusalReason.NO_SUCH_SESSION,
+        RefusalReason.CRASHED,
+    ],
 )
-def test_any_other_refusal_of_the_probe_leads_to_initialize(meaning: Meaning) -> None:
+def test_any_other_refusal_of_the_probe_leads_to_initialize(reason: RefusalReason) -> None:
     rig = Rig()
     rig.open()
     probe = opened(rig)
-    (asked,) = frames(refuse(rig, probe["id"], meaning, fault=ErrorObject(-32000, "Bad Request")))
+    (asked,) = frames(refuse(rig, probe["id"], reason, fault=ErrorObject(-32000, "Bad Request")))
     assert asked["method"] == "initialize"
 
 
 @pytest.mark.req("L3")
 @pytest.mark.parametrize(
-    "meaning", sorted(set(Meaning) - {"not understood", "rejected", "no such session", "crashed"})
+    "reason",
+    sorted(set(RefusalReason) - {"not understood", "rejected", "no such session", "crashed"}),
 )
-def test_a_refusal_that_says_nothing_of_the_era_ends_the_attempt(meaning: Meaning) -> None:
+def test_a_refusal_that_says_nothing_of_the_era_ends_the_attempt(reason: RefusalReason) -> None:
     rig = Rig()
     rig.open()
     probe = opened(rig)
-    refuse(rig, probe["id"], meaning, error=TransportError("not now"))
+    refuse(rig, probe["id"], reason, error=TransportError("not now"))
     assert rig.state == "backoff"
     assert str(rig.engine.reason) == "not now"
 
@@ -952,7 +963,7 @@ def test_a_refusal_that_says_nothing_of_the_era_ends_the_attempt(meaning: Meanin
 def test_a_server_known_to_be_modern_that_breaks_is_broken() -> None:
     rig = Rig(opening="discover")
     rig.open()
-    refuse(rig, opened(rig)["id"], Meaning.CRASHED, error=TransportError("HTTP status 500"))
+    refuse(rig, opened(rig)["id"], RefusalReason.CRASHED, error=TransportError("HTTP status 500"))
     assert rig.state == "backoff"
 
 
@@ -960,18 +971,18 @@ def test_a_server_known_to_be_modern_that_breaks_is_broken() -> None:
 def test_an_address_that_takes_no_post_is_tried_the_older_way() -> None:
     rig = Rig()
     rig.open()
-    (asked,) = frames(refuse(rig, opened(rig)["id"], Meaning.NOT_UNDERSTOOD))
-    again = one(refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD), Open)
+    (asked,) = frames(refuse(rig, opened(rig)["id"], RefusalReason.NOT_UNDERSTOOD))
+    again = one(refuse(rig, asked["id"], RefusalReason.NOT_UNDERSTOOD), Open)
     assert again.variant == "sse"
     (asked,) = frames(rig.report(Opened(rig.engine.link.generation)))
     assert asked["method"] == "initialize"
     rig.answer(asked["id"], INITIALIZED)
     assert rig.state == "ready"
     _, wire_id = rig.request()
-    fresh = one(refuse(rig, wire_id, Meaning.NOT_UNDERSTOOD), Open)
+    fresh = one(refuse(rig, wire_id, RefusalReason.NOT_UNDERSTOOD), Open)
     assert fresh.variant is None, "its endpoint is gone: the server was replaced"
-    (asked,) = frames(refuse(rig, opened(rig)["id"], Meaning.NOT_UNDERSTOOD))
-    refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD)
+    (asked,) = frames(refuse(rig, opened(rig)["id"], RefusalReason.NOT_UNDERSTOOD))
+    refuse(rig, asked["id"], RefusalReason.NOT_UNDERSTOOD)
     (asked,) = frames(rig.report(Opened(rig.engine.link.generation)))
     assert "tools/call" in methods(rig.answer(asked["id"], INITIALIZED))
     rig.lose()
@@ -987,8 +998,8 @@ def test_a_slow_address_of_the_older_kind_is_tried_the_older_way_too() -> None:
     probe = opened(rig)
     rig.wait(rig.policy.timeouts.probe)
     (hedge,) = frames(rig.sounded())
-    refuse(rig, probe["id"], Meaning.NOT_UNDERSTOOD)
-    assert one(refuse(rig, hedge["id"], Meaning.NOT_UNDERSTOOD), Open).variant == "sse"
+    refuse(rig, probe["id"], RefusalReason.NOT_UNDERSTOOD)
+    assert one(refuse(rig, hedge["id"], RefusalReason.NOT_UNDERSTOOD), Open).variant == "sse"
 
 
 @pytest.mark.req("X3", "L3")
@@ -996,7 +1007,9 @@ def test_a_slow_address_of_the_older_kind_is_tried_the_older_way_too() -> None:
 def test_a_modern_error_is_no_sign_of_the_older_kind(code: int) -> None:
     rig = Rig(opening="initialize")
     rig.open()
-    effects = refuse(rig, opened(rig)["id"], Meaning.NOT_UNDERSTOOD, fault=ErrorObject(code, "no"))
+    effects = refuse(
+        rig, opened(rig)["id"], RefusalReason.NOT_UNDERSTOOD, fault=ErrorObject(code, "no")
+    )
     assert only(effects, Open) == []
     assert methods(effects) == ["server/discover"]
 
@@ -1007,7 +1020,10 @@ def test_a_modern_demand_that_we_do_not_meet_is_told_without_a_fallback(code: in
     rig = Rig()
     rig.open()
     effects = refuse(
-        rig, opened(rig)["id"], Meaning.NOT_UNDERSTOOD, fault=ErrorObject(code, "Header mismatch")
+        rig,
+        opened(rig)["id"],
+        RefusalReason.NOT_UNDERSTOOD,
+        fault=ErrorObject(code, "Header mismatch"),
     )
     assert only(effects, Send) == []
     assert rig.engine.reason is not None
@@ -1019,8 +1035,8 @@ def test_a_modern_demand_that_we_do_not_meet_is_told_without_a_fallback(code: in
 def test_when_both_ways_fail_the_error_tells_both_stories() -> None:
     rig = Rig()
     rig.open()
-    (asked,) = frames(refuse(rig, opened(rig)["id"], Meaning.NOT_UNDERSTOOD))
-    refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD, error=TransportError("POST gave 404"))
+    (asked,) = frames(refuse(rig, opened(rig)["id"], RefusalReason.NOT_UNDERSTOOD))
+    refuse(rig, asked["id"], RefusalReason.NOT_UNDERSTOOD, error=TransportError("POST gave 404"))
     rig.lose(TransportError("GET gave 405"))
     assert rig.state == "backoff"
     assert "GET gave 405" in str(rig.engine.reason)
@@ -1031,8 +1047,8 @@ def test_when_both_ways_fail_the_error_tells_both_stories() -> None:
 def test_a_pending_call_hears_both_stories_too() -> None:
     rig = Rig()
     ticket: Ticket = rig.call()
-    (asked,) = frames(refuse(rig, opened(rig)["id"], Meaning.NOT_UNDERSTOOD))
-    refuse(rig, asked["id"], Meaning.NOT_UNDERSTOOD, error=TransportError("POST gave 404"))
+    (asked,) = frames(refuse(rig, opened(rig)["id"], RefusalReason.NOT_UNDERSTOOD))
+    refuse(rig, asked["id"], RefusalReason.NOT_UNDERSTOOD, error=TransportError("POST gave 404"))
     rig.lose(TransportError("GET gave 405"))
     assert "GET gave 405" in rig.error(ticket).message
     assert "POST gave 404" in rig.error(ticket).message
@@ -1087,7 +1103,7 @@ def test_an_attempt_that_only_a_person_can_help_is_not_repeated() -> None:
     rig = Rig()
     rig.open()
     asked = opened(rig)
-    refuse(rig, asked["id"], Meaning.UNAUTHORIZED, error=LoginRequired("log in"))
+    refuse(rig, asked["id"], RefusalReason.UNAUTHORIZED, error=LoginRequired("log in"))
     assert rig.state == "backoff"
     rig.wait(3600)
     assert rig.state == "backoff"
@@ -1137,7 +1153,7 @@ def test_a_link_that_the_engine_drops_tells_the_sent_from_the_unsent(end: str) -
     if end == "timeout":
         rig.wait(rig.policy.timeouts.handshake)
     elif end == "refused":
-        refuse(rig, asked["id"], Meaning.CRASHED)
+        refuse(rig, asked["id"], RefusalReason.CRASHED)
     elif end == "no agreement":
         answer(rig, asked["id"], {"result": {"protocolVersion": "1999-01-01"}})
     elif end == "close":
@@ -1151,7 +1167,7 @@ def test_a_link_that_the_engine_drops_tells_the_sent_from_the_unsent(end: str) -
 @pytest.mark.req("R11")
 def test_an_unsent_request_waits_for_the_link_after_one_that_the_engine_drops() -> None:
     rig, asked, sent, waiting = renewing(Policy(when_down="wait"))
-    refuse(rig, asked["id"], Meaning.CRASHED)
+    refuse(rig, asked["id"], RefusalReason.CRASHED)
     assert rig.error(sent).outcome_unknown
     assert rig.open_tickets() == {waiting}
 

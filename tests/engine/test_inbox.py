@@ -16,9 +16,9 @@ from holdfast._core.boundary import (
     Dismissed,
     Failed,
     Lost,
-    Meaning,
     Noticed,
     Progressed,
+    RefusalReason,
     Refused,
     Related,
     Unhandled,
@@ -663,7 +663,7 @@ def test_a_message_above_the_limit_is_a_violation_with_its_size(how: str) -> Non
     if how == "lost":
         rig.report(Lost(rig.engine.link.generation, error, frame_size=11))
     else:
-        refused = Refused(error, Meaning.UNREADABLE, frame_size=11)
+        refused = Refused(error, RefusalReason.UNREADABLE, frame_size=11)
         rig.report(refused.of(rig.engine.link.generation, wire_id))
     (violated,) = only(rig.effects, Violated)
     assert (violated.reason, violated.frame_size) == ("message too large", 11)

@@ -9,7 +9,7 @@ import pytest
 from holdfast.schema.types import (
     flatten,
     has_shape,
-    mark,
+    json_key,
     merge,
     named_types,
     same,
@@ -94,8 +94,8 @@ def test_the_values_that_fit(flat: Any, listed: Any) -> None:
 
 
 def test_equal_values_have_one_mark() -> None:
-    assert mark(1) == mark(1.0) != mark(True)
-    assert mark({"a": 1, "b": 2}) == mark({"b": 2, "a": 1}) != mark("a")
+    assert json_key(1) == json_key(1.0) != json_key(True)
+    assert json_key({"a": 1, "b": 2}) == json_key({"b": 2, "a": 1}) != json_key("a")
 
 
 @pytest.mark.parametrize(

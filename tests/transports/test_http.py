@@ -288,7 +288,7 @@ async def test_a_stream_that_was_taken_is_never_said_to_be_unprocessed() -> None
                 await probe.until(partial(probe.seen, Refused))
                 (refused,) = probe.seen(Refused)
                 assert refused.processed
-                assert (refused.meaning, refused.retry_after) == ("unanswered", None)
+                assert (refused.reason, refused.retry_after) == ("unanswered", None)
                 assert str(status) in refused.error.message
                 expected = [Expired(Generation(1), "s")] if status == 404 else []
                 assert probe.seen(Expired) == expected

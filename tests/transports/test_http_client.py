@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from multidict import CIMultiDict
 
-from holdfast._core.boundary import Meaning, Refused
+from holdfast._core.boundary import RefusalReason, Refused
 from holdfast._core.transports.http import Http
 from holdfast._core.transports.http_client import (
     JSON,
@@ -160,7 +160,7 @@ async def test_401_again_is_an_auth_error(headers: Headers | None, tries: int) -
         with pytest.raises(Refused) as caught:
             await body(found)
         assert isinstance(caught.value.error, AuthError)
-        assert (caught.value.meaning, caught.value.processed) == (Meaning.UNAUTHORIZED, False)
+        assert (caught.value.reason, caught.value.processed) == (RefusalReason.UNAUTHORIZED, False)
         assert len(server.requests) == tries
 
 
@@ -380,25 +380,25 @@ async def test_a_large_body_goes_out() -> None:
 
 @pytest.mark.req("E2")
 @pytest.mark.parametrize(
-    ("code", "meaning", "processed"),
+    ("code", "reason", "processed"),
     [
-        (400, Meaning.NOT_UNDERSTOOD, False),
-        (404, Meaning.NOT_UNDERSTOOD, False),
-        (408, Meaning.BUSY, True),
-        (413, Meaning.REJECTED, False),
-        (500, Meaning.CRASHED, True),
-        (501, Meaning.NOT_UNDERSTOOD, True),
-        (502, Meaning.CRASHED, True),
-        (504, Meaning.CRASHED, True),
+        (400, RefusalReason.NOT_UNDERSTOOD, False),
+        (404, RefusalReason.NOT_UNDERSTOOD, False),
+        (408, RefusalReason.BUSY, True),
+        (413, RefusalReason.REJECTED, False),
+        (500, RefusalReason.CRASHED, True),
+        (501, RefusalReason.NOT_UNDERSTOOD, True),
+        (502, RefusalReason.CRASHED, True),
+        (504, RefusalReason.CRASHED, True),
     ],
 )
 async def test_a_bad_status_is_told_with_the_beginning_of_its_body(
-    code: int, meaning: Meaning, processed: bool
+    code: int, reason: RefusalReason, processed: bool
 ) -> None:
     page = b"<html><h1>Sorry</h1>" + b"." * 200_000
     found = await refusal(lambda request, reply: reply.body(page, code, "text/html"))
     assert isinstance(found.error, TransportError)
-    assert (found.error.code, found.meaning, found.processed) == (code, meaning, processed)
+    assert (found.error.code, found.reason, found.processed) == (code, reason, processed)
     assert f"HTTP status {code}: <html><h1>Sorry</h1>" in found.error.message
     assert len(found.error.message) < 500
 
@@ -640,18 +640,22 @@ async def test_a_body_that_never_ends_is_not_waited_for(monkeypatch: pytest.Monk
 
 @pytest.mark.req("X2")
 @pytest.mark.parametrize(
-    ("code", "body", "meaning"),
+    ("code", "body", "reason"),
     [
-        (404, b"", Meaning.NO_SUCH_SESSION),
-        (404, b'{"error": {"code": -32001, "message": "gone"}}', Meaning.NO_SUCH_SESSION),
-        (404, b'{"error": {"code": -32601, "message": "no method"}}', Meaning.NOT_UNDERSTOOD),
+        (404, b"", RefusalReason.NO_SUCH_SESSION),
+        (404, b'{"error": {"code": -32001, "message": "gone"}}', RefusalReason.NO_SUCH_SESSION),
+        (404, b'{"error": {"code": -32601, "message": "no method"}}', RefusalReason.NOT_UNDERSTOOD),
         (400, b'{"error": {"code": -32000, "message": "No valid session ID"}}', "no such session"),
-        (400, b'{"error": {"code": -32602, "message": "bad arguments"}}', Meaning.NOT_UNDERSTOOD),
-        (400, b"", Meaning.NOT_UNDERSTOOD),
+        (
+            400,
+            b'{"error": {"code": -32602, "message": "bad arguments"}}',
+            RefusalReason.NOT_UNDERSTOOD,
+        ),
+        (400, b"", RefusalReason.NOT_UNDERSTOOD),
     ],
 )
 async def test_a_refusal_of_a_named_session_says_that_it_is_not_known(
-    code: int, body: bytes, meaning: str
+    code: int, body: bytes, reason: str
 ) -> None:
     async def answer(request: Request, reply: Reply) -> None:
         await reply.body(body, code, "application/json")
@@ -659,7 +663,7 @@ async def test_a_refusal_of_a_named_session_says_that_it_is_not_known(
     async with Rogue(answer) as server, web(server.url) as found:
         with pytest.raises(Refused) as caught:
             await found.open("POST", {"Mcp-Session-Id": "one"}, b"{}")
-        assert caught.value.meaning == meaning
+        assert caught.value.reason == reason
         with pytest.raises(Refused) as caught:
             await found.open("POST", {}, b"{}")
-        assert caught.value.meaning is Meaning.NOT_UNDERSTOOD
+        assert caught.value.reason is RefusalReason.NOT_UNDERSTOOD

@@ -149,8 +149,8 @@ class Delivered(Struct, frozen=True, gc=False):
     """The stream ended here without a newline: the last message may be cut off."""
 
 
-class Meaning(StrEnum):
-    """The meaning of a request's failure below the protocol."""
+class RefusalReason(StrEnum):
+    """The reason for which a request failed below the protocol."""
 
     UNAUTHORIZED = "unauthorized"
     """Credentials are missing or not accepted."""
@@ -189,7 +189,7 @@ class Refused(Exception):  # noqa: N818  (a finding: raised inside a transport, 
     def __init__(
         self,
         error: HoldfastError,
-        meaning: Meaning,
+        reason: RefusalReason,
         *,
         fault: ErrorObject | None = None,
         processed: bool = True,
@@ -198,7 +198,7 @@ class Refused(Exception):  # noqa: N818  (a finding: raised inside a transport, 
     ) -> None:
         super().__init__(str(error))
         self.error = error
-        self.meaning = meaning
+        self.reason = reason
         self.fault = fault
         self.processed = processed
         self.retry_after = retry_after
@@ -214,7 +214,7 @@ class Refused(Exception):  # noqa: N818  (a finding: raised inside a transport, 
     @property
     def broken(self) -> bool:
         """The connection failed; the server may be fine."""
-        return self.meaning in (Meaning.BROKEN, Meaning.UNREACHABLE)
+        return self.reason in (RefusalReason.BROKEN, RefusalReason.UNREACHABLE)
 
 
 class Expired(Struct, frozen=True):

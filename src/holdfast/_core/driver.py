@@ -232,7 +232,7 @@ class Driver:
         report: Report
         if type(effect) is b.Send and effect.wire_id is not None:
             cause = TransportError(f"the request could not be handed to the transport: {error!r}")
-            refused = b.Refused(cause, b.Meaning.BROKEN)
+            refused = b.Refused(cause, b.RefusalReason.BROKEN)
             report = refused.of(self.engine.link.generation, effect.wire_id)
         elif type(effect) is b.Open:
             cause = TransportError(f"the transport could not be opened: {error!r}")

@@ -16,7 +16,7 @@ from holdfast.schema.report import Effect, Place, SchemaDiff, step
 from holdfast.schema.types import (
     BOUNDS,
     is_number,
-    mark,
+    json_key,
     merge,
     named_types,
     same,
@@ -181,8 +181,8 @@ def _outside(listed: list[Any], flat: Schema) -> list[Any]:
     if others is None:
         kinds = types(flat)
         return [one for one in listed if type_of(one) not in kinds]
-    marks = {mark(one) for one in others}
-    return [one for one in listed if mark(one) not in marks]
+    marks = {json_key(one) for one in others}
+    return [one for one in listed if json_key(one) not in marks]
 
 
 # The comparison

@@ -89,7 +89,7 @@ def canonical(value: Any) -> bytes:
     return msgspec.json.encode(value, order="sorted")
 
 
-def mark(value: Any) -> Hashable:
+def json_key(value: Any) -> Hashable:
     """Return a key that equal JSON values share: 1 and 1.0, but not 1 and true."""
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return (type(value), value)
@@ -104,7 +104,7 @@ def values(flat: Schema) -> list[Any] | None:
         return None
     listed = flat.get("enum", [flat.get("const")])
     if "const" in flat:
-        listed = [value for value in listed if mark(value) == mark(flat["const"])]
+        listed = [value for value in listed if json_key(value) == json_key(flat["const"])]
     kinds = types(flat)
     return [value for value in listed if type_of(value) in kinds]
 
@@ -207,8 +207,8 @@ def _joined(word: str, old: Any, new: Any) -> tuple[Any, bool]:
         known = all(isinstance(key, str) for key in names)
         return (list(dict.fromkeys(names)), True) if known else (old, False)
     if isinstance(old, list) and isinstance(new, list) and word == "enum":
-        marks = {mark(value) for value in new}
-        common = [value for value in old if mark(value) in marks]
+        marks = {json_key(value) for value in new}
+        common = [value for value in old if json_key(value) in marks]
         return (common, True) if common else (_DROPPED, False)
     if word == "type":
         return _type(old, new)

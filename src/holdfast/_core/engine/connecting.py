@@ -167,7 +167,7 @@ class Connector:
         link, pending = self.link, self.requests.inflight.sent(report.wire_id)
         if pending is None or pending.renewed:
             return False
-        is_session = report.meaning is b.Meaning.NO_SUCH_SESSION
+        is_session = report.reason is b.RefusalReason.NO_SUCH_SESSION
         doubtful = report.fault is not None and link.streams and not is_session
         is_ready, is_old = self.state is State.READY, pending.epoch != link.epoch
         if is_ready and is_old and doubtful and pending.epoch >= link.revised:
@@ -198,7 +198,7 @@ class Connector:
         if not era.disowned_by(pending.call.method, fault):
             return False
         error = messages.refused_by_server(self.name, pending.call, fault)
-        refused = b.Refused(error, b.Meaning.NOT_UNDERSTOOD, fault=fault)
+        refused = b.Refused(error, b.RefusalReason.NOT_UNDERSTOOD, fault=fault)
         assert pending.wire_id is not None
         return self.outdated(refused.of(self.link.generation, pending.wire_id), now, out)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast._core.boundary import Generation, Meaning, Refused, StreamOptions, WireId
+from holdfast._core.boundary import Generation, RefusalReason, Refused, StreamOptions, WireId
 from holdfast._core.engine.inflight import NEVER, Inflight
 from holdfast._core.engine.negotiating import Negotiator
 from holdfast._core.eras.base import Era
@@ -49,12 +49,12 @@ class LinkState(Struct):
 
     def outdated_by(self, report: Refused) -> bool:
         """Return True if a refusal shows that the agreed session or revision is not in force."""
-        if report.meaning is Meaning.NO_SUCH_SESSION:
+        if report.reason is RefusalReason.NO_SUCH_SESSION:
             return True
         if not self.streams:
             # HTTP+SSE: the stream that named this endpoint belongs to a server that is gone.
-            return report.meaning is Meaning.NOT_UNDERSTOOD
-        unsuited = report.meaning in (Meaning.NOT_UNDERSTOOD, Meaning.REJECTED)
+            return report.reason is RefusalReason.NOT_UNDERSTOOD
+        unsuited = report.reason in (RefusalReason.NOT_UNDERSTOOD, RefusalReason.REJECTED)
         return unsuited and self.era is not None and self.era.contradicted_by(report.fault)
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from holdfast._core.boundary import Effect, Meaning, Refused, Send, WireId
+from holdfast._core.boundary import Effect, RefusalReason, Refused, Send, WireId
 from holdfast._core.engine.inflight import NEVER, Inflight
 from holdfast._core.eras.conversation import (
     Agreement,
@@ -20,7 +20,9 @@ from holdfast._core.eras.conversation import (
 from holdfast._core.eras.negotiation import DISCOVER, negotiate
 from holdfast._core.wire import jsonrpc
 
-_ANSWERS: Final = frozenset({Meaning.NO_SUCH_SESSION, Meaning.NOT_UNDERSTOOD, Meaning.REJECTED})
+_ANSWERS: Final = frozenset(
+    {RefusalReason.NO_SUCH_SESSION, RefusalReason.NOT_UNDERSTOOD, RefusalReason.REJECTED}
+)
 """Refusals that say something about the request rather than about who sent it, or when."""
 
 
@@ -87,11 +89,11 @@ class Negotiator:
 
     def can_go_on(self, report: Refused) -> bool:
         """Return True if a refusal is about the request; others end the attempt."""
-        if report.meaning is Meaning.CRASHED:
+        if report.reason is RefusalReason.CRASHED:
             # Some servers break over a method that they do not know.
             unsure = self.plan.opening is None and self.plan.pin is None
             return unsure and self.asked[report.wire_id] == DISCOVER
-        return report.meaning in _ANSWERS
+        return report.reason in _ANSWERS
 
     def refuse(self, report: Refused, now: float, out: list[Effect]) -> Agreement | None:
         """Take a refusal below the protocol."""
@@ -100,7 +102,7 @@ class Negotiator:
         fault = report.fault or jsonrpc.ErrorObject(
             code=report.error.code, message=report.error.message
         )
-        return self._feed(Reply(method, fault=fault, meaning=report.meaning), now, out)
+        return self._feed(Reply(method, fault=fault, reason=report.reason), now, out)
 
     def silence(self, unread: bool, now: float, out: list[Effect]) -> Agreement | None:
         message, self._anonymous = self._anonymous, None

@@ -11,7 +11,7 @@ from holdfast._core.engine.link_state import LinkState
 from holdfast._core.eras.base import Era
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import INTERNAL_ERROR, UNENCODABLE
-from holdfast.policies import spread
+from holdfast.policies import jittered
 
 ATTEMPTS: Final = 3
 """How often a message is offered to a link that is full, or to a server that is busy."""
@@ -58,7 +58,7 @@ class Outbox:
         offers = 1 + next((times for one, times in self._offered if one is command), 0)
         if offers < ATTEMPTS and len(self._refused) < MOST_REFUSED:
             self._refused.append((command, offers))
-            self.retry_at = now + spread(PAUSE, PAUSE_JITTER, self._jitter)
+            self.retry_at = now + jittered(PAUSE, PAUSE_JITTER, self._jitter)
         else:
             detail = jsonrpc.snippet(command.frame)
             self._dropped += 1

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
-from holdfast._core.boundary import Meaning
+from holdfast._core.boundary import RefusalReason
 from holdfast._core.eras.base import Era, OutgoingRequest
 from holdfast._core.eras.revisions import VERSIONS
 from holdfast._core.wire.jsonrpc import ErrorObject
@@ -95,8 +95,8 @@ class Reply(Struct, frozen=True):
     method: str
     result: Raw | None = None
     fault: ErrorObject | None = None
-    meaning: Meaning | None = None
-    """The meaning of a refusal below the protocol."""
+    reason: RefusalReason | None = None
+    """The reason of a refusal below the protocol."""
 
 
 class Silence(Struct, frozen=True):

@@ -25,7 +25,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from holdfast._core.boundary import Meaning, StreamOptions
+from holdfast._core.boundary import RefusalReason, StreamOptions
 from holdfast._core.eras import headers
 from holdfast._core.eras.base import OutgoingRequest, best, declare
 from holdfast._core.eras.conversation import (
@@ -61,7 +61,7 @@ INITIALIZE: Final = "initialize"
 
 OLDER: Final = "sse"
 """The variant of the transport before Streamable HTTP."""
-_OLDER: Final = (Meaning.NO_SUCH_SESSION, Meaning.NOT_UNDERSTOOD)
+_OLDER: Final = (RefusalReason.NO_SUCH_SESSION, RefusalReason.NOT_UNDERSTOOD)
 """The ways an older endpoint refuses a POST."""
 DEMANDS: Final = (HEADER_MISMATCH, MISSING_CAPABILITY)
 """A modern server wants other headers, or abilities that we lack."""
@@ -117,7 +117,7 @@ def _fall_back(plan: Plan, answer: Reply) -> Conversation:
         story = _story(answer)
         message = f"the server does not speak {plan.pin}: {story}; drop protocol= to fall back"
         raise NoAgreement(ProtocolError(message), final=True)
-    if answer.meaning is not None and answer.fault is not None and answer.fault.code in DEMANDS:
+    if answer.reason is not None and answer.fault is not None and answer.fault.code in DEMANDS:
         # A recognized modern error identifies a modern server: falling back would not help.
         raise NoAgreement(_refused(answer))
     return (yield from _initialize(plan, HANDSHAKE[0], before=answer))
@@ -220,7 +220,7 @@ def _may_be_older(plan: Plan, answer: Reply) -> bool:
     2026-07-28 basic/transports/streamable-http, HTTP+SSE Transport (2024-11-05): after a 400, 404
     or 405 to ``initialize``, "issue a GET request to the server URL".
     """
-    refused = answer.meaning in _OLDER and plan.streams and plan.variant is None
+    refused = answer.reason in _OLDER and plan.streams and plan.variant is None
     code = None if answer.fault is None else answer.fault.code
     return refused and code not in (METHOD_NOT_FOUND, UNSUPPORTED_VERSION, *DEMANDS)
 

@@ -298,7 +298,7 @@ def granted(wanted: Json, capabilities: Json) -> Json:
     return kept
 
 
-def mark(stream: int | str) -> Json:
+def subscription_meta(stream: int | str) -> Json:
     """Return the ``_meta`` that ties a notification to its subscription."""
     return {"_meta": {SUBSCRIPTION: stream}}
 

@@ -22,8 +22,8 @@ from holdfast._core.eras.serving import (
     granted,
     grants,
     is_stateless,
-    mark,
     no_era,
+    subscription_meta,
 )
 from holdfast._core.server.incoming import (
     SILENCE,
@@ -163,7 +163,9 @@ class ServerSession:
             self.notify(method, params)
         for stream, wanted in self.streams.items():
             if grants(wanted, method, params):
-                self.notify(method, {**params, **mark(stream)}, self._running[stream].write)
+                self.notify(
+                    method, {**params, **subscription_meta(stream)}, self._running[stream].write
+                )
 
     async def ask(self, method: str, params: Json | None = None, write: Write | None = None) -> Any:
         """Send the client a request and return its result, whatever the era.
@@ -330,7 +332,7 @@ class ServerSession:
     def close(self) -> None:
         """Cancel running handlers, and answer the requests that opened streams."""
         for stream in self.streams:
-            self._finish(self._running[stream], mark(stream))
+            self._finish(self._running[stream], subscription_meta(stream))
         self.streams.clear()
         for incoming in list(self._running.values()):
             incoming.stop()
@@ -406,7 +408,7 @@ def _listen(incoming: Incoming) -> Any:
     assert incoming.id is not None
     agreed = incoming.session.server.grant(wanted)
     # Basic: Subscriptions: the acknowledgement comes before anything else on the stream.
-    params = {"notifications": agreed, **mark(incoming.id)}
+    params = {"notifications": agreed, **subscription_meta(incoming.id)}
     method = "notifications/subscriptions/acknowledged"
     incoming.session.notify(method, params, incoming.write)
     incoming.session.streams[incoming.id] = agreed

@@ -9,7 +9,7 @@ import aiohttp
 import msgspec
 
 from holdfast._core.auth.flow import Attempts, Refusal, read_challenge
-from holdfast._core.boundary import Meaning, Refused
+from holdfast._core.boundary import RefusalReason, Refused
 from holdfast._core.callbacks import ends_task
 from holdfast.errors import AuthError, DiscoveryError, HoldfastError
 
@@ -75,8 +75,8 @@ class Permit:
         except HoldfastError as error:
             # Credentials that are refused, or an authorization server out of reach.
             refused = isinstance(error, AuthError)
-            meaning = Meaning.UNAUTHORIZED if refused else Meaning.UNREACHABLE
-            raise Refused(error, meaning, processed=False) from error
+            reason = RefusalReason.UNAUTHORIZED if refused else RefusalReason.UNREACHABLE
+            raise Refused(error, reason, processed=False) from error
         except BaseException as error:
             if ends_task(error):
                 raise
@@ -84,7 +84,7 @@ class Permit:
             # What follows "credentials:" is hidden as one.
             text = f"{type(error).__name__} in a function or store of the application"
             text = f"there are no credentials, because of {text}"
-            raise Refused(AuthError(text), Meaning.UNAUTHORIZED, processed=False) from error
+            raise Refused(AuthError(text), RefusalReason.UNAUTHORIZED, processed=False) from error
         finally:
             if self._held is not None:
                 self._held(False)

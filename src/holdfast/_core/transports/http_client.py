@@ -25,7 +25,7 @@ from aiohttp.http_writer import StreamWriter
 from multidict import CIMultiDict
 from yarl import URL
 
-from holdfast._core.boundary import Meaning, Refused
+from holdfast._core.boundary import RefusalReason, Refused
 from holdfast._core.callbacks import ends_task
 from holdfast._core.text import hide
 from holdfast._core.transports import http_responses
@@ -346,10 +346,10 @@ class HttpClient:
     # Failures
 
     async def _failed(self, error: BaseException) -> Refused:
-        """Return the meaning of a connection that failed before the response."""
+        """Return the refusal for a connection that failed before the response."""
         found = self.refused(error, fresh=True)
         direct = self._tls is not None and self._proxy is None and not self.http.cert
-        if found.meaning is Meaning.BROKEN and direct and await self._is_hung_up_on():
+        if found.reason is RefusalReason.BROKEN and direct and await self._is_hung_up_on():
             text = (
                 f"{self.origin} ends TLS connections after the handshake, before any request: "
                 "does it demand a client certificate (cert=…)?"
@@ -385,7 +385,7 @@ class HttpClient:
     def wrong_content(self, response: aiohttp.ClientResponse, body: bytes) -> Refused:
         kind = response.headers.get("Content-Type", "no content type")
         text = f"{self.origin} answered with {kind}, not JSON or events: {snippet(body.strip())}"
-        return Refused(ProtocolError(text), Meaning.UNREADABLE)
+        return Refused(ProtocolError(text), RefusalReason.UNREADABLE)
 
 
 def _without_credentials(body: bytes, response: aiohttp.ClientResponse) -> bytes:

@@ -4,7 +4,7 @@ A body is an attack surface: a few bytes may expand to gigabytes (zip bomb), and
 expand to nothing. Output is handed out in pieces of at most ``PIECE`` bytes, so the reader can
 stop at its own limit; input that produces no output is refused after ``IDLE_INPUT`` bytes.
 
-No status leaves the HTTP client: everything above it reads a `Meaning`.
+No status leaves the HTTP client: everything above it reads a `RefusalReason`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import aiohttp
 import msgspec
 from msgspec import Raw, Struct
 
-from holdfast._core.boundary import Meaning, Refused
+from holdfast._core.boundary import RefusalReason, Refused
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast._core.wire.framing import FrameTooLarge, join
 from holdfast._core.wire.http_dates import retry_after
@@ -177,11 +177,11 @@ BROKEN: Final = (aiohttp.ClientError, OSError, TimeoutError)
 """The exceptions that may end a connection at any moment."""
 UNREADABLE: Final = (BadBody, FrameTooLarge)
 """The exceptions that reading a body may raise beside those."""
-_MEANINGS: Final = {
-    401: Meaning.UNAUTHORIZED,
-    **dict.fromkeys((403, 407, 421), Meaning.FORBIDDEN),
-    **dict.fromkeys((400, 404, 405, 410, 501), Meaning.NOT_UNDERSTOOD),
-    **dict.fromkeys((408, 425, 429, 503), Meaning.BUSY),
+_REASONS: Final = {
+    401: RefusalReason.UNAUTHORIZED,
+    **dict.fromkeys((403, 407, 421), RefusalReason.FORBIDDEN),
+    **dict.fromkeys((400, 404, 405, 410, 501), RefusalReason.NOT_UNDERSTOOD),
+    **dict.fromkeys((408, 425, 429, 503), RefusalReason.BUSY),
 }
 _ENDPOINT: Final = re.compile(r"/(mcp|sse|messages?)\b", re.IGNORECASE)
 _REBINDING: Final = re.compile(
@@ -193,7 +193,7 @@ _PERMISSION: Final = re.compile(r"token|scope|credential|permission|login|api.?k
 def refusal(
     origin: str, response: aiohttp.ClientResponse, body: bytes, *, named: bool, path: str
 ) -> Refused:
-    """Return the meaning of a response outside 2xx to a request that may have named a session."""
+    """Return the refusal in a response outside 2xx to a request that may have named a session."""
     status, headers = response.status, response.headers
     fault = fault_in(body)
     said = (fault.message if fault else None) or snippet(body.strip()) or response.reason or ""
@@ -208,12 +208,12 @@ def refusal(
         fault = None
     elif status in (404, 405) and fault is None and not named and not _ENDPOINT.search(path):
         hint = f" (its MCP endpoint may be at another path, such as {path.rstrip('/')}/mcp)"
-    meaning = _MEANINGS.get(status)
+    reason = _REASONS.get(status)
     if named and _no_such_session(status, fault):
-        meaning = Meaning.NO_SUCH_SESSION
-    elif meaning is None:
-        client_error = Meaning.REJECTED if status >= 400 else Meaning.UNREADABLE
-        meaning = client_error if status < 500 else Meaning.CRASHED
+        reason = RefusalReason.NO_SUCH_SESSION
+    elif reason is None:
+        client_error = RefusalReason.REJECTED if status >= 400 else RefusalReason.UNREADABLE
+        reason = client_error if status < 500 else RefusalReason.CRASHED
     wait: float | None = None
     if status in (429, 503):
         # RFC 9110 §15.6.4 and RFC 6585 §4: turned away, and nothing was done.
@@ -221,7 +221,7 @@ def refusal(
         wait = 1.0 if wait is None else wait
     return Refused(
         kind(text + hint, code=status),
-        meaning,
+        reason,
         fault=fault,
         processed=status in (303, 408) or (status >= 500 and wait is None),
         retry_after=wait,
@@ -275,7 +275,7 @@ def fault_in(body: bytes) -> ErrorObject | None:
 def failure(
     origin: str, error: BaseException, proxy: str | None, *, sent: bool, fresh: bool
 ) -> Refused:
-    """Return the meaning of an exception that ended a request.
+    """Return the refusal for an exception that ended a request.
 
     ``sent``: a byte of the request had left; ``fresh``: no byte of a response had come.
     """
@@ -283,12 +283,12 @@ def failure(
         return error
     if isinstance(error, FrameTooLarge):
         found = TransportError(f"{origin} sent {error}", hint="Limits(frame_bytes=…) sets this")
-        return Refused(found, Meaning.UNREADABLE, frame_size=error.size)
+        return Refused(found, RefusalReason.UNREADABLE, frame_size=error.size)
     if isinstance(error, BadBody):
-        return Refused(ProtocolError(f"{origin} answered {error}"), Meaning.UNREADABLE)
+        return Refused(ProtocolError(f"{origin} answered {error}"), RefusalReason.UNREADABLE)
     if not isinstance(error, BROKEN):
         text = f"the request to {origin} failed: {error!r}"
-        return Refused(TransportError(text), Meaning.BROKEN, processed=sent)
+        return Refused(TransportError(text), RefusalReason.BROKEN, processed=sent)
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
         text = f"cannot connect to {origin}: TLS: {error}; ca=… adds a trusted CA"
         return not_sent(TransportError(text))
@@ -311,13 +311,13 @@ def failure(
         message = getattr(error, "message", "")
         words = str(error) if isinstance(message, str) else "the head of its response is cut off"
         text = f"the connection to {origin} broke: {words or type(error).__name__}"
-        return Refused(TransportError(text), Meaning.BROKEN)
+        return Refused(TransportError(text), RefusalReason.BROKEN)
     text = f"cannot connect to {origin}{through}: {words}"
-    return Refused(TransportError(text), Meaning.UNREACHABLE, processed=False)
+    return Refused(TransportError(text), RefusalReason.UNREACHABLE, processed=False)
 
 
 def not_sent(error: HoldfastError) -> Refused:
-    return Refused(error, Meaning.NOT_SENT, processed=False)
+    return Refused(error, RefusalReason.NOT_SENT, processed=False)
 
 
 def _tls_alert(error: BaseException) -> str | None:

@@ -43,7 +43,12 @@ MAX_FAILURES: Final = 5
 OWN_STREAM: Final = b.WireId(0)
 """The stream of unsolicited messages."""
 _NO_STREAM: Final = frozenset(
-    {b.Meaning.NO_SUCH_SESSION, b.Meaning.NOT_UNDERSTOOD, b.Meaning.REJECTED, b.Meaning.UNREADABLE}
+    {
+        b.RefusalReason.NO_SUCH_SESSION,
+        b.RefusalReason.NOT_UNDERSTOOD,
+        b.RefusalReason.REJECTED,
+        b.RefusalReason.UNREADABLE,
+    }
 )
 
 
@@ -143,7 +148,7 @@ class StreamableLink(HttpLink):
             return
         if stream is None:
             text = f"{client.origin} gave no answer in its response"
-            raise b.Refused(ProtocolError(text), b.Meaning.UNANSWERED)
+            raise b.Refused(ProtocolError(text), b.RefusalReason.UNANSWERED)
         self._requests.leave_place(wire_id)
         await self._resume(stream)
 
@@ -166,17 +171,17 @@ class StreamableLink(HttpLink):
         while stream.wire_id not in self._answered:
             if not stream.resumable or failures >= MAX_FAILURES:
                 text = f"{self._client.origin} ended the stream before the answer"
-                raise b.Refused(TransportError(text), b.Meaning.UNANSWERED)
+                raise b.Refused(TransportError(text), b.RefusalReason.UNANSWERED)
             await asyncio.sleep(stream.pause())
             try:
                 await self._reopen(stream)
                 failures = 0
             except b.Refused as refusal:
                 if not refusal.broken:
-                    if refusal.meaning is b.Meaning.NO_SUCH_SESSION:
+                    if refusal.reason is b.RefusalReason.NO_SUCH_SESSION:
                         self._report(b.Expired(self._generation, stream.options.headers[SESSION]))
                     # The stream is gone, but its request was accepted: never send it again.
-                    raise b.Refused(refusal.error, b.Meaning.UNANSWERED) from refusal
+                    raise b.Refused(refusal.error, b.RefusalReason.UNANSWERED) from refusal
                 log.debug("%s: %s", self._client.origin, refusal)
                 failures += 1
 
@@ -200,10 +205,10 @@ class StreamableLink(HttpLink):
             except b.Refused as refusal:
                 # Servers without a GET stream may answer 404 too: only after a stream was open
                 # does it mean that the session has expired.
-                if stream.opened and refusal.meaning is b.Meaning.NO_SUCH_SESSION:
+                if stream.opened and refusal.reason is b.RefusalReason.NO_SUCH_SESSION:
                     self._report(b.Expired(self._generation, options.headers[SESSION]))
                     return
-                if refusal.meaning in _NO_STREAM:
+                if refusal.reason in _NO_STREAM:
                     return
                 log.debug("%s: %s", self._client.origin, refusal)
             await asyncio.sleep(stream.pause())
@@ -273,12 +278,12 @@ class SseLink(HttpLink):
         """Return the endpoint that the server names; credentials must stay at its origin."""
         if event.name != "endpoint":
             text = f"{self._client.origin} opened a stream, but did not name its endpoint first"
-            raise b.Refused(ProtocolError(text), b.Meaning.UNREADABLE)
+            raise b.Refused(ProtocolError(text), b.RefusalReason.UNREADABLE)
         named = event.data.decode("utf-8", "replace").strip()
         endpoint = self._client.joined(self._client.url, named)
         if endpoint is None:
             text = f"{self._client.origin} names an endpoint of another origin: {named}"
-            raise b.Refused(ProtocolError(text), b.Meaning.UNREADABLE)
+            raise b.Refused(ProtocolError(text), b.RefusalReason.UNREADABLE)
         return endpoint
 
     def _release_answered(self, message: bytes) -> None:
