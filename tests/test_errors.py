@@ -10,6 +10,7 @@ from holdfast import errors
 from holdfast.errors import (
     CancelledCallError,
     HandshakeTimeout,
+    Hint,
     HoldfastError,
     RequestTimeout,
     ResourceNotFoundError,
@@ -153,3 +154,21 @@ def test_a_state_error_says_which_state_and_when_to_try_again() -> None:
     error = StateError("down", state="backoff", retry_in=1.5)
     assert (error.state, error.retry_in) == ("backoff", 1.5)
     assert (StateError("x").state, StateError("x").retry_in) == ("", None)
+
+
+@pytest.mark.req("E2")
+def test_an_error_said_again_keeps_its_facts_and_names_its_cause() -> None:
+    first = TransportError("the server went away", exit_code=3, hints=(Hint("timeout", "helps"),))
+    second = first.again("git: tools/list: the server went away", outcome_unknown=True)
+    assert (second.exit_code, second.outcome_unknown, second.hints) == (3, True, first.hints)
+    assert second.__cause__ is first
+    assert str(second) == "git: tools/list: the server went away; timeout=… helps"
+    assert (first.message, first.outcome_unknown) == ("the server went away", False)
+
+
+@pytest.mark.req("E2")
+def test_a_hint_after_a_question_begins_a_sentence_of_its_own() -> None:
+    hints = (Hint("", "is it one?"), Hint("timeouts.handshake", "gives it longer"))
+    error = HoldfastError("no answer", hints=hints)
+    assert str(error) == "no answer; is it one? Timeouts(handshake=…) gives it longer"
+    assert error.explain(lambda hint: "") == "no answer"

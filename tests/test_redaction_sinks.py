@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import holdfast
 from holdfast import Observability, Redaction, connect
 from holdfast.cli.output import Output, show_stderr
-from holdfast.errors import LONGEST, HoldfastError, RpcError, ToolError, TransportError
+from holdfast.errors import LONGEST, Hint, HoldfastError, RpcError, ToolError, TransportError
 from holdfast.testing import Peer, RequestError
 from tests.redaction_corpus import TEXTS
 
@@ -136,5 +136,5 @@ async def test_a_failure_of_any_length_is_recorded_in_a_moment(fails: str) -> No
 
 def test_a_secret_across_the_end_of_what_is_shown_is_hidden() -> None:
     said = "x " * (LONGEST // 2 - 4) + "token=" + "hunter2" * 20
-    assert "hunter" not in str(RpcError(said, hint="try again"))
-    assert str(RpcError(said, hint="try again")).endswith("…; try again")
+    assert "hunter" not in str(RpcError(said, hints=(Hint("", "try again"),)))
+    assert str(RpcError(said, hints=(Hint("", "try again"),))).endswith("…; try again")

@@ -31,10 +31,11 @@ is True when it had left for the server and no answer came.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from typing import TypedDict, Unpack
+    from collections.abc import Callable
+    from typing import Self, TypedDict, Unpack
 
     class ErrorFields(TypedDict, total=False):
         """The fields of errors, besides the message. For type checkers: slow to make."""
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
         code: int | None
         data: Any
         outcome_unknown: bool
-        hint: str
+        hints: tuple[Hint, ...]
+        task_id: str | None
+        server_message: str
         exit_code: int | None
         stderr_tail: str
         state: str
@@ -65,11 +68,55 @@ def _redacted(text: str) -> str:
     return redact_beginning(text, LONGEST)
 
 
+class Hint(NamedTuple):
+    """What could be changed: an option, and what it does.
+
+    A hint is data, because each face of the library has its own words for an option:
+    ``Timeouts(handshake=…)`` in a program is ``--timeout`` at a terminal.
+    """
+
+    option: str
+    """The option of ``connect`` (``headers``), of a policy (``timeouts.handshake``) or of a login
+    (``auth.client_id``), a method (``client.resume_task``) or a variable (``env.PATH``); "" if the
+    text says everything."""
+    text: str
+    """What it does: ``gives it longer``."""
+    value: str | bool | None = None
+    """The value to give it, if there is one that helps."""
+
+    def __str__(self) -> str:
+        """Return the hint in the terms of a program."""
+        if not self.option:
+            return self.text
+        group, _, name = self.option.rpartition(".")
+        setting = f"{name}={'…' if self.value is None else repr(self.value)}"
+        match group:
+            case "":
+                option = setting
+            case "env":
+                option = name
+            case "client":
+                option = f"client.{name}({'' if self.value is None else repr(self.value)})"
+            case _:
+                option = f"{_POLICIES[group]}({setting})"
+        return f"{option} {self.text}"
+
+
+_POLICIES: Final = {
+    "auth": "OAuth",
+    "handlers": "Handlers",
+    "limits": "Limits",
+    "timeouts": "Timeouts",
+    "tools": "ToolPolicy",
+}
+"""The class of each policy, by the option of ``connect`` that takes it."""
+
+
 class HoldfastError(Exception):
     """The root of the tree: ``kind``, ``code``, ``message`` and ``data``.
 
-    ``message`` is what happened, for anybody, a language model too. ``hint`` is what a developer
-    could change; ``str(error)`` has both.
+    ``message`` is what happened, for anybody, a language model too. ``hints`` are what a developer
+    could change; ``str(error)`` has both. An error is not edited once it is made.
 
     Args:
         message: What happened.
@@ -83,7 +130,7 @@ class HoldfastError(Exception):
     """More about it, as a program reads it."""
     outcome_unknown: bool = False
     """True if the request had left for the server and no answer came: it may have run."""
-    hint: str = ""
+    hints: tuple[Hint, ...] = ()
     """What a developer could change."""
     task_id: str | None = None
     """The id of the task that the call had become, for ``client.resume_task``."""
@@ -97,8 +144,17 @@ class HoldfastError(Exception):
         self.__dict__.update(fields)
 
     def __str__(self) -> str:
-        message = _redacted(self.message)
-        return f"{message}; {_redacted(self.hint)}" if self.hint else message
+        return self.explain(str)
+
+    def explain(self, render: Callable[[Hint], str]) -> str:
+        """Return the message and the hints, redacted; ``render`` gives a hint its words.
+
+        A hint that it returns "" for is left out.
+        """
+        text = _redacted(self.message)
+        for hint in filter(None, map(render, self.hints)):
+            text += f"{' ' if text.endswith('?') else '; '}{_redacted(hint)}"
+        return text
 
     def __repr__(self) -> str:
         code = "" if self.code is None else f", code={self.code}"
@@ -106,7 +162,7 @@ class HoldfastError(Exception):
 
     @property
     def redacted(self) -> str:
-        """The message without credentials, hint and stderr: what a language model may read."""
+        """The message without credentials, hints and stderr: what a language model may read."""
         return _redacted(self.message)
 
     @property
@@ -114,12 +170,18 @@ class HoldfastError(Exception):
         """Return True if reconnecting cannot help until the cause is fixed."""
         return False
 
-    def again(self) -> HoldfastError:
-        """Return a copy to raise: one exception raised in two tasks would mix their tracebacks."""
+    def again(self, message: str | None = None, **fields: Unpack[ErrorFields]) -> Self:
+        """Return a copy to raise, with another message or other fields.
+
+        One exception raised in two tasks would mix their tracebacks. A copy with another message
+        has this error as its cause.
+        """
         copy = type(self).__new__(type(self))
         copy.__dict__.update(self.__dict__)
-        copy.args = self.args
-        copy.__cause__ = self.__cause__
+        copy.__dict__.update(fields)
+        copy.args, copy.__cause__ = self.args, self.__cause__
+        if message is not None:
+            copy.message, copy.args, copy.__cause__ = message, (message,), self
         return copy
 
 
@@ -132,8 +194,9 @@ class TransportError(HoldfastError):
     stderr_tail: str = ""
     """The last lines that the server wrote to stderr."""
 
-    def __str__(self) -> str:
-        message = super().__str__()
+    def explain(self, render: Callable[[Hint], str]) -> str:
+        """Return the message, the hints and the end of the server's stderr, redacted."""
+        message = super().explain(render)
         if not self.stderr_tail:
             return message
         indented = _redacted(self.stderr_tail).replace("\n", "\n    ")
@@ -150,6 +213,8 @@ class RpcError(HoldfastError):
     """The server answered the request with a JSON-RPC error; ``code`` and ``data`` are its own."""
 
     kind = "jsonrpc"
+    server_message: str = ""
+    """The server's own words; ``message`` is the sentence that has them."""
 
 
 class ResourceNotFoundError(RpcError):

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast._core.text import has_unseen, visible_lines
-from holdfast.cli.output import Output, as_said, highlight, paint, wrap_words, write
+from holdfast.cli.output import Output, advice_for, explain, highlight, paint, wrap_words, write
+from holdfast.errors import Hint, TransportError
 from tests.cli.conftest import DEMO, Cli, Seen
 from tests.cli.rig import puppet
 from tests.cli.terminal import PATIENCE
@@ -193,9 +194,9 @@ def test_advice_is_in_the_words_of_the_command_line(cli: Cli) -> None:
     slow = cli("tools", "--timeout", "0.2", "--", *puppet(delay=60, deaf=[]))
     assert "--timeout gives it longer" in slow.err
     pinned = cli("tools", "--protocol", "2026-07-28", "--", *puppet())
-    assert "drop --protocol to fall back" in pinned.err
+    assert "--protocol left out negotiates an older one" in pinned.err
     unknown = cli("tools", "--protocol", "2020-01-01", "--", *puppet())
-    assert "--protocol '2020-01-01': not a revision we speak" in unknown.err
+    assert "protocol '2020-01-01': not a revision we speak" in unknown.err
 
 
 @given(st.recursive(st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(), st.lists))
@@ -204,27 +205,46 @@ def test_highlighting_changes_nothing_but_colours(value: Any) -> None:
         assert re.sub(r"\x1b\[[0-9;]*m", "", highlight(text)) == text
 
 
-def hints() -> list[str]:
-    """Return every text of the library that advises an option of a program."""
+def options_of_hints() -> set[str]:
+    """Return every option that a hint of the library names."""
     root = Path(holdfast.__file__).parent
-    files = [*(root / "_core").rglob("*.py"), *(root / "calllog").rglob("*.py")]
-    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in files]
-    texts = [
-        node.value
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    calls = [
+        node
+        for file in root.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Hint"
     ]
-    # "name=…: why" is the wrong use of an argument, which a command line does not make.
-    advice = re.compile(r"(?!.*(?:``|[Gg]ive |needs client))(?=.*\w=…(?![^:]{0,20}: ))")
-    return [text for text in texts if advice.match(text) and "\n" not in text]
+    return {ast.literal_eval(call.args[0]) for call in calls}
 
 
 @pytest.mark.req("E2")
-def test_no_advice_for_programs_reaches_the_terminal() -> None:
-    found = hints()
-    assert len(found) > 10
-    assert [text for text in found if "=…" in as_said(text)] == []
+@pytest.mark.parametrize("option", sorted(options_of_hints() - {""}))
+def test_a_hint_has_words_for_programs_and_for_the_terminal(option: str) -> None:
+    hint = Hint(option, "gives it longer", "later")
+    name = option.rpartition(".")[2]
+    assert name in str(hint)
+    assert "gives it longer" in str(hint)
+    advice = advice_for(hint)
+    assert advice != str(hint) or option == "env.PATH"
+    assert "=" not in advice.replace("K=V", "")
+
+
+@pytest.mark.req("E2")
+def test_a_setting_without_an_option_of_a_verb_is_one_of_the_configuration() -> None:
+    assert advice_for(Hint("when_down", "waits for it", "wait")) == (
+        '"when_down": "wait" in the configuration waits for it'
+    )
+    assert advice_for(Hint("limits.asks", "sets this")) == (
+        '"limits": {"asks": …} in the configuration sets this'
+    )
+    assert advice_for(Hint("", "is it one?")) == "is it one?"
+
+
+@pytest.mark.req("E2")
+def test_the_path_is_shown_where_it_is_asked_for() -> None:
+    error = TransportError("no such program", hints=(Hint("env.PATH", "is '/bin'"),))
+    assert explain(error) == "no such program"
+    assert explain(error, with_path=True) == str(error) == "no such program; PATH is '/bin'"
 
 
 UNSEEN_TEXT = "\x1b[31m\u202e\u200b\U000e0041\x07\x9b2J\u2028\u00ad\u115f"

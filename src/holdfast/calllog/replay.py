@@ -17,7 +17,7 @@ from holdfast._core.text import counted, join_words, label
 from holdfast.calllog.compare import describe, differences, has_hidden, normal, size_of
 from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
 from holdfast.calllog.results import Long, NotRecorded, short, show, whole_of
-from holdfast.errors import HoldfastError, ToolError, ValidationError
+from holdfast.errors import Hint, HoldfastError, ToolError, ValidationError
 from holdfast.policies import Redaction
 from holdfast.types.tools import ToolResult
 
@@ -269,7 +269,7 @@ def _filled(entries: list[Entry], secrets: Mapping[str, Any]) -> list[dict[str, 
     found = [f"  {entry}: {', '.join(missing)}" for entry, _, missing in filled if missing]
     if found:
         raise ValidationError(
-            "these calls have redacted arguments; nothing was sent. Give their values with "
-            "fill={name: value} or ask=…:\n" + "\n".join(found[:10])
+            "these calls have redacted arguments; nothing was sent:\n" + "\n".join(found[:10]),
+            hints=(Hint("fill", "gives their values"),),
         )
     return [given for _, given, _ in filled]

@@ -357,8 +357,7 @@ def read_sidecar(shown: str, base: Path, folders: tuple[Path, ...]) -> str:
     folder = next((one for one in folders if path.is_relative_to(one)), None)
     if folder is None:
         raise NotRecorded(
-            f"its sidecar {shown} is outside of the log's folder; say where it is with "
-            "read_log(…, sidecars=…)"
+            f"its sidecar {shown} is outside of the log's folder and of those that were named"
         )
     if _OURS.fullmatch(path.name) is None:
         raise NotRecorded(f"its sidecar {shown} has a name that no call log gives; not read")

@@ -21,7 +21,7 @@ from holdfast._core.files import read_bytes, reason, resolve_output, write_atomi
 from holdfast._core.text import visible_json, visible_lines
 from holdfast.cli.main import columns_of_terminal
 from holdfast.cli.progress import cells, status
-from holdfast.errors import HoldfastError, ValidationError
+from holdfast.errors import Hint, HoldfastError, ValidationError
 
 
 class Exit(IntEnum):
@@ -124,7 +124,7 @@ class Output:
         facts = {"code": error.code, "taskId": error.task_id}
         facts["outcomeUnknown"] = error.outcome_unknown or None
         said = {name: value for name, value in facts.items() if value is not None}
-        message = as_said(str(error)) or type(error).__name__
+        message = explain(error) or type(error).__name__
         return self.complain(message, exit_for(error), error.kind, **said)
 
     def verdict(self, message: str, code: Exit, kind: str) -> Exit:
@@ -145,40 +145,52 @@ class Output:
         return code
 
 
-_SAID_AS: Final = (
-    ("Timeouts(handshake=…)", "--timeout"),
-    ("timeout=…", "--timeout"),
-    ("drop protocol= ", "drop --protocol "),
-    ("protocol='", "--protocol '"),
-    ("(headers=…)", "(--header)"),
-    ("; ca=… adds", '; "ca" in the configuration adds'),
-    ("cert=…", '"cert" in the configuration'),
-    ("when_down='wait' waits", '"when_down": "wait" in the configuration waits'),
-    ("ToolPolicy(validate='off')", '"validate": "off" in the configuration'),
-    ("pass holdfast.Handlers(approval=…) to be asked", "at a terminal you are asked"),
-    ("pass holdfast.Handlers(elicitation=…) when connecting", "at a terminal you are asked"),
-    ("dynamic=True reads", "--dynamic reads"),
-    ("get_skill() returns what it is now", "the next command uses what it is now"),
-    ("fill={name: value} or ask=…", "--fill K=V"),
-    ("client_id=…", "--client-id"),
-    ("issuer=…", '"oauth": {"issuer": …} in the configuration'),
-    ("redirect_uri=…", "--port"),
-    ("; say where it is with read_log(…, sidecars=…)", ""),
-    ("it needs a URL and auth=…", "it needs a URL"),
-)
-_LIMITS: Final = r"Limits\((\w+)=…\)"
-_PATH: Final = r"; PATH is '[^'\n]*'"
-
-
-def as_said(text: str, *, with_path: bool = False) -> str:
-    """Return an error with its advice for programs in terms of the command line.
+def explain(error: HoldfastError, *, with_path: bool = False) -> str:
+    """Return an error whose hints name options of the command line, or of the configuration.
 
     The PATH is shown by ``doctor`` alone.
     """
-    text = text if with_path else re.sub(_PATH, "", text)
-    for there, here in _SAID_AS:
-        text = text.replace(there, here)
-    return re.sub(_LIMITS, r'"limits": {"\1": …} in the configuration', text)
+
+    def advise(hint: Hint) -> str:
+        return "" if hint.option == "env.PATH" and not with_path else advice_for(hint)
+
+    return error.explain(advise)
+
+
+_AT_THE_TERMINAL: Final = {
+    "auth": "",
+    "auth.client_id": "--client-id {text}",
+    "auth.issuer": '"oauth": {{"issuer": …}} in the configuration {text}',
+    "auth.redirect_uri": "--port {text}",
+    "client.get_skill": "the next command uses what it is now, if it was updated",
+    "client.resume_task": "holdfast tasks wait {value} {text}",
+    "dynamic": "--dynamic {text}",
+    "env.PATH": "PATH {text}",
+    "fill": "--fill K=V {text}",
+    "handlers.approval": "at a terminal you are asked",
+    "handlers.elicitation": "at a terminal you are asked",
+    "headers": "--header {text}",
+    "protocol": "--protocol {text}",
+    "timeout": "--timeout {text}",
+    "timeouts.handshake": "--timeout {text}",
+}
+"""The words for options that have some of their own here; the others are in the configuration."""
+_IN_THE_CONFIGURATION: Final = {"tools.validate": "validate"}
+
+
+def advice_for(hint: Hint) -> str:
+    """Return a hint in the words of the command line."""
+    import json
+    import shlex
+
+    if not hint.option:
+        return hint.text
+    if (words := _AT_THE_TERMINAL.get(hint.option)) is not None:
+        return words.format(text=hint.text, value=shlex.quote(str(hint.value)))
+    group, _, name = _IN_THE_CONFIGURATION.get(hint.option, hint.option).rpartition(".")
+    setting = f'"{name}": {"…" if hint.value is None else json.dumps(hint.value)}'
+    setting = f'"{group}": {{{setting}}}' if group else setting
+    return f"{setting} in the configuration {hint.text}"
 
 
 def show_stderr(line: str) -> None:

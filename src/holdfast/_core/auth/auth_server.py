@@ -211,7 +211,7 @@ class StepRunner:
             elif forbidden:
                 reason = str(error)
             elif isinstance(error, aiohttp.ClientSSLError):
-                reason = "its TLS certificate cannot be verified; ca=… adds a trusted CA"
+                reason = "its TLS certificate cannot be verified; the option ca adds a trusted CA"
             elif isinstance(error, aiohttp.ClientConnectorError):
                 cause = error.os_error.strerror or type(error.os_error).__name__
                 reason = f"cannot connect ({cause})"

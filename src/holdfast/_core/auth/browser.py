@@ -23,7 +23,7 @@ from holdfast._core.auth.options import LoginRequest
 from holdfast._core.auth.steps import Listen, Pause, Step, Visit
 from holdfast._core.callbacks import ends_task
 from holdfast._core.text import one_line
-from holdfast.errors import HoldfastError, LoginFailed
+from holdfast.errors import Hint, HoldfastError, LoginFailed
 
 MAX_REQUEST: Final = 16 * 1024
 MAX_CONNECTIONS: Final = 32
@@ -83,7 +83,8 @@ class Listener:
             return listener
         raise LoginFailed(
             f"port {port} on {host} cannot be listened to ({reason}); the client is registered "
-            "for that port: free it, or give another redirect_uri=…"
+            "for that port: free it",
+            hints=(Hint("auth.redirect_uri", "gives another"),),
         )
 
     async def _bind(self, host: str, port: int) -> int:

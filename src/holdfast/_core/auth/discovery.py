@@ -156,7 +156,7 @@ class Discovery:
             # A document that the user named may name its issuer itself.
             known = named if own is not None and pinned is None else expected
             if not isinstance(known, str) or not urls.same_issuer(known, named):
-                self._note(url, "its issuer is another one; issuer=… accepts it if you trust it")
+                self._note(url, "its issuer is another one; name it as the issuer if you trust it")
             elif self._usable(url, named, issuer=True):
                 found = self._read({**document, **self._endpoints}, url)
                 if found is not None:

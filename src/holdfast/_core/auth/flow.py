@@ -23,7 +23,7 @@ from holdfast._core.auth.credentials import (
 from holdfast._core.auth.discovery import Discovery
 from holdfast._core.auth.options import Machine, OAuth
 from holdfast._core.auth.steps import Conversation, Read, Write
-from holdfast.errors import AuthError, LoginRequired, ScopeError, TransportError
+from holdfast.errors import AuthError, Hint, LoginRequired, ScopeError, TransportError
 
 MAX_HEADER: Final = 16 * 1024
 """Characters of a response's challenges that are read; real ones are far shorter."""
@@ -236,7 +236,7 @@ def login_required(name: str, account: str, need: AuthorizationNeed) -> LoginReq
         text += " for more scopes"
     # Names may come from a project's file: quote them, or they could add a command.
     command = shlex.join(words)
-    return LoginRequired(text, command=command, scopes=scopes, hint=f"run: {command}")
+    return LoginRequired(text, command=command, scopes=scopes, hints=(Hint("", f"run: {command}"),))
 
 
 def renew(login: Login, now: float) -> Conversation[Login]:

@@ -14,7 +14,7 @@ from holdfast._core.auth.credentials import AuthServer, Login, Registration, Sec
 from holdfast._core.auth.discovery import Discovery
 from holdfast._core.auth.options import EnterpriseManaged, Machine, OAuth
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Listen, Pause, Read, Visit, Write
-from holdfast.errors import DiscoveryError, GrantError, LoginFailed, TransportError
+from holdfast.errors import DiscoveryError, GrantError, Hint, LoginFailed, TransportError
 
 INTERVAL: Final = 5.0
 """Seconds between two requests of the device grant, if the server names none."""
@@ -134,8 +134,8 @@ def read_redirect(params: Mapping[str, str], server: AuthServer) -> str:
     if issuer is None and server.sends_iss:
         raise LoginFailed(f"the answer to the login does not name its issuer ({server.issuer})")
     if issuer is not None and issuer != server.issuer:
-        hint = "; issuer=… names the right one" if server.pinned else ""
-        raise LoginFailed(f"the answer to the login is not from {server.issuer}{hint}")
+        hints = (Hint("auth.issuer", "names the right one"),) if server.pinned else ()
+        raise LoginFailed(f"the answer to the login is not from {server.issuer}", hints=hints)
     if error := grants.error_in(params, server.issuer, [params.get("state", "")]):
         raise LoginFailed(f"the login failed: {error.message}")
     if not params.get("code"):
@@ -229,8 +229,11 @@ def identify(attempt: LoginAttempt) -> Conversation[Registration]:
     if options.client_id is not None:
         if bound is not None and not urls.same_issuer(bound, server.issuer):
             raise DiscoveryError(
-                f"client_id belongs to {bound}, but the server now names {server.issuer}; "
-                "give the client_id for that one, or issuer=… to confirm"
+                f"client_id belongs to {bound}, but the server now names {server.issuer}",
+                hints=(
+                    Hint("auth.client_id", "gives the one for it"),
+                    Hint("auth.issuer", "confirms it"),
+                ),
             )
         redirect = yield Listen(options.redirect_uri, "/callback", fixed=True)
         own, secret = options.client_id, options.client_secret
@@ -241,8 +244,8 @@ def identify(attempt: LoginAttempt) -> Conversation[Registration]:
         return Registration(client_id=document, redirect_uri=redirect, how="document")
     if server.registration_endpoint is None:
         raise DiscoveryError(
-            f"{server.issuer} does not register clients; register one there yourself "
-            "and give its client_id=…"
+            f"{server.issuer} does not register clients",
+            hints=(Hint("auth.client_id", "gives one that you register there yourself"),),
         )
     key = stored_key(server, options)
     stored = None if attempt.fresh else (yield Read(key, Registration))
@@ -286,7 +289,8 @@ def _register(server: AuthServer, options: OAuth, redirect: str) -> Conversation
     if made is None:
         said = f"HTTP status {answer.status}" if error is None else error.message
         raise LoginFailed(
-            f"{server.issuer} did not register a client: {said}; client_id=… gives one of your own"
+            f"{server.issuer} did not register a client: {said}",
+            hints=(Hint("auth.client_id", "gives one of your own"),),
         )
     # The server may have changed what was asked for (RFC 7591 §3.2.1).
     method, uris = fields.get("token_endpoint_auth_method"), fields.get("redirect_uris")

@@ -33,6 +33,7 @@ from holdfast._core.wire.codes import (
 )
 from holdfast.errors import (
     BackpressureError,
+    Hint,
     RequestTimeout,
     ResourceNotFoundError,
     RpcError,
@@ -201,13 +202,13 @@ class Cached(Struct, eq=False):
                 continue
             size += len(answer.raw)
             if size > limits.list_bytes:
-                text = f"more than {limits.list_bytes} bytes in all (Limits(list_bytes=…))"
-                raise channel.broken(call, text)
+                text = f"more than {limits.list_bytes} bytes in all"
+                raise channel.broken(call, text, Hint("limits.list_bytes", "sets this"))
             page = self._decode(call, answer, key, kind, limits.list_items)
             found.extend(page.items)
             if len(found) > limits.list_items:
-                text = f"more than {limits.list_items} items in all (Limits(list_items=…))"
-                raise channel.broken(call, text)
+                text = f"more than {limits.list_items} items in all"
+                raise channel.broken(call, text, Hint("limits.list_items", "sets this"))
             found.pages += (page,)
             found.stale = found.stale or answer.stale
             cached = cached or answer.cached

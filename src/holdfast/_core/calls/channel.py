@@ -33,6 +33,7 @@ from holdfast._core.eras.base import (
 from holdfast._core.mailbox import handling, log
 from holdfast._core.observers.observer import TOOL_CALL, Observers
 from holdfast.errors import (
+    Hint,
     HoldfastError,
     LoginRequired,
     ProtocolError,
@@ -153,8 +154,7 @@ class Channel(Struct, eq=False):
         """
         driver = self.driver
         if driver.engine.state is not State.READY:
-            wait = persist or self.policy.when_down == "wait"
-            span = deadline.total
+            wait, span = persist or self.policy.when_down == "wait", deadline.total
             if not persist and (deadline.given or wait):
                 span = min(deadline.idle, span)
             left = max(0.0, deadline.since + span - driver.loop.time())
@@ -413,8 +413,8 @@ class Channel(Struct, eq=False):
         except UNREADABLE as error:
             raise self.broken(call, str(error)) from error
 
-    def broken(self, call: Call, reason: str) -> HoldfastError:
-        return messages.bad_answer(self.name, call, reason)
+    def broken(self, call: Call, reason: str, *hints: Hint) -> HoldfastError:
+        return messages.bad_answer(self.name, call, reason, *hints)
 
 
 def progress_sink(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -29,6 +29,7 @@ from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.errors import (
     BackpressureError,
     CancelledCallError,
+    Hint,
     HoldfastError,
     LoginRequired,
     ProtocolError,
@@ -44,6 +45,7 @@ from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
     from holdfast._core.calls.tasks import Tasks
+    from holdfast.errors import ErrorFields
 
 MOST_QUESTIONS: Final = 1000
 """Questions of one task."""
@@ -151,17 +153,20 @@ class Following:
             if self._stream is not None:
                 self._stream.cancel()
 
-    def _error(self, kind: type[HoldfastError], text: str) -> HoldfastError:
+    def _error(
+        self, kind: type[HoldfastError], text: str, **fields: Unpack[ErrorFields]
+    ) -> HoldfastError:
         name = f"{self._channel.name}: {self._subject}: task {self._id!r}"
-        hint = f"client.resume_task({self._id!r}) asks for it again"
-        return kind(f"{name}: {text}", outcome_unknown=True, hint=hint)
+        fields.setdefault("hints", (Hint("client.resume_task", "asks for it again", self._id),))
+        fields["outcome_unknown"], fields["task_id"] = True, self._id
+        return kind(f"{name}: {text}", **fields)
 
     def _refused(self, error: RpcError, text: str = "") -> HoldfastError:
-        found = self._error(type(error), text + _told(error))
-        found.code, found.data = error.code, error.data
+        fields: ErrorFields = {"code": error.code, "data": error.data}
+        fields["server_message"] = error.server_message
         if error.code == INVALID_PARAMS:
-            found.hint = ""
-        return found
+            fields["hints"] = ()
+        return self._error(type(error), text + _told(error), **fields)
 
     def _shut(self) -> HoldfastError:
         return self._error(ShutdownError, "the client was closed; the task goes on")

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from holdfast._core.callbacks import ends_task
-from holdfast.errors import ApprovalError, ValidationError
+from holdfast.errors import ApprovalError, Hint, ValidationError
 from holdfast.policies import ToolPolicy, refused
 from holdfast.types.lifecycle import Progress
 from holdfast.types.tools import Tool
@@ -264,7 +264,7 @@ class Approver:
             return
         ask = self._handler if isinstance(ask, str) else ask
         if ask is None:
-            hint = "pass holdfast.Handlers(approval=…) to be asked"
+            hint = Hint("handlers.approval", "gets to be asked")
             raise self._refusal(name, "it needs approval, and nobody can be asked", hint)
         try:
             verdict = await (ask if is_async(ask) else in_thread(ask))(request)
@@ -277,6 +277,6 @@ class Approver:
             why = f"not approved: {verdict}" if isinstance(verdict, str) else "not approved"
             raise self._refusal(name, why)
 
-    def _refusal(self, name: str, why: str, hint: str = "") -> ApprovalError:
+    def _refusal(self, name: str, why: str, *hints: Hint) -> ApprovalError:
         text = f"{self._server}: tools/call {name!r}: {why}; nothing was sent"
-        return ApprovalError(text, hint=hint)
+        return ApprovalError(text, hints=hints)

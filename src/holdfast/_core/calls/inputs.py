@@ -19,7 +19,7 @@ from holdfast._core.callbacks import EXITS, ends_task
 from holdfast._core.calls.handlers import ApprovalHandler, Handlers, in_thread, is_async
 from holdfast._core.wire import codes
 from holdfast._core.wire.jsonrpc import encode
-from holdfast.errors import ProtocolError, RpcError, StateError
+from holdfast.errors import Hint, ProtocolError, RpcError, StateError
 
 if TYPE_CHECKING:
     from holdfast.types.inputs import FormElicitation
@@ -104,8 +104,9 @@ class Inputs(Struct, eq=False):
     async def answer_all(self, name: str, questions: dict[str, Raw]) -> dict[str, Any]:
         """Return the answers to one round of ``input_required``, all asked at once."""
         if len(questions) > self._limit:
-            text = f"{len(questions)} questions at once, more than {self._limit} (Limits(asks=…))"
-            raise ProtocolError(f"{name}: the server asks {text}")
+            text = f"{len(questions)} questions at once, more than {self._limit}"
+            hint = Hint("limits.asks", "sets this")
+            raise ProtocolError(f"{name}: the server asks {text}", hints=(hint,))
         asked = {}
         for key, raw in questions.items():
             try:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast._core.boundary import Transport
-from holdfast.errors import AuthError, HoldfastError, LoginPending, LoginRequired
+from holdfast.errors import AuthError, Hint, HoldfastError, LoginPending, LoginRequired
 
 if TYPE_CHECKING:
     from holdfast._core.auth.authorizer import Authorizer
@@ -52,8 +52,8 @@ class Logins:
             AuthError: There is no login for this kind of server.
         """
         if self._authorizer is None:
-            text = f"{self._name}: there is nothing to log in to: it needs a URL and auth=…"
-            raise AuthError(text)
+            text = f"{self._name}: there is nothing to log in to: it needs a URL"
+            raise AuthError(text, hints=(Hint("auth", "says how"),))
         return self._authorizer
 
     @property

@@ -22,7 +22,7 @@ from holdfast._core.calls.options import Deadline, of_type
 from holdfast._core.eras.revisions import SKILLS
 from holdfast._core.text import join_words, label, show_json
 from holdfast._core.yaml_reader import YamlFault, read_yaml
-from holdfast.errors import DriftError, RpcError, StateError, ValidationError
+from holdfast.errors import DriftError, Hint, RpcError, StateError, ValidationError
 from holdfast.policies import CacheMode
 from holdfast.types.base import Cacheable
 from holdfast.types.content import BlobResourceContents, TextResourceContents
@@ -38,6 +38,7 @@ FRONTMATTER_BYTES: Final = 1 << 16
 SkillGuard: TypeAlias = Callable[[Sequence[Skill]], None]
 """Sees skills before they are used; refuses them by raising."""
 
+_UPDATED: Final = Hint("client.get_skill", "returns what it is now, if it was updated")
 _FRONTMATTER: Final = re.compile(
     r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
 )
@@ -130,8 +131,8 @@ class Skills:
         uri = file if file.startswith(skill.root + "/") else f"{skill.root}/{file}"
         if skill.dynamic:
             if not dynamic:
-                text = "it has no digests to verify; dynamic=True reads it without"
-                raise self._refused(skill, text)
+                hint = Hint("dynamic", "reads it without", True)
+                raise self._refused(skill, "it has no digests to verify", hint)
             if not is_inside(skill, uri):
                 raise self._refused(skill, f"{file[:200]!r} is not in its directory")
         elif all(one.uri != uri for one in skill.files.values()):
@@ -180,11 +181,9 @@ class Skills:
         if (difference := field_difference(skill.frontmatter, found)) is not None:
             raise self._refused(skill, f"the frontmatter of {SKILL_FILE} differs: {difference}")
 
-    def _refused(self, skill: Skill, why: str) -> DriftError:
-        return DriftError(
-            f"{self._channel.name}: skill {skill.uri!r}: {why}; not used. If the skill was "
-            "updated, get_skill() returns what it is now"
-        )
+    def _refused(self, skill: Skill, why: str, hint: Hint = _UPDATED) -> DriftError:
+        text = f"{self._channel.name}: skill {skill.uri!r}: {why}; not used"
+        return DriftError(text, hints=(hint,))
 
 
 def _bytes(found: ReadResult, uri: str) -> bytes | None:

@@ -18,7 +18,7 @@ from holdfast._core.calls.options import Deadline
 from holdfast._core.eras import headers
 from holdfast._core.text import close_matches
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
-from holdfast.errors import ProtocolError, RpcError, ValidationError
+from holdfast.errors import Hint, ProtocolError, RpcError, ValidationError
 from holdfast.policies import CacheMode, ToolPolicy
 from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, lines
 from holdfast.schema.simple import Check, SimpleCheck, simple_type
@@ -325,9 +325,8 @@ class ToolTable(Struct, eq=False):
                 text = "%s: the arguments are not checked, the server has to: %s"
                 log.warning(text, self._subject(name), error)
             return None
-        refusal = self._refusal(name, f"its arguments cannot be checked: {error}")
-        refusal.hint = "ToolPolicy(validate='off') sends them unchecked"
-        return refusal
+        text = f"its arguments cannot be checked: {error}"
+        return self._refusal(name, text, Hint("tools.validate", "sends them unchecked", "off"))
 
     def invalid_arguments(self, name: str, faults: tuple[SchemaFault, ...]) -> ValidationError:
         text = f"the arguments do not fit its schema; nothing was sent:\n{lines(faults)}"
@@ -350,9 +349,9 @@ class ToolTable(Struct, eq=False):
             raise ValidationError(f"{text}:\n{lines(faults)}", data=result)
         log.warning("%s: %s", text, "; ".join(str(fault) for fault in faults))
 
-    def _refusal(self, name: str, why: str, **data: Any) -> ValidationError:
+    def _refusal(self, name: str, why: str, *hints: Hint, **data: Any) -> ValidationError:
         text = f"{self._subject(name)}: {why}; nothing was sent"
-        return ValidationError(text, data={"tool": name, **data})
+        return ValidationError(text, data={"tool": name, **data}, hints=hints)
 
     def _subject(self, name: str) -> str:
         return f"{self._channel.name}: tools/call {name!r}"

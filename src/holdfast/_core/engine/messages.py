@@ -11,6 +11,7 @@ from holdfast.errors import (
     BackpressureError,
     CancelledCallError,
     HandshakeTimeout,
+    Hint,
     HoldfastError,
     ProtocolError,
     RequestTimeout,
@@ -34,7 +35,7 @@ def timed_out(name: str, call: Call, *, sent: bool, total: bool) -> HoldfastErro
     if not sent:
         span = call.total if total else call.idle
         text = f"{name}: {subject(call)}: not connected within {seconds(span)}; nothing was sent"
-        return RequestTimeout(text, hint="timeout=… gives it longer")
+        return RequestTimeout(text, hints=(Hint("timeout", "gives it longer"),))
     waited = (
         f"not done within {seconds(call.total)} in all (total_timeout)"
         if total
@@ -59,18 +60,11 @@ def unanswered(name: str, call: Call) -> HoldfastError:
 
 def lost(name: str, call: Call, loss: HoldfastError, *, sent: bool) -> HoldfastError:
     told = "it had been sent, so it may have run" if sent else "it had not been sent"
-    error = loss.again()
-    error.message = f"{name}: {subject(call)}: {loss.message}; {told}"
-    error.outcome_unknown = sent
-    error.__cause__ = loss
-    return error
+    return loss.again(f"{name}: {subject(call)}: {loss.message}; {told}", outcome_unknown=sent)
 
 
 def unconnected(name: str, loss: HoldfastError) -> HoldfastError:
-    error = loss.again()
-    error.message = f"{name}: {loss.message}"
-    error.__cause__ = loss
-    return error
+    return loss.again(f"{name}: {loss.message}")
 
 
 def refused_by_server(name: str, call: Call, fault: ErrorObject) -> HoldfastError:
@@ -81,8 +75,10 @@ def refused_by_server(name: str, call: Call, fault: ErrorObject) -> HoldfastErro
     code = int(fault.code) if integral else None  # type: ignore[arg-type]
     shown = fault.code if fault.code is not None else "without a code"
     text = f"{name}: {subject(call)}: the server answered with error {shown}: {message}"
-    hint = _LACKING.get(call.method, "") if code == METHOD_NOT_FOUND else ""
-    return RpcError(text, code=code, data=fault.data, hint=hint)
+    lacking = _LACKING.get(call.method) if code == METHOD_NOT_FOUND else None
+    hints = () if lacking is None else (Hint("", lacking),)
+    words = fault.message or ""
+    return RpcError(text, code=code, data=fault.data, server_message=words, hints=hints)
 
 
 # Some servers answer so for one tool, prompt or resource that they do not know.
@@ -103,9 +99,9 @@ _LACKING: Final = {
 """What is said of a server that does not know a method."""
 
 
-def bad_answer(name: str, call: Call, reason: str) -> HoldfastError:
+def bad_answer(name: str, call: Call, reason: str, *hints: Hint) -> HoldfastError:
     text = f"{name}: {subject(call)}: the server's answer breaks the protocol: {reason}"
-    return ProtocolError(text, outcome_unknown=True)
+    return ProtocolError(text, outcome_unknown=True, hints=hints)
 
 
 def refused(name: str, call: Call, report: Refused, *, repeated: bool = False) -> HoldfastError:
@@ -117,11 +113,8 @@ def refused(name: str, call: Call, report: Refused, *, repeated: bool = False) -
         return refused_by_server(name, call, report.fault)
     unknown = report.processed or repeated
     told = "it may have run" if unknown else "it was not run"
-    error = report.error.again()
-    error.message = f"{name}: {subject(call)}: {report.error.message}; {told}"
-    error.outcome_unknown = unknown
-    error.__cause__ = report.error
-    return error
+    text = f"{name}: {subject(call)}: {report.error.message}; {told}"
+    return report.error.again(text, outcome_unknown=unknown)
 
 
 def backpressure(name: str, call: Call, *, total: bool) -> HoldfastError:
@@ -173,19 +166,14 @@ def closed(name: str, call: Call, state: str) -> HoldfastError:
 
 
 def gave_up(name: str, call: Call, reason: HoldfastError) -> HoldfastError:
-    error = reason.again()
-    error.message = f"{name}: {subject(call)}: the client has given up: {reason.message}"
-    error.__cause__ = reason
-    return error
+    return reason.again(f"{name}: {subject(call)}: the client has given up: {reason.message}")
 
 
 def down(name: str, call: Call, reason: HoldfastError | None, retry_in: float) -> HoldfastError:
     why = f" ({reason.message})" if reason else ""
     text = f"{name}: {subject(call)}: the server is down{why}; next attempt in {seconds(retry_in)}"
-    hint = "when_down='wait' waits for it"
-    if reason is not None and reason.hint:
-        hint = f"{reason.hint}; {hint}"
-    error = StateError(text, state="backoff", retry_in=retry_in, hint=hint)
+    hints = (*(() if reason is None else reason.hints), Hint("when_down", "waits for it", "wait"))
+    error = StateError(text, state="backoff", retry_in=retry_in, hints=hints)
     error.__cause__ = reason
     return error
 
@@ -198,18 +186,14 @@ def slow_handshake(span: float, waiting_for: str | None) -> HoldfastError:
         f"the server did not answer the handshake within {seconds(span)} (no answer to "
         f"{waiting_for})"
     )
-    hint = (
-        "is it an MCP server, or does it wait for something else first? "
-        "Timeouts(handshake=…) gives it longer"
-    )
-    return HandshakeTimeout(text, hint=hint)
+    question = Hint("", "is it an MCP server, or does it wait for something else first?")
+    return HandshakeTimeout(text, hints=(question, Hint("timeouts.handshake", "gives it longer")))
 
 
 def died_of_probe(first: HoldfastError, second: HoldfastError) -> HoldfastError:
     """Return an error with the causes of both failed openings, unless they are the same."""
     if second.message in first.message:
         return second
-    error = second.again()
-    error.message = f"{second.message} (and before that: {first.message})"
+    error = second.again(f"{second.message} (and before that: {first.message})")
     error.__cause__ = first
     return error

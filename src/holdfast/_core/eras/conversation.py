@@ -37,7 +37,7 @@ class Plan(Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.pin is not None and self.pin not in VERSIONS:
             known = ", ".join(VERSIONS)
-            raise ValidationError(f"protocol={self.pin!r}: not a revision we speak ({known})")
+            raise ValidationError(f"protocol {self.pin!r}: not a revision we speak ({known})")
 
 
 class Facts(Struct, frozen=True):

@@ -54,7 +54,7 @@ from holdfast._core.eras.revisions import (
 from holdfast._core.eras.stateless import Stateless, request_meta
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast._core.wire.jsonrpc import MALFORMED, ErrorObject, encode
-from holdfast.errors import HandshakeRefused, HoldfastError, ProtocolError
+from holdfast.errors import HandshakeRefused, Hint, HoldfastError, ProtocolError
 
 DISCOVER: Final = "server/discover"
 INITIALIZE: Final = "initialize"
@@ -115,8 +115,9 @@ def _fall_back(plan: Plan, answer: Reply) -> Conversation:
     """Fall back to ``initialize``: every error that is not a modern one means a legacy server."""
     if plan.pin is not None:
         story = _story(answer)
-        message = f"the server does not speak {plan.pin}: {story}; drop protocol= to fall back"
-        raise NoAgreement(ProtocolError(message), final=True)
+        message = f"the server does not speak {plan.pin}: {story}"
+        hint = Hint("protocol", "left out negotiates an older one")
+        raise NoAgreement(ProtocolError(message, hints=(hint,)), final=True)
     if answer.reason is not None and answer.fault is not None and answer.fault.code in DEMANDS:
         # A recognized modern error identifies a modern server: falling back would not help.
         raise NoAgreement(_refused(answer))
@@ -344,7 +345,7 @@ def _handshake_agreement(plan: Plan, asked: str, raw: Raw) -> Agreement:
 def _cure(plan: Plan) -> str:
     if plan.pin is None:
         return f" (we speak {', '.join(VERSIONS)})"
-    return f" (protocol={plan.pin!r} is pinned)"
+    return f" (the revision {plan.pin!r} is pinned)"
 
 
 def _story(answer: Reply) -> str:

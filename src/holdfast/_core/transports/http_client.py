@@ -31,6 +31,7 @@ from holdfast._core.text import hide
 from holdfast._core.transports import http_responses
 from holdfast._core.transports.http_responses import (
     BROKEN,
+    CLIENT_CERTIFICATE,
     LINGER,
     SESSION,
     UNREADABLE,
@@ -352,9 +353,9 @@ class HttpClient:
         if found.reason is RefusalReason.BROKEN and direct and await self._is_hung_up_on():
             text = (
                 f"{self.origin} ends TLS connections after the handshake, before any request: "
-                "does it demand a client certificate (cert=…)?"
+                "does it demand a client certificate?"
             )
-            return not_sent(TransportError(text))
+            return not_sent(TransportError(text, hints=(CLIENT_CERTIFICATE,)))
         return found
 
     async def _is_hung_up_on(self) -> bool:

@@ -29,7 +29,7 @@ from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast._core.wire.framing import FrameTooLarge, join
 from holdfast._core.wire.http_dates import retry_after
 from holdfast._core.wire.jsonrpc import ErrorObject, decode_error_object, snippet
-from holdfast.errors import AuthError, HoldfastError, ProtocolError, TransportError
+from holdfast.errors import AuthError, Hint, HoldfastError, ProtocolError, TransportError
 
 CODINGS: Final = ("gzip", "x-gzip", "deflate")
 PIECE: Final = 256 * 1024
@@ -177,6 +177,7 @@ BROKEN: Final = (aiohttp.ClientError, OSError, TimeoutError)
 """The exceptions that may end a connection at any moment."""
 UNREADABLE: Final = (BadBody, FrameTooLarge)
 """The exceptions that reading a body may raise beside those."""
+CLIENT_CERTIFICATE: Final = Hint("cert", "sets a client certificate")
 _REASONS: Final = {
     401: RefusalReason.UNAUTHORIZED,
     **dict.fromkeys((403, 407, 421), RefusalReason.FORBIDDEN),
@@ -200,14 +201,15 @@ def refusal(
     said = said.removeprefix(f"{status}: ").removeprefix(f"{status} ")
     text = f"{origin} answered with HTTP status {status}: {said}"
     kind: type[HoldfastError] = TransportError
-    hint = ""
+    hints: tuple[Hint, ...] = ()
     if status == 401:
-        kind, hint, fault = AuthError, "; check the credentials (headers=…)", None
+        kind, fault = AuthError, None
+        hints = (Hint("headers", "gives other credentials"),)
     elif status in (403, 421):
         kind, hint = _forbidden(status, said, headers)
-        fault = None
+        hints, fault = (hint,), None
     elif status in (404, 405) and fault is None and not named and not _ENDPOINT.search(path):
-        hint = f" (its MCP endpoint may be at another path, such as {path.rstrip('/')}/mcp)"
+        text += f" (its MCP endpoint may be at another path, such as {path.rstrip('/')}/mcp)"
     reason = _REASONS.get(status)
     if named and _no_such_session(status, fault):
         reason = RefusalReason.NO_SUCH_SESSION
@@ -220,7 +222,7 @@ def refusal(
         wait = retry_after(headers.get("Retry-After", ""), time.time())
         wait = 1.0 if wait is None else wait
     return Refused(
-        kind(text + hint, code=status),
+        kind(text, code=status, hints=hints),
         reason,
         fault=fault,
         processed=status in (303, 408) or (status >= 500 and wait is None),
@@ -230,7 +232,7 @@ def refusal(
 
 def _forbidden(
     status: int, said: str, headers: Mapping[str, str]
-) -> tuple[type[HoldfastError], str]:
+) -> tuple[type[HoldfastError], Hint]:
     """Tell a check of the Origin or Host header from one of the credentials.
 
     2026-07-28 basic/transports/streamable-http, Security & Endpoint: a server answers an invalid
@@ -239,10 +241,10 @@ def _forbidden(
     """
     named = _REBINDING.search(said) and not _PERMISSION.search(said)
     if status == 421 or (named and "WWW-Authenticate" not in headers):
-        hint = "it does not accept the Host or Origin header: use the host name it was set up for"
-        return TransportError, f"; {hint}"
-    hint = "the credentials (headers=…) do not allow this, or it admits only certain hosts"
-    return AuthError, f"; {hint}"
+        text = "it does not accept the Host or Origin header: use the host name it was set up for"
+        return TransportError, Hint("", text)
+    text = "gives other credentials, if these do not allow this; or it admits only certain hosts"
+    return AuthError, Hint("headers", text)
 
 
 def _no_such_session(status: int, fault: ErrorObject | None) -> bool:
@@ -282,7 +284,8 @@ def failure(
     if isinstance(error, Refused):
         return error
     if isinstance(error, FrameTooLarge):
-        found = TransportError(f"{origin} sent {error}", hint="Limits(frame_bytes=…) sets this")
+        hint = Hint("limits.frame_bytes", "sets this")
+        found = TransportError(f"{origin} sent {error}", hints=(hint,))
         return Refused(found, RefusalReason.UNREADABLE, frame_size=error.size)
     if isinstance(error, BadBody):
         return Refused(ProtocolError(f"{origin} answered {error}"), RefusalReason.UNREADABLE)
@@ -290,12 +293,12 @@ def failure(
         text = f"the request to {origin} failed: {error!r}"
         return Refused(TransportError(text), RefusalReason.BROKEN, processed=sent)
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
-        text = f"cannot connect to {origin}: TLS: {error}; ca=… adds a trusted CA"
-        return not_sent(TransportError(text))
+        text = f"cannot connect to {origin}: TLS: {error}"
+        return not_sent(TransportError(text, hints=(Hint("ca", "adds a trusted CA"),)))
     alert = _tls_alert(error) if fresh else None
     if alert is not None:
-        text = f"{origin} ended the TLS handshake: {alert}; cert=… sets a client certificate"
-        return not_sent(TransportError(text))
+        text = f"{origin} ended the TLS handshake: {alert}"
+        return not_sent(TransportError(text, hints=(CLIENT_CERTIFICATE,)))
     through = ""
     if isinstance(error, aiohttp.ClientConnectorError):
         if isinstance(error, aiohttp.ClientProxyConnectionError) and proxy:

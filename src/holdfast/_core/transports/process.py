@@ -19,7 +19,7 @@ from holdfast._core.transports.orphans import guard
 from holdfast._core.transports.pipes import LineReader, PipeReader, Writer
 from holdfast._core.transports.spawn import Spawned, activity, ending
 from holdfast._core.wire.framing import FrameTooLarge
-from holdfast.errors import HoldfastError, TransportError
+from holdfast.errors import Hint, HoldfastError, TransportError
 from holdfast.policies import Limits
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -206,8 +206,8 @@ class StdioLink:
     # What comes from the server
 
     def _oversized(self, error: FrameTooLarge) -> None:
-        hint = "Limits(frame_bytes=…) sets this"
-        self._lose(TransportError(f"the server sent {error}", hint=hint), error.size)
+        hint = Hint("limits.frame_bytes", "sets this")
+        self._lose(TransportError(f"the server sent {error}", hints=(hint,)), error.size)
 
     def _end(self) -> None:
         self._reader.end()

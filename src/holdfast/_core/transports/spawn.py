@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from holdfast.errors import TransportError
+from holdfast.errors import Hint, TransportError
 
 BASIC_ENVIRONMENT: Final = "HOME LANG LC_ALL LC_CTYPE LOGNAME PATH SHELL TERM TMPDIR TZ USER"
 """Variables that every program expects."""
@@ -93,8 +93,8 @@ def spawn(
             raise
         path = env.get("PATH", "")
         missing = isinstance(error, FileNotFoundError) and os.sep not in command[0]
-        hint = f"PATH is {path!r}" if missing else ""
-        told = TransportError(_why(error, command, path, cwd), hint=hint)
+        hints = (Hint("env.PATH", f"is {path!r}"),) if missing else ()
+        told = TransportError(_why(error, command, path, cwd), hints=hints)
         raise told from error.with_traceback(None)
     finally:
         for theirs, _ in ends:

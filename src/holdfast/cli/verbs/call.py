@@ -18,7 +18,7 @@ from holdfast.cli.output import Exit
 from holdfast.cli.progress import status
 from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.cli.views import Contents, table
-from holdfast.errors import HoldfastError
+from holdfast.errors import Hint, HoldfastError
 from holdfast.policies import ToolPolicy
 from holdfast.types.tools import ToolResult
 
@@ -209,9 +209,10 @@ def _show_task(task: Task) -> None:
 
 def _advised(error: HoldfastError, target: ServerTarget) -> HoldfastError:
     """Return the error of a task with the command that asks for it again."""
-    if error.task_id is not None and error.hint:
-        error.hint = f"{_wait_command(target, error.task_id)} asks for it again"
-    return error
+    if error.task_id is None or not error.hints:
+        return error
+    command = f"{_wait_command(target, error.task_id)} asks for it again"
+    return error.again(hints=(Hint("", command),))
 
 
 def _wait_command(target: ServerTarget, task_id: str) -> str:

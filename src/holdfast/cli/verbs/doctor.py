@@ -21,7 +21,7 @@ from holdfast import errors
 from holdfast._core.text import counted, visible_lines
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli.main import columns_of_terminal
-from holdfast.cli.output import Exit, as_said, exit_for, hang, paint, write
+from holdfast.cli.output import Exit, exit_for, explain, hang, paint, write
 from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.cli.verbs.status import identity, show_all
 from holdfast.errors import HoldfastError, RpcError
@@ -69,7 +69,7 @@ async def doctor(target: ServerTarget) -> int:
         await examination.run()
     except HoldfastError as error:
         code = exit_for(error)
-        told = as_said(str(error), with_path=True)
+        told = explain(error, with_path=True)
         examination.find("failure", "bad", told, advice(error, os.environ))
     found = examination.findings
     bad = [one["text"] for one in found if one["verdict"] == "bad"]

@@ -18,7 +18,7 @@ from holdfast._core.text import counted, has_unseen, visible_json, visible_lines
 from holdfast.cli.app import option
 from holdfast.cli.completers import servers
 from holdfast.cli.main import columns_of_terminal
-from holdfast.cli.output import Exit, Output, as_said, exit_for, hang, paint, write
+from holdfast.cli.output import Exit, Output, exit_for, explain, hang, paint, write
 from holdfast.cli.progress import cells
 from holdfast.cli.progress import status as status_line
 from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb
@@ -191,7 +191,7 @@ async def visit(
                 state = "not approved"
             elif isinstance(error, AuthError):
                 state = "needs login"
-            reason = as_said(str(error)).removeprefix(f"{name}: ")
+            reason = explain(error).removeprefix(f"{name}: ")
             return ServerHealth(name, state, ms, reason, exit=exit_for(error))
 
     async def in_turn(name: str) -> ServerHealth:
