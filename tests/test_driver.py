@@ -12,7 +12,9 @@ import pytest
 
 import holdfast
 from holdfast import Backoff, State, Timeouts
-from holdfast._core.boundary import Delivered
+from holdfast._core.boundary import Delivered, Traits
+from holdfast._core.transports.memory import Memory
+from holdfast.policies import Policy
 from holdfast.testing import SILENCE, Incoming, Peer
 from holdfast.types import ToolAnnotations
 
@@ -508,6 +510,53 @@ async def test_the_shutdown_request_is_sent_only_where_it_is_asked_for() -> None
     async with holdfast.connect(peer) as client:
         await client.open()
     assert "shutdown" not in [one.method for one in peer.received]
+
+
+class Polite(Memory):
+    """A way to a server that is asked to shut down before the link closes."""
+
+    grace = 60.0
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(shutdown_request=True)
+
+
+@pytest.mark.req("L7")
+@pytest.mark.parametrize("outcome_of_it", ["an answer", "an end", "a cancelled close"])
+async def test_no_call_runs_after_the_close_that_asks_the_server_to_shut_down(
+    outcome_of_it: str,
+) -> None:
+    peer = silent_peer()
+    asked_to_stop, may_stop = asyncio.Event(), asyncio.Event()
+
+    async def shut_down(incoming: Incoming) -> Any:
+        asked_to_stop.set()
+        await may_stop.wait()
+        if outcome_of_it == "an end":
+            peer.hang_up("bye")
+            return SILENCE
+        return {}
+
+    peer.on("shutdown", shut_down)
+    client = holdfast.Client(Polite(peer), Policy(), holdfast.Handlers())
+    await client.call_tool("quick")
+    closing = asyncio.create_task(client.close())
+    await asked_to_stop.wait()
+    assert client.state == "closing"
+    assert not client.is_connected
+    for verb in (client.call_tool("quick"), client.list_tools(), client.ping(), client.open()):
+        with pytest.raises(holdfast.ShutdownError, match="closing"):
+            await verb
+    if outcome_of_it == "a cancelled close":
+        closing.cancel()
+        await asyncio.wait([closing])
+        assert client.state == "closing"
+    may_stop.set()
+    await asyncio.wait([closing])
+    assert await client.close() is False
+    assert client.state == "closed"
+    assert [message.method for message in peer.received].count("tools/call") == 1
 
 
 async def answer_to_a_stuck_call(

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast._core.boundary import (
+    Asked,
     Busy,
     Call,
     Close,
@@ -29,6 +30,7 @@ from holdfast._core.boundary import (
     Report,
     Send,
     Starting,
+    Ticket,
     Violated,
     WireId,
 )
@@ -179,7 +181,7 @@ def test_an_illegal_step_raises_and_changes_nothing(rig: Rig, step: Step) -> Non
         return
     before, out = snapshot(rig), list[Effect]()
     with pytest.raises(StateError, match=f"step '{step}' in state '{rig.state}'"):
-        rig.engine._connector.move(step, out)
+        rig.engine._move(step, out)
     assert out == []
     assert snapshot(rig) == before
 
@@ -913,14 +915,75 @@ def test_an_error_that_only_a_person_can_help_with_waits_without_a_timer_until_r
     assert rig.engine.retry_now(rig.now) == []
 
 
+def goodbye(rig: Rig) -> tuple[Ticket, WireId]:
+    """Begin to close with a last request; return its ticket and wire id."""
+    call = Call("shutdown", idle=2.0, total=2.0)
+    ticket, effects = rig.engine.say_goodbye(call, rig.now)
+    rig.outcomes[ticket] = []
+    rig._take(effects)
+    wire_id = one(effects, Send).wire_id
+    assert wire_id is not None
+    return ticket, wire_id
+
+
 @pytest.mark.req("L7")
-def test_ending_the_calls_leaves_the_link_for_a_last_one() -> None:
+def test_a_last_request_ends_every_other_and_refuses_those_that_follow() -> None:
     rig = ready()
     ticket, _ = rig.request()
-    (failed,) = rig.engine.end_calls(rig.now)
-    assert isinstance(failed, Failed)
-    assert (failed.ticket, failed.error.kind) == (ticket, "shutdown")
-    assert rig.state == "ready"
+    last, wire_id = goodbye(rig)
+    assert rig.error(ticket).kind == "shutdown"
+    assert rig.state == "closing"
+    with pytest.raises(ShutdownError, match="the client is closing"):
+        rig.engine.call(Call("tools/call"), rig.now)
+    assert rig.engine.notify("notifications/x") == []
+    rig.answer(wire_id)
+    assert rig.result(last) == {}
+    assert rig.state == "closing"
+    (closing,) = rig.close()
+    assert isinstance(closing, Close)
+    rig.drained()
+    assert rig.state == "closed"
+
+
+@pytest.mark.req("L7")
+def test_a_last_request_that_is_not_answered_ends_in_time() -> None:
+    rig = ready()
+    last, _ = goodbye(rig)
+    rig.wait(2.0)
+    assert rig.error(last).kind == "timeout"
+    assert one(rig.close(), Close).generation == rig.engine.link.generation
+
+
+@pytest.mark.req("L7")
+def test_a_server_that_ends_at_the_last_request_is_not_started_again() -> None:
+    rig = ready()
+    last, _ = goodbye(rig)
+    effects = rig.lose()
+    assert only(effects, Open) == []
+    assert rig.error(last).kind == "shutdown"
+    assert rig.state == "closed"
+    assert len(only(rig.close(), Close)) == 1, "its link is torn down all the same"
+    assert only(rig.close(), Close) == []
+
+
+@pytest.mark.req("L7")
+def test_a_close_ends_a_last_request_that_is_under_way() -> None:
+    rig = ready()
+    last, _ = goodbye(rig)
+    effects = rig.close()
+    assert rig.error(last).kind == "shutdown"
+    assert len(only(effects, Close)) == 1
+
+
+@pytest.mark.req("L7", "P6")
+def test_a_server_that_asks_before_it_answers_the_last_request_is_answered() -> None:
+    rig = ready()
+    goodbye(rig)
+    request = one(rig.deliver({"id": "x", "method": "roots/list"}), Asked)
+    assert len(only(rig.engine.answer(request, {"roots": []}), Send)) == 1
+    rig.close()
+    assert rig.engine.answer(request, {"roots": []}) == []
+    assert rig.engine.refuse(request, -1, "no") == []
 
 
 @pytest.mark.req("R7")
@@ -932,17 +995,28 @@ def test_a_notification_that_a_full_link_does_not_take_is_offered_again() -> Non
     assert only(rig.at(rig.engine.due), Send) == [command]
 
 
-def test_the_connector_shows_name_state_and_link() -> None:
-    assert repr(ready().engine._connector) == "<Connector server ready #1>"
-
-
 @pytest.mark.req("L3", "R2")
 def test_a_server_that_has_each_opening_replaced_by_the_other_is_given_a_pause() -> None:
     rig = Rig()
     rig.open()
     for _ in range(MOST_RESTARTS):
-        rig.engine._connector.restart(StartAgain("discover"), rig.now, [])
+        rig.engine._restart(StartAgain("discover"), rig.now, [])
         assert rig.state == "starting"
-    rig.engine._connector.restart(StartAgain("initialize"), rig.now, [])
+    rig.engine._restart(StartAgain("initialize"), rig.now, [])
     assert rig.state == "backoff"
-    assert "asking for the other" in str(rig.engine.reason)
+    assert "each time asking for the other" in str(rig.engine.reason)
+
+
+@pytest.mark.req("L3")
+@pytest.mark.parametrize("stranger", [{"id": 999}, {"id": "abc"}, {"id": 2.5}])
+def test_an_answer_to_nobodys_question_does_not_disturb_the_handshake(
+    stranger: dict[str, object],
+) -> None:
+    rig = Rig(opening="initialize")
+    rig.open()
+    (asked,) = frames(rig.opened())
+    rig.deliver({"jsonrpc": "2.0", **stranger, "result": {}})
+    assert rig.state == "initializing"
+    assert rig.violations() == ["answer to an unknown request"]
+    rig.answer(asked["id"], INITIALIZED)
+    assert rig.state == "ready"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from contextvars import Context, copy_context
 from time import get_clock_info
 from typing import Any, Final, Protocol
@@ -150,6 +151,16 @@ class Driver:
             if isinstance(error, HoldfastError):
                 raise
             raise self._not_ready(timeout) from self.engine.reason
+
+    async def say_goodbye(self, call: Call) -> None:
+        """Begin to close: end every call, refuse new ones, and send a last one, if connected."""
+        if self.engine.state is State.READY:
+            future: asyncio.Future[Raw] = self.loop.create_future()
+            ticket, effects = self.engine.say_goodbye(call, self.loop.time())
+            self._waiters[ticket] = Waiter(future)
+            self._apply(effects)
+            with suppress(HoldfastError):
+                await future
 
     async def close(self) -> None:
         """End everything. The teardown is bounded and goes on even if this is cancelled."""

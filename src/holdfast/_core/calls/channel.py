@@ -213,12 +213,9 @@ class Channel(Struct, eq=False):
     async def request_shutdown(self, grace: float) -> None:
         """Send a ``shutdown`` request, which is not part of MCP: only where it is asked for.
 
-        Calls that wait for an answer fail first, with the error of a closed client.
+        Calls that wait for an answer fail first, with the error of a closed client, as new ones do.
         """
-        driver = self.driver
-        driver.send(driver.engine.end_calls(driver.loop.time()))
-        with suppress(HoldfastError):
-            await driver.request(Call("shutdown", idle=grace, total=grace))
+        await self.driver.say_goodbye(Call("shutdown", idle=grace, total=grace))
 
     @asynccontextmanager
     async def until_closed(

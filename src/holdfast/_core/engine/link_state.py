@@ -40,6 +40,18 @@ class LinkState(Struct):
         self.negotiator = None
         return self.generation
 
+    def agree(self, era: Era) -> bool:
+        """Begin an epoch; return True if the revision is the same as in the last one."""
+        is_same = self.era is not None and self.era.version == era.version
+        self.negotiator = None
+        self.epoch += 1
+        if not is_same:
+            self.revised = self.epoch
+        self.era = era
+        if self.streams and era.may_ask:
+            era.session = self.session
+        return is_same
+
     def options(self, method: str, *, first: bool = False) -> StreamOptions | None:
         """Return the options of a message other than a request, where messages have any."""
         if not self.streams or self.era is None:
@@ -92,6 +104,11 @@ class Timers(Struct):
         if self.sweep == NEVER and inflight.tombstones:
             self.sweep = now + SWEEP
             self.alarm(self.sweep)
+
+    def sweep_if_due(self, inflight: Inflight, now: float) -> None:
+        if self.sweep <= now:
+            self.sweep = NEVER
+            inflight.sweep(now)
 
     def rest(self) -> None:
         """No more attempts to connect."""

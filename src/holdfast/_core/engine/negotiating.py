@@ -12,9 +12,11 @@ from holdfast._core.eras.conversation import (
     Agreement,
     Conversation,
     Heard,
+    NoAgreement,
     Plan,
     Reply,
     Silence,
+    StartAgain,
     Turn,
 )
 from holdfast._core.eras.negotiation import DISCOVER, negotiate
@@ -57,7 +59,7 @@ class Negotiator:
 
     def question(self, wire_id: object) -> WireId | None:
         """Return the request that an answer is for."""
-        return next((asked for asked in self.asked if asked == wire_id), None)
+        return next((question for question in self.asked if question == wire_id), None)
 
     def anonymous(self, message: jsonrpc.Envelope, now: float) -> bool:
         """Keep an error without an id, in case that no better answer follows.
@@ -71,21 +73,18 @@ class Negotiator:
         self.check_at = min(self.check_at, now + self.plan.patience)
         return True
 
-    def hear(
-        self, wire_id: WireId, message: jsonrpc.Envelope, now: float, out: list[Effect]
-    ) -> Agreement | None:
-        """Take an answer; return the agreement if that settles it."""
+    def answer(self, wire_id: WireId, message: jsonrpc.Envelope) -> Reply:
+        """Note an answer to one of the questions; return it as the conversation hears it."""
         self.answered = True
         method = self.asked.pop(wire_id)
-        raw = message.error
-        failed = raw is not UNSET and bytes(raw) != b"null"
+        raw_error = message.error
+        failed = raw_error is not UNSET and bytes(raw_error) != b"null"
         if message.result is not UNSET and not failed:
-            return self._feed(Reply(method, result=message.result), now, out)
-        fault = (
-            None if raw is UNSET else jsonrpc.decode_error_object(raw)
-        ) or jsonrpc.ErrorObject()
+            return Reply(method, result=message.result)
+        fault = None if raw_error is UNSET else jsonrpc.decode_error_object(raw_error)
+        fault = fault or jsonrpc.ErrorObject()
         self.refused = f"{method} was refused with error {fault.code}: {fault.message}"
-        return self._feed(Reply(method, fault=fault), now, out)
+        return Reply(method, fault=fault)
 
     def can_go_on(self, report: Refused) -> bool:
         """Return True if a refusal is about the request; others end the attempt."""
@@ -95,28 +94,34 @@ class Negotiator:
             return unsure and self.asked[report.wire_id] == DISCOVER
         return report.reason in _ANSWERS
 
-    def refuse(self, report: Refused, now: float, out: list[Effect]) -> Agreement | None:
-        """Take a refusal below the protocol."""
+    def refusal(self, report: Refused) -> Reply:
+        """Note a refusal below the protocol; return it as the conversation hears it."""
         self.answered = True
         method = self.asked.pop(report.wire_id)
         fault = report.fault or jsonrpc.ErrorObject(
             code=report.error.code, message=report.error.message
         )
-        return self._feed(Reply(method, fault=fault, reason=report.reason), now, out)
+        return Reply(method, fault=fault, reason=report.reason)
 
-    def silence(self, unread: bool, now: float, out: list[Effect]) -> Agreement | None:
+    def silence(self, *, unread: bool) -> Heard:
+        """Return what is to be heard after a time without an answer."""
         message, self._anonymous = self._anonymous, None
         if message is not None and len(self.asked) == 1:
-            return self.hear(next(iter(self.asked)), message, now, out)
-        return self._feed(Silence(unread), now, out)
+            return self.answer(next(iter(self.asked)), message)
+        return Silence(unread)
 
-    def _feed(self, heard: Heard, now: float, out: list[Effect]) -> Agreement | None:
+    def feed(
+        self, heard: Heard, now: float, out: list[Effect]
+    ) -> Agreement | StartAgain | NoAgreement | None:
+        """Go on with the conversation; return how it ended, or None if it goes on."""
         try:
             self._take(self._conversation.send(heard), now, out)
         except StopIteration as done:
             self.check_at = NEVER
             agreement: Agreement = done.value
             return agreement
+        except (StartAgain, NoAgreement) as ending:
+            return ending
         return None
 
     def _take(self, turn: Turn, now: float, out: list[Effect]) -> None:

@@ -18,9 +18,6 @@ from holdfast.policies import Backoff
 
 MOST_RESTARTS: Final = 2
 """New links without a pause, in one attempt to connect."""
-MOST_RENEWALS: Final = 5
-RENEWALS_WITHIN: Final = 10.0
-"""Seconds in which a link is negotiated again so often; then a refusal is an answer."""
 
 
 class Recovery:
@@ -43,7 +40,6 @@ class Recovery:
         """The same, without the end of the healthy link itself."""
         self._ready_since = 0.0
         self._restarts = 0
-        self._renewals: list[float] = []
         self._spoilt: HoldfastError | None = None
         """The error of the first opening of this attempt."""
 
@@ -86,14 +82,6 @@ class Recovery:
             return False
         self.opening, self.variant = opening, variant
         self._spoilt = error or self._spoilt
-        return True
-
-    def may_renew(self, now: float) -> bool:
-        """Note a renewal; return False if there were too many: a new one would not help either."""
-        self._renewals = [then for then in self._renewals if now - then < RENEWALS_WITHIN]
-        if len(self._renewals) == MOST_RENEWALS:
-            return False
-        self._renewals.append(now)
         return True
 
     def died_of_probe(self, negotiator: Negotiator | None) -> bool:

@@ -122,6 +122,21 @@ class Requests:
             self.inflight.queue(pending)
             self.pump_at = now + POLL
 
+    def hold(self, wire_id: WireId) -> bool:
+        """Stop the clock of a request that waits for credentials; False if it is not one."""
+        pending = self.inflight.sent(wire_id)
+        if pending is not None:
+            self.inflight.hold(pending)
+        return pending is not None
+
+    def release(self, wire_id: WireId, now: float) -> float | None:
+        """Start the clock of a request that was held; return its deadline, None: not one."""
+        pending = self.inflight.sent(wire_id)
+        if pending is None:
+            return None
+        self.inflight.release(pending, now)
+        return pending.deadline
+
     def refused(self, report: Refused, now: float, out: list[Effect]) -> float:
         """Fail a request that was refused below the protocol, or send it again; return when."""
         pending = self.inflight.sent(report.wire_id)
