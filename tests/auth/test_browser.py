@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+import aiohttp
 import pytest
 
 from holdfast._core.auth.browser import (
+    LOGGED_IN,
     MAX_CONNECTIONS,
     Listener,
     describe,
@@ -20,7 +24,8 @@ from holdfast._core.auth.browser import (
 )
 from holdfast._core.auth.options import LoginRequest
 from holdfast._core.auth.urls import BadUrl
-from holdfast.errors import LoginFailed
+from holdfast.errors import HoldfastError, LoginFailed
+from tests.auth.world import world
 
 
 async def say(listener: Listener, request: str, *, host: str | None = None) -> str:
@@ -32,6 +37,11 @@ async def say(listener: Listener, request: str, *, host: str | None = None) -> s
     found = await reader.read()
     writer.close()
     return found.decode()
+
+
+def location(response: str) -> str:
+    """Where a response redirects to."""
+    return re.search(r"^Location: (\S+)\r$", response, re.M)[1]  # type: ignore[index]
 
 
 @pytest.mark.req("A16", "B12")
@@ -54,23 +64,43 @@ async def test_only_the_right_state_ends_the_wait() -> None:
     assert not waiting.done()
     good = await say(listener, "GET /callback/x?code=CODE&state=STATE HTTP/1.1")
     assert good.startswith("HTTP/1.1 303")
-    assert "Location: /done" in good
+    place = location(good)
+    assert place.startswith("/outcome/")
     assert "CODE" not in good
     second = await say(listener, "GET /callback/x?code=LATER&state=STATE HTTP/1.1")
     assert second.startswith("HTTP/1.1 303")
     assert (await waiting)["code"] == "CODE"
-    page = await say(listener, "GET /done HTTP/1.1")
+    window = asyncio.create_task(say(listener, f"GET {place} HTTP/1.1"))
+    await listener.close("as it ended")
+    page = await window
+    assert "as it ended" in page
     for header in ("no-store", "no-referrer", "default-src 'none'"):
         assert header in page
     assert "<script" not in page
-    await listener.close()
+
+
+@pytest.mark.req("B12", "B20")
+async def test_the_page_of_the_outcome_is_for_the_browser_alone_and_shows_text_as_text() -> None:
+    listener = await Listener.start(None, "/callback", fixed=False)
+    for path in ("/outcome", "/outcome/", "/outcome/x", "/done", "/failed"):
+        assert "404" in (await say(listener, f"GET {path} HTTP/1.1")).partition("\r\n")[0]
+    waiting = asyncio.create_task(listener.wait("STATE"))
+    await asyncio.sleep(0)
+    place = location(await say(listener, "GET /callback?error=no&state=STATE HTTP/1.1"))
+    assert (await waiting)["error"] == "no"
+    window = asyncio.create_task(say(listener, f"GET {place} HTTP/1.1"))
+    await listener.close("<b>é & co</b>")
+    page = await window
+    assert "&lt;b&gt;é &amp; co&lt;/b&gt;" in page
+    head, _, body = page.partition("\r\n\r\n")
+    assert f"Content-Length: {len(body.encode())}\r\n" in f"{head}\r\n"
 
 
 @pytest.mark.req("A16")
 async def test_nothing_counts_before_the_state_is_known() -> None:
     listener = await Listener.start(None, "/callback", fixed=False)
     assert "400" in await say(listener, "GET /callback?code=x&state= HTTP/1.1")
-    await listener.close()
+    await listener.close("")
 
 
 async def test_a_flood_of_connections_does_not_stop_the_browser() -> None:
@@ -82,12 +112,14 @@ async def test_a_flood_of_connections_does_not_stop_the_browser() -> None:
     huge = await say(listener, "GET /callback?" + "x" * 100_000 + " HTTP/1.1")
     assert "303" not in huge
     assert len(listener._open) <= MAX_CONNECTIONS
-    await say(listener, "GET /callback?code=CODE&state=STATE HTTP/1.1")
+    place = location(await say(listener, "GET /callback?code=CODE&state=STATE HTTP/1.1"))
     assert (await waiting)["code"] == "CODE"
-    await say(listener, "GET /done HTTP/1.1")
+    window = asyncio.create_task(say(listener, f"GET {place} HTTP/1.1"))
+    silent += [await asyncio.open_connection("127.0.0.1", port) for _ in range(2 * MAX_CONNECTIONS)]
+    await listener.close("as it ended")
+    assert "as it ended" in await window
     for _, writer in silent:
         writer.close()
-    await listener.close()
 
 
 @pytest.mark.req("B9")
@@ -97,12 +129,12 @@ async def test_the_preferred_port_is_used_if_it_is_free() -> None:
         preferred = f"http://127.0.0.1:{port}/callback"
         other = await Listener.start(preferred, "/callback", fixed=False)
         assert other.redirect_uri != preferred
-        await other.close()
+        await other.close("")
         with pytest.raises(LoginFailed, match=str(port)):
             await Listener.start(preferred, "/callback", fixed=True)
     same = await Listener.start(preferred, "/callback", fixed=True)
     assert same.redirect_uri == preferred
-    await same.close()
+    await same.close("")
 
 
 @pytest.mark.req("A18")
@@ -113,7 +145,7 @@ async def test_it_listens_on_loopback_alone() -> None:
     assert len({port for _, port in places}) == 1
     # Browsers try either family for the name.
     assert len(places) == (2 if Path("/proc/net/if_inet6").exists() else 1)
-    await listener.close()
+    await listener.close("")
     away = await Listener.start("https://app.example/cb", "/callback", fixed=True)
     assert away.redirect_uri == "https://app.example/cb"
     assert not away._servers
@@ -137,7 +169,7 @@ async def test_a_pasted_address_is_checked_like_a_visit(pasted: str, wrong: str)
     assert wrong in listener.paste(pasted.format(uri=listener.redirect_uri))
     if not wrong:
         assert (await waiting)["code"] == "C"
-    await listener.close()
+    await listener.close("")
     waiting.cancel()
 
 
@@ -188,3 +220,73 @@ def test_a_person_is_told_who_asks_for_what() -> None:
     )
     assert describe(request) == "linear asks you to log in as 'work' at https://as for: read."
     assert "https://as/x" not in repr(request)
+
+
+@pytest.mark.req("A16")
+@pytest.mark.parametrize("path", ["/done", "/outcome"])
+async def test_any_path_can_be_the_one_that_the_browser_comes_back_to(path: str) -> None:
+    listener = await Listener.start(f"http://127.0.0.1:0{path}", "/callback", fixed=False)
+    waiting = asyncio.create_task(listener.wait("STATE"))
+    await asyncio.sleep(0)
+    response = await say(listener, f"GET {path}?code=C&state=STATE HTTP/1.1")
+    assert (await waiting)["code"] == "C"
+    window = asyncio.create_task(say(listener, f"GET {location(response)} HTTP/1.1"))
+    await listener.close("as it ended")
+    assert "as it ended" in await window
+
+
+async def in_a_window(url: str, page: asyncio.Future[str]) -> None:
+    """Go where a browser would go, and read its last page."""
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        page.set_result(await response.text())
+
+
+@pytest.mark.req("B12")
+async def test_the_window_says_that_one_is_logged_in_only_after_the_code_was_exchanged() -> None:
+    loop = asyncio.get_running_loop()
+    async with world() as here:
+        here.gate = asyncio.Event()
+        page: asyncio.Future[str] = loop.create_future()
+        windows: list[asyncio.Task[None]] = []
+
+        def login(request: LoginRequest) -> None:
+            windows.append(asyncio.create_task(in_a_window(request.url, page)))
+
+        async with here.connect(login=login) as session:
+            call = asyncio.create_task(session.call_tool("hello"))
+            await here.entered.wait()
+            assert not page.done()
+            here.gate.set()
+            assert (await call).text == "hello"
+            assert LOGGED_IN in await page
+
+
+@pytest.mark.req("B12")
+@pytest.mark.parametrize(
+    ("trouble", "text"),
+    [
+        ({"odd": {"error": "invalid_grant", "error_description": "<i>late</i>"}}, "invalid_grant"),
+        ({"odd": {"token_type": "Bearer"}}, "gave no access token"),
+        ({"broken": 503}, "HTTP status 503"),
+        ({"iss": "https://evil.example"}, "is not from"),
+    ],
+)
+async def test_the_window_says_why_a_login_failed(trouble: dict[str, Any], text: str) -> None:
+    loop = asyncio.get_running_loop()
+    async with world() as here:
+        for name, value in trouble.items():
+            setattr(here, name, value)
+        page: asyncio.Future[str] = loop.create_future()
+        windows: list[asyncio.Task[None]] = []
+
+        def login(request: LoginRequest) -> None:
+            windows.append(asyncio.create_task(in_a_window(request.url, page)))
+
+        async with here.connect(login=login) as session:
+            with pytest.raises(HoldfastError, match=text):
+                await session.login()
+            shown = await page
+            assert "did not succeed" in shown
+            assert text in shown
+            assert "<i>" not in shown
+            assert LOGGED_IN not in shown

@@ -278,7 +278,8 @@ async def test_a_refused_refresh_ends_the_login_and_a_person_is_asked() -> None:
         here.refresh.clear()
         await expire(here, client)
         assert (await client.call_tool("hello")).text == "hello"
-        assert (here.count["refresh_token"], here.count["authorize"]) == (1, 2)
+        # One of the requests only tries whether the client is still known.
+        assert (here.count["refresh_token"], here.count["authorize"]) == (1, 3)
 
 
 @pytest.mark.req("B2", "B3")

@@ -17,14 +17,7 @@ import holdfast
 from holdfast._core.auth import grants
 from holdfast._core.auth.credentials import Login, Registration
 from holdfast._core.auth.flow import Challenge, Refusal, answer, renew
-from holdfast._core.auth.login import (
-    by_machine,
-    callback_path,
-    identify,
-    log_in,
-    read_redirect,
-    stored_key,
-)
+from holdfast._core.auth.login import by_machine, log_in, read_redirect
 from holdfast._core.auth.options import (
     ClientCredentials,
     EnterpriseManaged,
@@ -32,6 +25,7 @@ from holdfast._core.auth.options import (
     WorkloadIdentity,
     options_for,
 )
+from holdfast._core.auth.registration import callback_path, identify, stored_key
 from holdfast._core.auth.steps import Ask, Fetched, Listen, Pause, Sign, Visit, Write
 from holdfast.errors import (
     DiscoveryError,
@@ -62,6 +56,7 @@ from tests.auth.talk import (
 )
 
 POST = "client_secret_post"
+BASIC = "client_secret_basic"
 TOKEN, REGISTER = f"{ISSUER}/token", f"{ISSUER}/register"
 
 
@@ -128,7 +123,15 @@ def test_registration_says_what_kind_of_client_this_is() -> None:
 
 @pytest.mark.req("A12", "A22")
 @pytest.mark.parametrize(
-    ("offered", "asked"), [((), "none"), ((POST,), POST), (("private_key_jwt",), "none")]
+    ("offered", "asked"),
+    [
+        ((), "none"),
+        ((POST,), POST),
+        ((BASIC,), BASIC),
+        ((BASIC, POST), POST),
+        ((BASIC, POST, "none"), "none"),
+        (("private_key_jwt",), "none"),
+    ],
 )
 def test_registration_asks_for_a_method_that_is_offered(
     offered: tuple[str, ...], asked: str
@@ -221,18 +224,59 @@ def test_each_issuer_has_a_redirect_path_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("registered", "offered", "used"),
     [
-        ({}, (), "none"),
-        ({"client_secret": "s"}, (), "client_secret_basic"),
-        ({"client_secret": "s"}, (POST,), POST),
-        ({"client_secret": "s"}, (POST, "client_secret_basic"), "client_secret_basic"),
-        ({"client_secret": "s", "method": POST}, ("client_secret_basic",), POST),
-        ({"private_key": "pem"}, ("client_secret_basic",), "private_key_jwt"),
+        ({}, (), ("none",)),
+        ({}, (POST, BASIC), ("none",)),
+        ({"client_secret": "s"}, (), (BASIC, POST)),
+        ({"client_secret": "s"}, (POST,), (POST,)),
+        ({"client_secret": "s"}, (BASIC, POST), (POST, BASIC)),
+        ({"client_secret": "s"}, ("none",), ("none",)),
+        ({"client_secret": "s", "method": POST}, (BASIC,), (POST, BASIC)),
+        ({"client_secret": "s", "method": BASIC}, (POST, BASIC), (BASIC, POST)),
+        ({"private_key": "pem"}, (BASIC,), ("private_key_jwt",)),
     ],
 )
 def test_the_client_authenticates_as_registered_then_as_offered(
-    registered: dict[str, Any], offered: tuple[str, ...], used: str
+    registered: dict[str, Any], offered: tuple[str, ...], used: tuple[str, ...]
 ) -> None:
-    assert grants.method_for(client(**registered), offered) == used
+    assert grants.methods_for(client(**registered), offered) == used
+
+
+@pytest.mark.req("A22")
+@pytest.mark.parametrize(
+    "refusal", [{"error": "invalid_client"}, {"error": "unauthorized_client"}, {}]
+)
+def test_a_refused_client_tries_the_next_way_once_and_it_is_remembered(
+    refusal: dict[str, Any],
+) -> None:
+    play = Play({TOKEN: [ok(refusal, 401), ok(TOKENS)]})
+    who = client(client_secret="s", method=BASIC)
+    login = stored_login(auth_server=server(auth_methods=(BASIC, POST)), client=who)
+    renewed = play.run(renew(login, 0))
+    first, second = [step for step in play.steps if isinstance(step, Ask)]
+    assert "Authorization" in first.headers
+    assert not {"client_id", "client_secret"} & (first.form or {}).keys()
+    assert second.form is not None
+    assert (second.form["client_id"], second.form["client_secret"]) == ("me", "s")
+    assert "Authorization" not in second.headers
+    assert second.form["refresh_token"] == "REFRESH"
+    assert renewed.client.method == POST
+
+
+@pytest.mark.req("A22")
+def test_a_client_that_is_refused_in_both_ways_is_refused() -> None:
+    play = Play({TOKEN: ok({"error": "invalid_client", "error_description": "who"}, 401)})
+    login = stored_login(client=client(client_secret="s"))
+    with pytest.raises(GrantError, match="invalid_client"):
+        play.run(renew(login, 0))
+    assert play.urls == [TOKEN, TOKEN]
+
+
+@pytest.mark.req("A22")
+def test_a_refused_grant_is_no_reason_to_authenticate_otherwise() -> None:
+    play = Play({TOKEN: ok({"error": "invalid_grant"}, 400)})
+    with pytest.raises(GrantError, match="invalid_grant"):
+        play.run(renew(stored_login(client=client(client_secret="s")), 0))
+    assert play.urls == [TOKEN]
 
 
 def ask_token(who: Registration, offered: tuple[str, ...] = ()) -> Ask:
@@ -492,7 +536,7 @@ def test_a_client_that_the_token_endpoint_does_not_know_is_registered_anew_once(
     )
     login = play.run(log_in(attempt(options=OAuth())))
     assert login.client.client_id == "new"
-    assert any(isinstance(step, Write) and step.value is None for step in play.steps)
+    assert len([step for step in play.steps if isinstance(step, Visit)]) == 2
 
 
 @pytest.mark.req("B8")
@@ -524,7 +568,7 @@ def test_a_trial_that_says_nothing_of_the_client_keeps_it(status: int) -> None:
 
 
 @pytest.mark.req("B8")
-def test_a_server_that_never_knows_its_client_ends_the_login() -> None:
+def test_a_client_that_is_refused_right_after_its_registration_is_not_registered_again() -> None:
     refusal = ok({"error": "invalid_client"}, 401)
     play = Play(
         {REGISTER: ok({"client_id": "new"}, 201), TOKEN: refusal},
@@ -532,7 +576,7 @@ def test_a_server_that_never_knows_its_client_ends_the_login() -> None:
     )
     with pytest.raises(LoginFailed, match="invalid_client"):
         play.run(log_in(attempt(options=OAuth())))
-    assert len([step for step in play.steps if isinstance(step, Visit)]) == 2
+    assert len([step for step in play.steps if isinstance(step, Visit)]) == 1
 
 
 @pytest.mark.req("B12")

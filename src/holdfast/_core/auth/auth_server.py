@@ -284,7 +284,8 @@ async def _fetched(response: aiohttp.ClientResponse, now: float) -> Fetched:
     if len(body) > MAX_BODY:
         raise too_large
     wait = retry_after(headers.get("Retry-After", ""), there)
-    return Fetched(response.status, body, skew, wait, headers.get("DPoP-Nonce"))
+    nonce, location = headers.get("DPoP-Nonce"), headers.get("Location")
+    return Fetched(response.status, body, skew, wait, nonce, location)
 
 
 class AddressCheck:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from holdfast._core.auth import flow, urls
 from holdfast._core.auth.auth_server import NetworkSettings, StepRunner, Watch, time_limit
-from holdfast._core.auth.browser import InteractiveLogin
+from holdfast._core.auth.browser import LOGGED_IN, InteractiveLogin
 from holdfast._core.auth.credentials import Login, Pointer, decode, pointer_key
 from holdfast._core.auth.flow import Attempts, AuthorizationNeed, Challenge, Refusal, RefusedRequest
 from holdfast._core.auth.grants import ENDS_LOGIN, MAX_WAIT, plain
@@ -79,6 +79,7 @@ class Authorizer:
         """Counts the changes of the person who is logged in."""
         self._step_ups: Counter[str] = Counter()
         self._proven: set[str] = set()
+        """Clients that the authorization server knew when it was last asked."""
         self._work = SingleFlight()
         self._trouble: TransportError | None = None
         """Why the last renewal failed; it is not tried again before ``_trouble_until``."""
@@ -305,7 +306,6 @@ class Authorizer:
                 raise
             # Stored before it is used: losing a rotated token ends the login.
             await slot.write(msgspec.json.encode(renewed))
-        self._proven.add(renewed.client.client_id)
         self._take(renewed)
         self._tell("auth.refreshed", None)
         return renewed
@@ -354,6 +354,7 @@ class Authorizer:
         assert isinstance(options, OAuth)
         await self.load()
         interaction = InteractiveLogin(self.name, self.account, handler)
+        outcome = "The login did not succeed. Look at the program that started it."
         try:
             async with asyncio.timeout(options.timeout):
                 pointer = await self.runner.read(pointer_key(self.server, self.account), Pointer)
@@ -375,19 +376,25 @@ class Authorizer:
                     verifier=token_urlsafe(64),
                     state=token_urlsafe(32),
                     bound=bound,
-                    proven=self._proven,
+                    # After a 401 the server may have forgotten the client with the token. For a
+                    # step-up the token is valid, and servers count authorization requests.
+                    proven=self._proven if need.step_up_for is not None else frozenset(),
                     fresh=fresh,
                 )
                 login = await self.runner.run(log_in(attempt), interaction)
                 await self.runner.run(flow.keep(login, place))
-        except HoldfastError:
+                outcome = LOGGED_IN
+        except HoldfastError as error:
+            outcome = f"The login did not succeed: {error.message}"
+            self._proven.clear()
             self._tell("auth.failed", self.need, reason="login")
             raise
         except TimeoutError:
+            self._proven.clear()
             text = f"nobody completed the login within {options.timeout:g} s"
             raise LoginFailed(f"{self.name}: {text}") from None
         finally:
-            await interaction.close()
+            await interaction.close(outcome)
         self._proven.add(login.client.client_id)
         self._take(login, maybe_other=need.step_up_for is None)
         self.need = None

@@ -15,6 +15,8 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
+from html import escape
+from secrets import token_urlsafe
 from typing import Any, Final, TextIO
 from urllib.parse import parse_qsl, urlsplit
 
@@ -33,16 +35,15 @@ LINGER: Final = 1.0
 """Seconds for the browser to fetch the last page."""
 PATIENCE: Final = 5.0
 """Seconds that one connection to the listener may take."""
+OUTCOME_PATIENCE: Final = 120.0
+"""Seconds that the last page waits for the end of the login: the code is still to be exchanged."""
 
 _HEADERS: Final = (
     "Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n"
     "Content-Security-Policy: default-src 'none'\r\nX-Content-Type-Options: nosniff\r\n"
     "Connection: close\r\n"
 )
-_PAGES: Final = {
-    "/done": "You are logged in. You can close this window.",
-    "/failed": "The login did not succeed. Look at the program that started it.",
-}
+LOGGED_IN: Final = "You are logged in. You can close this window."
 
 
 class Listener:
@@ -50,6 +51,9 @@ class Listener:
 
     Everything else is answered and forgotten: another path with 404, a wrong state with 400, a
     wrong ``Host`` (DNS rebinding) with 400.
+
+    The browser is sent on to a page that comes when the login has ended, and says how: an answer
+    with a code is no login yet. Nobody else can guess the address of that page.
     """
 
     def __init__(self, redirect_uri: str) -> None:
@@ -58,7 +62,10 @@ class Listener:
         self._state: str | None = None
         self._answer: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
         self._open: list[asyncio.StreamWriter] = []
-        self._sent_on: asyncio.Future[None] | None = None
+        self._outcome: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """The text of the last page."""
+        self._outcome_path = f"/outcome/{token_urlsafe(16)}"
+        self._fetched: asyncio.Future[None] | None = None
         """Done when the browser has fetched the page that it was redirected to."""
 
     @classmethod
@@ -72,14 +79,14 @@ class Listener:
         if not urls.is_loopback(host):
             return cls(preferred or "")
         listener = cls("")
-        for wanted in [port, 0] if port and not fixed else [port or 0]:
+        for candidate in [port, 0] if port and not fixed else [port or 0]:
             try:
-                found = await listener._bind(host, wanted)
+                bound_port = await listener._bind(host, candidate)
             except OSError as error:
                 reason = error.strerror or "it is taken"
                 continue
             name = f"[{host}]" if ":" in host else host
-            listener.redirect_uri = f"http://{name}:{found}{parts.path or path}"
+            listener.redirect_uri = f"http://{name}:{bound_port}{parts.path or path}"
             return listener
         raise LoginFailed(
             f"port {port} on {host} cannot be listened to ({reason}); the client is registered "
@@ -89,10 +96,10 @@ class Listener:
 
     async def _bind(self, host: str, port: int) -> int:
         """Listen; ``localhost`` means both families, as browsers try either."""
-        for one in ["127.0.0.1", "::1"] if host == "localhost" else [host]:
+        for address in ["127.0.0.1", "::1"] if host == "localhost" else [host]:
             try:
                 server = await asyncio.start_server(
-                    self._serve, one, port, limit=MAX_REQUEST, backlog=MAX_CONNECTIONS
+                    self._serve, address, port, limit=MAX_REQUEST, backlog=MAX_CONNECTIONS
                 )
             except OSError:
                 if not self._servers:
@@ -137,8 +144,18 @@ class Listener:
         try:
             async with asyncio.timeout(PATIENCE):
                 head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(self._respond(head.decode("latin-1")).encode())
+            response = self._respond(head.decode("latin-1"))
+            is_last = response is None
+            if response is None:
+                # No longer one of those that a flood of connections may push out.
+                self._open.remove(writer)
+                async with asyncio.timeout(OUTCOME_PATIENCE):
+                    response = _page("200 OK", await asyncio.shield(self._outcome))
+            async with asyncio.timeout(PATIENCE):
+                writer.write(response.encode())
                 await writer.drain()
+            if is_last and self._fetched is not None and not self._fetched.done():
+                self._fetched.set_result(None)
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
         finally:
@@ -146,7 +163,8 @@ class Listener:
                 self._open.remove(writer)
             writer.close()
 
-    def _respond(self, head: str) -> str:
+    def _respond(self, head: str) -> str | None:
+        """Return the response to a request; None: that of the last page, once it is known."""
         line, _, rest = head.partition("\r\n")
         method, _, target = line.partition(" ")
         path, _, query = target.partition(" ")[0].partition("?")
@@ -154,24 +172,23 @@ class Listener:
         hosts = [value.strip() for value in re.findall(r"(?im)^host:(.*)$", rest)]
         if method != "GET" or hosts != [home.netloc]:
             return _page("400 Bad Request", "This request cannot be answered.")
-        wrong = self._take(query) if path == home.path else "elsewhere"
-        if wrong and path in _PAGES:
-            if self._sent_on is not None and not self._sent_on.done():
-                self._sent_on.set_result(None)
-            return _page("200 OK", _PAGES[path])
-        if wrong == "elsewhere":
+        if hmac.compare_digest(path.encode(), self._outcome_path.encode()):
+            return None
+        if path != home.path:
             return _page("404 Not Found", "There is nothing here.")
-        if wrong:
+        if self._take(query):
             return _page("400 Bad Request", "This answer belongs to another login.")
         # Redirect to a page without the code in its URL, and so in the browser's history.
-        place = "/failed" if "error=" in query else "/done"
-        self._sent_on = self._sent_on or asyncio.get_running_loop().create_future()
-        return f"HTTP/1.1 303 See Other\r\nLocation: {place}\r\nContent-Length: 0\r\n{_HEADERS}\r\n"
+        self._fetched = self._fetched or asyncio.get_running_loop().create_future()
+        place = f"Location: {self._outcome_path}\r\nContent-Length: 0"
+        return f"HTTP/1.1 303 See Other\r\n{place}\r\n{_HEADERS}\r\n"
 
-    async def close(self) -> None:
-        if self._sent_on is not None:
-            # Let the browser fetch the page that it was redirected to.
-            await asyncio.wait((self._sent_on,), timeout=LINGER)
+    async def close(self, outcome: str) -> None:
+        """End with a text for the browser's window; let it fetch the page that has it."""
+        if not self._outcome.done():
+            self._outcome.set_result(outcome)
+        if self._fetched is not None:
+            await asyncio.wait((self._fetched,), timeout=LINGER)
         for server in self._servers:
             server.close()
         for writer in self._open:
@@ -181,9 +198,11 @@ class Listener:
 
 
 def _page(status: str, text: str) -> str:
-    body = f"<!doctype html><meta charset=utf-8><title>Holdfast</title><p>{text}</p>\n"
+    # The text may be an authorization server's.
+    body = f"<!doctype html><meta charset=utf-8><title>Holdfast</title><p>{escape(text)}</p>\n"
+    length = len(body.encode())
     kind = "Content-Type: text/html; charset=utf-8"
-    return f"HTTP/1.1 {status}\r\n{kind}\r\nContent-Length: {len(body)}\r\n{_HEADERS}\r\n{body}"
+    return f"HTTP/1.1 {status}\r\n{kind}\r\nContent-Length: {length}\r\n{_HEADERS}\r\n{body}"
 
 
 class InteractiveLogin:
@@ -194,25 +213,26 @@ class InteractiveLogin:
         self._account = account
         self._handler = handler
         self._listener: Listener | None = None
-        self._shown: asyncio.Task[Any] | None = None
+        self._handler_task: asyncio.Task[Any] | None = None
+        """Shows the code of a device login."""
 
     async def perform(self, step: Step) -> Any:
         match step:
             case Listen(preferred, path, fixed):
-                await self.close()
+                await self.close("The login begins anew: another page opens.")
                 self._listener = await Listener.start(preferred, path, fixed=fixed)
                 return self._listener.redirect_uri
             case Visit(user_code=None, state=str(state)):
                 return await self._wait(step, state)
             case Visit():
-                self._shown = asyncio.create_task(self._call(step))
+                self._handler_task = asyncio.create_task(self._call(step))
                 return None
             case Pause(seconds):
                 # Wait, but raise at once if the handler fails: then nobody enters the code.
                 with suppress(TimeoutError):
                     async with asyncio.timeout(seconds):
-                        if self._shown is not None:
-                            await asyncio.shield(self._shown)
+                        if self._handler_task is not None:
+                            await asyncio.shield(self._handler_task)
                         await asyncio.Event().wait()
                 return None
         raise AssertionError(step)
@@ -221,18 +241,18 @@ class InteractiveLogin:
         """Wait for the redirect, from the listener or returned by the handler."""
         listener = self._listener
         assert listener is not None
-        heard = asyncio.ensure_future(listener.wait(state))
-        asked = asyncio.create_task(self._call(step))
+        redirected = asyncio.ensure_future(listener.wait(state))
+        handled = asyncio.create_task(self._call(step))
         try:
-            await asyncio.wait([heard, asked], return_when=asyncio.FIRST_COMPLETED)
-            if not heard.done() and (given := asked.result()):
-                wrong = listener.paste(given)
+            await asyncio.wait([redirected, handled], return_when=asyncio.FIRST_COMPLETED)
+            if not redirected.done() and (pasted := handled.result()):
+                wrong = listener.paste(pasted)
                 if wrong:
                     raise LoginFailed(f"the address given back cannot be used: {wrong}")
-            return await heard
+            return await redirected
         finally:
-            heard.cancel()
-            asked.cancel()
+            redirected.cancel()
+            handled.cancel()
 
     async def _call(self, step: Visit) -> str | None:
         listener = self._listener
@@ -245,21 +265,22 @@ class InteractiveLogin:
             check=partial(listener.paste, take=False),
         )
         try:
-            found = self._handler(request)
-            found = await found if inspect.isawaitable(found) else found
+            answer = self._handler(request)
+            answer = await answer if inspect.isawaitable(answer) else answer
         except HoldfastError:
             raise
         except BaseException as error:
             if ends_task(error):
                 raise
             raise LoginFailed(f"the login handler failed: {type(error).__name__}") from error
-        return found if isinstance(found, str) else None
+        return answer if isinstance(answer, str) else None
 
-    async def close(self) -> None:
-        if self._shown is not None:
-            self._shown.cancel()
+    async def close(self, outcome: str) -> None:
+        """End the login's part that needs a person; its window shows the outcome."""
+        if self._handler_task is not None:
+            self._handler_task.cancel()
         if self._listener is not None:
-            await self._listener.close()
+            await self._listener.close(outcome)
             self._listener = None
 
 
@@ -275,8 +296,8 @@ def open_browser(url: str) -> bool:
     if sys.platform != "darwin":
         screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
         opener = shutil.which("xdg-open") if screen else None
-    own = shlex.split(os.environ.get("BROWSER", "").split(os.pathsep)[0])
-    command = [url if one == "%s" else one for one in own or [opener or ""]]
+    chosen = shlex.split(os.environ.get("BROWSER", "").split(os.pathsep)[0])
+    command = [url if word == "%s" else word for word in chosen or [opener or ""]]
     if not command[0]:
         return False
     try:
@@ -349,17 +370,17 @@ def ssh_hint(redirect_uri: str | None, environ: Mapping[str, str]) -> str:
 async def _line(stream: TextIO) -> str:
     """Read one line without blocking the loop and without a thread."""
     loop = asyncio.get_running_loop()
-    found: asyncio.Future[str] = loop.create_future()
+    line: asyncio.Future[str] = loop.create_future()
 
     def ready() -> None:
-        if not found.done():
-            found.set_result(stream.readline())
+        if not line.done():
+            line.set_result(stream.readline())
 
     try:
         loop.add_reader(stream.fileno(), ready)
     except (NotImplementedError, OSError, ValueError):
         return await asyncio.Future[str]()
     try:
-        return await found
+        return await line
     finally:
         loop.remove_reader(stream.fileno())

@@ -77,6 +77,10 @@ class Registration(Secretive, frozen=True, kw_only=True):
     private_key: str | None = None
     algorithm: str = "ES256"
     key_id: str | None = None
+    scopes: tuple[str, ...] | None = None
+    """Those that it was registered with, if the server says so: it refuses all others."""
+    requested_scopes: tuple[str, ...] = ()
+    """Those that the server was asked to register."""
 
 
 class Login(Secretive, frozen=True, kw_only=True):
@@ -116,8 +120,8 @@ class Login(Secretive, frozen=True, kw_only=True):
 
         But for ``offline_access``, which is asked for where the server lists it.
         """
-        found = dict.fromkeys((*self.requested_scopes, *self.granted))
-        return tuple(one for one in found if one != "offline_access")
+        scopes = dict.fromkeys((*self.requested_scopes, *self.granted))
+        return tuple(scope for scope in scopes if scope != "offline_access")
 
     def due(self, now: float, jitter: float = 0.0) -> bool:
         """Return whether the token should be renewed; ``jitter`` (0 to 1) spreads processes."""
@@ -146,13 +150,14 @@ class Pointer(Struct, frozen=True):
 def split_scope(text: str) -> tuple[str, ...]:
     """Return the scopes in a space-separated list (RFC 6749 §3.3), each once, in order."""
     usable = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
-    return tuple(dict.fromkeys(one for one in text.split() if usable.fullmatch(one)))[:MAX_SCOPES]
+    scopes = dict.fromkeys(scope for scope in text.split() if usable.fullmatch(scope))
+    return tuple(scopes)[:MAX_SCOPES]
 
 
 def entry_key(kind: Literal["login", "server", "client"], *parts: str | None) -> str:
     """Return where an entry is stored."""
-    known = [part or "" for part in parts]
-    return f"{kind}-{sha256(msgspec.json.encode(known)).hexdigest()[:40]}"
+    text = msgspec.json.encode([part or "" for part in parts])
+    return f"{kind}-{sha256(text).hexdigest()[:40]}"
 
 
 def login_key(issuer: str, resource: str | None, server: str, account: str) -> str:

@@ -50,32 +50,38 @@ def joined(scopes: tuple[str, ...]) -> str | None:
 
 def obtain(login: Login, fields: Mapping[str, str | None], now: float) -> Conversation[Login]:
     """Send a grant to the token endpoint; return the login with the tokens of the answer."""
-    answer = yield from post(login, fields)
+    response, method = yield from _authenticated(login, fields)
     issuer, dpop = login.issuer, login.dpop_key is not None
-    said = token_answer(answer, issuer)
+    answer = token_answer(response, issuer)
     # In any case of letters (RFC 6750 §4, RFC 9449 §5).
-    kind = str(said.get("token_type", "Bearer")).lower()
+    kind = str(answer.get("token_type", "Bearer")).lower()
     if dpop and kind == "bearer":
         raise GrantError(f"{issuer} gave a Bearer token, but a DPoP-bound one was asked for")
     if kind != ("dpop" if dpop else "bearer"):
         raise GrantError(f"{issuer} gave a token of a type that cannot be used")
-    refresh, scope = said.get("refresh_token"), said.get("scope")
-    if isinstance(scope, list):
-        scope = " ".join(one for one in scope if isinstance(one, str))
-    life = seconds(said.get("expires_in"))
+    refresh, scope = answer.get("refresh_token"), scope_text(answer.get("scope"))
+    life = seconds(answer.get("expires_in"))
     return replace(
         login,
-        access_token=said["access_token"],
+        client=replace(login.client, method=method),
+        access_token=answer["access_token"],
         token_type="DPoP" if dpop else "Bearer",
         # No new refresh token in the answer: the old one stays valid.
         refresh_token=refresh if _is_token(refresh) else login.refresh_token,
         issued_at=now,
         expires_at=None if life is None else now + life,
         # No scope: those that were asked for (RFC 6749 §5.1).
-        granted=split_scope(scope) if isinstance(scope, str) and scope.strip() else login.granted,
-        skew=answer.skew,
-        subject=_subject(said.get("id_token")) or login.subject,
+        granted=login.granted if scope is None else split_scope(scope),
+        skew=response.skew,
+        subject=_subject(answer.get("id_token")) or login.subject,
     )
+
+
+def scope_text(scope: object) -> str | None:
+    """Return the scope of an answer as text: some servers send a list; None if there is none."""
+    if isinstance(scope, list):
+        scope = " ".join(name for name in scope if isinstance(name, str))
+    return scope if isinstance(scope, str) and scope.strip() else None
 
 
 def token_answer(answer: Fetched, issuer: str) -> dict[str, Any]:
@@ -104,14 +110,48 @@ def post(
         GrantError: The answer is an error; it counts in any status (RFC 6749 §5.2).
         TransportError: Another attempt may succeed.
     """
+    response, _ = yield from _authenticated(login, fields, url)
+    return response
+
+
+def _authenticated(
+    login: Login, fields: Mapping[str, str | None], url: str | None = None
+) -> Conversation[tuple[Fetched, Method]]:
+    """Send a form; if the client is refused, once more with the next way to authenticate.
+
+    Nothing of a grant is used up by a request whose client was refused (RFC 6749 §3.2.1: the
+    server authenticates the client first), so a code may be sent twice.
+    """
+    server, client = login.auth_server, login.client
+    methods = methods_for(client, server.auth_methods)
+    for method in methods:
+        ask = yield from _request(login, fields, method, url)
+        response = reached((yield ask), server.issuer)
+        secret, form = client.client_secret or "", ask.form or {}
+        secrets = {secret, quote_plus(secret), *(form[name] for name in form.keys() & SECRETS)}
+        error = error_in(response.fields() or {}, server.issuer, secrets)
+        # Some servers call it by another name, but 401 means nothing else (RFC 6749 §5.2).
+        is_client_refused = response.status == 401 or (error and error.error == "invalid_client")
+        if not is_client_refused or method == methods[-1]:
+            break
+    if error is not None:
+        raise error
+    return response, method
+
+
+def _request(
+    login: Login, fields: Mapping[str, str | None], method: Method, url: str | None
+) -> Conversation[Ask]:
     server, client, proof = login.auth_server, login.client, login.dpop_key if url is None else None
     form = {name: value for name, value in fields.items() if value is not None}
     headers: dict[str, str] = {}
-    method = method_for(client, server.auth_methods)
     if method == "private_key_jwt":
         form["client_assertion_type"] = CLIENT_ASSERTION
         form["client_assertion"] = yield Sign(client, server.issuer)
     elif method == "client_secret_basic":
+        # Without client_id in the form: a client uses one way in a request (RFC 6749 §2.3), and
+        # some servers refuse two.
+        form.pop("client_id", None)
         pair = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret or '')}"
         headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
     else:
@@ -119,13 +159,7 @@ def post(
         if method == "client_secret_post":
             form["client_secret"] = client.client_secret or ""
     place = url or server.token_endpoint
-    answer = yield Ask(url=place, form=form, headers=headers, proof=proof, pinned=server.pinned)
-    found = reached(answer, server.issuer)
-    secret = client.client_secret or ""
-    secrets = {secret, quote_plus(secret), *(form[name] for name in form.keys() & SECRETS)}
-    if (error := error_in(found.fields() or {}, server.issuer, secrets)) is not None:
-        raise error
-    return found
+    return Ask(url=place, form=form, headers=headers, proof=proof, pinned=server.pinned)
 
 
 def reached(answer: Any, issuer: str) -> Fetched:
@@ -142,16 +176,21 @@ def reached(answer: Any, issuer: str) -> Fetched:
     return answer
 
 
-def method_for(client: Registration, offered: tuple[str, ...]) -> Method:
-    """Return how to authenticate: as registered, else as the metadata lists, else basic."""
+def methods_for(client: Registration, offered: tuple[str, ...]) -> tuple[Method, ...]:
+    """Return the ways to authenticate: as registered or as the metadata lists, and the next one."""
     if client.private_key is not None:
-        return "private_key_jwt"
+        return ("private_key_jwt",)
     if client.client_secret is None:
-        return "none"
-    if client.method in ("client_secret_basic", "client_secret_post"):
-        return client.method
-    known: tuple[Method, ...] = ("client_secret_basic", "client_secret_post", "none")
-    return next((method for method in known if method in offered), "client_secret_basic")
+        return ("none",)
+    by_secret: tuple[Method, ...] = ("client_secret_post", "client_secret_basic")
+    usable = [method for method in by_secret if method in offered]
+    if not usable and "none" in offered:
+        return ("none",)
+    # Basic is what a server without a list has (RFC 8414 §2).
+    usable = usable or list(reversed(by_secret))
+    if client.method in by_secret:
+        usable.insert(0, client.method)
+    return tuple(dict.fromkeys(usable))
 
 
 def error_in(
@@ -162,12 +201,12 @@ def error_in(
     if not error:
         return None
     code = error if isinstance(error, str) and _CODE.fullmatch(error) else "unreadable error"
-    code, said = hide(code, secrets), plain(fields.get("error_description"), secrets=secrets)
-    message = f"{issuer} refused: {code}" + (f" ({said})" if said else "")
-    if "AADSTS9010010" in said:
+    code, text = hide(code, secrets), plain(fields.get("error_description"), secrets=secrets)
+    message = f"{issuer} refused: {code}" + (f" ({text})" if text else "")
+    if "AADSTS9010010" in text:
         # Entra refuses a resource beside scopes that name another (B17).
         message += "; resource=False leaves the resource parameter out"
-    return GrantError(message, error=code, description=said)
+    return GrantError(message, error=code, description=text)
 
 
 def identifier(value: object) -> str | None:
@@ -201,5 +240,5 @@ def _subject(token: object) -> str | None:
         claims = Fetched(200, base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))).document()
     except ValueError:
         return None
-    said = map((claims or {}).get, ("email", "preferred_username", "sub"))
-    return next((name for one in said if (name := plain(one, 100))), None)
+    names = map((claims or {}).get, ("email", "preferred_username", "sub"))
+    return next((text for name in names if (text := plain(name, 100))), None)

@@ -42,19 +42,21 @@ class Fetched(Secretive, frozen=True):
     retry_after: float | None = None
     nonce: str | None = None
     """For DPoP proofs (RFC 9449 §8)."""
+    location: str | None = None
+    """Where a redirect that was not followed leads to."""
 
     def document(self) -> dict[str, Any] | None:
         """Return the body if it is a JSON object."""
         try:
-            found = json.loads(self.body)
+            value = json.loads(self.body)
         except (ValueError, RecursionError):
             return None
-        return found if isinstance(found, dict) else None
+        return value if isinstance(value, dict) else None
 
     def fields(self) -> dict[str, Any] | None:
         """Return the body as an object, or as a form: some servers answer with one."""
-        if (found := self.document()) is not None:
-            return found
+        if (document := self.document()) is not None:
+            return document
         try:
             text = self.body.decode("ascii")
             return dict(parse_qsl(text, strict_parsing=True, max_num_fields=100))

@@ -347,7 +347,7 @@ def _row(login: Any) -> dict[str, Any]:
 def client_metadata(url: str, name: str, output: Output) -> None:
     """The client metadata document to host at URL (give it as client_metadata_url)."""
     from holdfast import OAuth
-    from holdfast._core.auth.login import client_metadata as metadata
+    from holdfast._core.auth.registration import client_metadata as metadata
 
     redirects = [f"http://{host}/callback" for host in ("127.0.0.1", "localhost")]
     document = {
