@@ -35,6 +35,7 @@ from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
     from holdfast._core.driver import Driver
+    from holdfast._core.trace import Tap
     from holdfast.agents.listing import ModelTool, Partial
     from holdfast.agents.providers import ModelAnswer, Shape
     from holdfast.agents.toolset import Toolset
@@ -172,6 +173,10 @@ class Client:
         finally:
             await self._logins.close()
             self._observers.close()
+
+    def _attach_tap(self, tap: Tap) -> None:
+        """Show what crosses between this client and its transport; before its first use."""
+        self._channel.tap = tap
 
     # Credentials
 

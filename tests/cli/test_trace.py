@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from holdfast._core.transports.trace import MOST, line
 from tests.cli.conftest import DEMO, Cli, Configure, Seen, stdio
 from tests.cli.web import Web
 
@@ -54,8 +51,3 @@ def test_messages_over_http_are_shown_too(cli: Cli, web: Web) -> None:
 def test_secrets_are_not_shown(cli: Cli) -> None:
     done = cli("call", "echo", '{"text": "x", "api_key": "s3cret"}', "--trace", "--", *DEMO)
     assert "s3cret" not in done.err
-
-
-@given(st.binary(max_size=40) | st.just(b"[" * MOST))
-def test_whatever_comes_is_one_line(frame: bytes) -> None:
-    assert len(line("←", 0.0, frame).splitlines()) == 1

@@ -48,7 +48,8 @@ ABOVE: dict[str, tuple[str, ...]] = {
     ),
     "_core.transports": ("_core.boundary", "_core.auth"),
     "_core.mailbox": ("_core.engine", "_core.callbacks"),
-    "_core.driver": ("_core.engine", "_core.mailbox"),
+    "_core.trace": ("_core.boundary", "_core.redact", "_core.text"),
+    "_core.driver": ("_core.engine", "_core.mailbox", "_core.trace"),
     "_core.observers": ("_core.engine", "_core.callbacks", "_core.redact", "schema"),
     "events": ("_core.observers",),
     "_core.calls": (

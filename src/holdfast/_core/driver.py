@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from contextvars import Context, copy_context
 from time import get_clock_info
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Raw, Struct
 
@@ -39,6 +39,9 @@ from holdfast._core.mailbox import Mailbox
 from holdfast.errors import HoldfastError, RequestTimeout, TransportError
 from holdfast.policies import Policy
 from holdfast.types.lifecycle import Progress
+
+if TYPE_CHECKING:
+    from holdfast._core.trace import Tap, TraceEvent
 
 log: logging.Logger = logging.getLogger("holdfast")
 
@@ -80,12 +83,15 @@ class Driver:
         listener: DriverListener,
         *,
         jitter: Iterator[float] | None = None,
+        tap: Tap | None = None,
     ) -> None:
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         jitter = _JITTER if jitter is None else jitter
         self.engine: Connection = Connection(name, policy, plan, jitter, self._unsent)
         self._timers = self.engine.timers
         self.mailbox: Mailbox = Mailbox(policy.limits.mailbox, self.loop, name)
+        self.tap: Tap | None = tap
+        """Sees what crosses between this client and its transport."""
         self._transport = transport
         self._keeps_context = transport.traits.credentials is None or bool(plan.abilities)
         self._listener: DriverListener = listener
@@ -209,6 +215,8 @@ class Driver:
     # What transports use
 
     def report(self, report: Report) -> None:
+        if self.tap is not None:
+            self._tap_report(report)
         effects = self.engine.report(report, self.loop.time())
         if len(effects) == 1 and type(effects[0]) is b.Completed:
             self._resume(effects[0])
@@ -296,8 +304,10 @@ class Driver:
         else:
             run = waiter.context.run
             taken = run(link.send, command.frame, command.wire_id, command.options)
+        if self.tap is not None and taken:
+            self._tap_send("message", command)
         if not taken:
-            self._busy(command)
+            self.report(b.Busy(self.engine.link.generation, command))
         elif waiter is not None and waiter.on_sent is not None and command.wire_id is not None:
             waiter.on_sent(command.wire_id)
 
@@ -307,15 +317,13 @@ class Driver:
             return
         if link.withdraw(command.wire_id):
             self._withdrawn = command.ticket
+            if self.tap is not None:
+                self._tap_send("withdrawn", command)
         elif command.frame is not None:
             self._send(b.Send(command.frame, None, command.options, command.ticket))
 
     def _unsent(self) -> frozenset[WireId]:
         return frozenset() if self._link is None else self._link.unsent()
-
-    def _busy(self, command: b.Send) -> None:
-        busy = b.Busy(self.engine.link.generation, command)
-        self._apply(self.engine.report(busy, self.loop.time()))
 
     def _unhandled(self, outcome: b.Unhandled) -> None:
         log.error("%s: internal error", self.engine.name, exc_info=outcome.error)
@@ -398,9 +406,50 @@ class Driver:
             waiter.on_related(outcome.params)
 
     def _moved(self, outcome: b.Moved) -> None:
+        if self.tap is not None:
+            self._tap_state(outcome)
         if outcome.new not in _UNDER_WAY:
             self._signal()
         self._listener.moved(outcome)
+
+    # The tap
+
+    def _tap_send(self, kind: str, command: b.Send | b.Retract) -> None:
+        from holdfast._core.trace import TraceEvent
+
+        at, generation = self.loop.time(), self.engine.link.generation
+        event = TraceEvent(
+            at, kind, generation, "→", command.frame, command.wire_id, command.ticket
+        )
+        self._show(event)
+
+    def _tap_report(self, report: Report) -> None:
+        from holdfast._core.trace import reported
+
+        # Before the engine takes it: a call that is answered is not under way any more.
+        for event in reported(report, self.loop.time(), self._ticket_of):
+            self._show(event)
+
+    def _tap_state(self, moved: b.Moved) -> None:
+        from holdfast._core.trace import TraceEvent
+
+        at, generation = self.loop.time(), self.engine.link.generation
+        reason = moved.reason
+        self._show(TraceEvent(at, "state", generation, old=moved.old, new=moved.new, error=reason))
+
+    def _ticket_of(self, wire_id: object) -> Ticket | None:
+        pending = self.engine.inflight.sent(wire_id)
+        return None if pending is None else pending.ticket
+
+    def _show(self, event: TraceEvent) -> None:
+        """Give an event to the tap, which cannot disturb what it looks at."""
+        if self.tap is None:
+            return
+        try:
+            self.tap(event)
+        except Exception:
+            self.tap = None
+            log.exception("%s: the tap failed and was taken off", self.engine.name)
 
     def _check_attempt(self, wait: bool) -> None:
         """Raise why the server is not becoming ready, if it is not."""

@@ -11,10 +11,11 @@ import os
 import re
 import select
 import sys
+import time
 from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Final, Self, TextIO
+from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 
 from holdfast import errors
 from holdfast._core.files import read_bytes, reason, resolve_output, write_atomic
@@ -22,6 +23,9 @@ from holdfast._core.text import visible_json, visible_lines
 from holdfast.cli.main import columns_of_terminal
 from holdfast.cli.progress import cells, status
 from holdfast.errors import Hint, HoldfastError, ValidationError
+
+if TYPE_CHECKING:
+    from holdfast._core.trace import TraceEvent
 
 
 class Exit(IntEnum):
@@ -200,12 +204,20 @@ def show_stderr(line: str) -> None:
     tell(visible_lines(redact_text(line)))
 
 
-def show_message(arrow: str, seconds: float, frame: bytes) -> None:
-    """Show a message of ``--trace``; at a terminal its lines hang below the message."""
-    from holdfast._core.transports.trace import line
+class MessageTrace:
+    """The tap of ``--trace``: shows messages; at a terminal their lines hang below the arrow."""
 
-    text = fold(line(arrow, seconds, frame), 12)
-    tell(paint(text, "36" if arrow == "→" else "32"))
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __call__(self, event: TraceEvent) -> None:
+        """Show an event, if it is a message that was sent or received."""
+        from holdfast._core.trace import line
+
+        if event.kind == "message" and event.direction and event.frame is not None:
+            seconds = time.perf_counter() - self._began
+            text = fold(line(event.direction, seconds, event.frame), 12)
+            tell(paint(text, "36" if event.direction == "→" else "32"))
 
 
 def tell(line: str) -> None:

@@ -25,7 +25,7 @@ from holdfast.cli.arguments import suggestion
 from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.elicitation import approve_in_place, ask_input, is_interactive, offer_login
 from holdfast.cli.main import SHELL_VERBS, VARIABLE
-from holdfast.cli.output import Output, show_message, show_stderr
+from holdfast.cli.output import MessageTrace, Output, show_stderr
 from holdfast.cli.progress import status
 from holdfast.errors import RpcError, ValidationError
 
@@ -240,15 +240,11 @@ class ServerTarget:
         if resolved is not None:
             own = {"env": resolved.env, "headers": resolved.headers}
             options |= {key: {**own[key], **options[key]} for key in own.keys() & options.keys()}
-            client = client_for(resolved, options, _traced if self.trace else None)
+            client = client_for(resolved, options)
         else:
-            if self.trace:
-                from holdfast._connect import Options
-                from holdfast._core.targets import transport_for
-
-                own = {key: options.pop(key) for key in Options.__optional_keys__ & options.keys()}
-                target = _traced(transport_for(target, own, os.environ))
             client = holdfast.connect(target, **options)
+        if self.trace:
+            client._attach_tap(MessageTrace())
         if ask and status.begin(f"connecting to {client.name}"):
             status.follow(client)
         return client
@@ -310,13 +306,6 @@ async def known(listing: Awaitable[Sequence[T]]) -> Sequence[T] | None:
         if error.code != METHOD_NOT_FOUND:
             raise
         return None
-
-
-def _traced(transport: Any) -> Any:
-    """Return a transport that shows its messages."""
-    from holdfast._core.transports.trace import TracedTransport
-
-    return TracedTransport(transport, show_message)
 
 
 def is_url(text: str) -> bool:

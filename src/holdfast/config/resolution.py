@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -80,15 +80,8 @@ def admit(entry: ServerEntry, *, prompt: InputPrompt | None = None) -> ResolvedS
     return Resolution(entry, prompt).result(env_file)
 
 
-def client_for(
-    resolved: ResolvedServer,
-    overrides: Mapping[str, Any],
-    wrap: Callable[[Any], Any] | None = None,
-) -> Client:
-    """Return a client for a resolved entry; overrides are options of `holdfast.connect`.
-
-    ``wrap`` gets the transport, and returns the one to use.
-    """
+def client_for(resolved: ResolvedServer, overrides: Mapping[str, Any]) -> Client:
+    """Return a client for a resolved entry; overrides are options of `holdfast.connect`."""
     from holdfast._connect import Options, connect
 
     own = {name: value for name, value in overrides.items() if name in Options.__optional_keys__}
@@ -119,7 +112,6 @@ def client_for(
     if authorizer is not None:
         # The command in an error names the server as the configuration does.
         authorizer.name = resolved.name
-    transport = transport if wrap is None else wrap(transport)
     return connect(transport, **{**resolved.options, **rest})
 
 

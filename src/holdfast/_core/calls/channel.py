@@ -48,6 +48,7 @@ from holdfast.types.lifecycle import LOG_LEVELS, Progress
 if TYPE_CHECKING:
     from holdfast._core.driver import Driver, DriverListener
     from holdfast._core.eras.conversation import Plan
+    from holdfast._core.trace import Tap
 
 T = TypeVar("T")
 W = TypeVar("W", bound=Wire)
@@ -79,6 +80,8 @@ class Channel(Struct, eq=False):
     """The handlers of progress of calls that became tasks, by progress token."""
     task_changes: dict[str, Callable[[], None]] = {}
     """The functions to call when the server says that a task has changed, by its id."""
+    tap: Tap | None = None
+    """Sees what crosses between the driver and the transport."""
     _waits: dict[asyncio.Timeout, asyncio.Task[Any] | None] = {}
     """What calls wait for besides the server, and their tasks."""
     _closed: bool = False
@@ -91,7 +94,9 @@ class Channel(Struct, eq=False):
             from holdfast._core.driver import Driver
 
             assert self.listener is not None
-            driver = Driver(self.name, self.transport, self.policy, self.plan, self.listener)
+            driver = Driver(
+                self.name, self.transport, self.policy, self.plan, self.listener, tap=self.tap
+            )
             self.started = driver
         elif driver.loop is not asyncio.get_running_loop():
             raise StateError(

@@ -1,0 +1,105 @@
+"""The tap: everything that crosses between a client and its transport, as values.
+
+A driver with a tap gives it one `TraceEvent` for each message in either direction, for whatever
+else a transport reports, and for each change of state. `line` makes a message one line of text,
+without secrets: for ``--trace`` on stderr. A writer of traces hangs on the same tap.
+
+Events hold what was sent and received as it is, secrets included: whoever shows or stores them
+redacts them first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from holdfast._core import boundary as b
+from holdfast._core.boundary import Generation, Report, Ticket, WireId
+from holdfast._core.wire.jsonrpc import MALFORMED
+from holdfast.errors import HoldfastError
+
+MOST: Final = 4000
+"""Characters of a message that are shown."""
+
+Direction: TypeAlias = Literal["→", "←"]
+
+
+class TraceEvent(Struct, frozen=True):
+    """One message, one report of a transport, or one change of state."""
+
+    at: float
+    """The time of the event loop."""
+    kind: str
+    """``message``, ``state``, ``withdrawn``, or the name of a report: ``opened``, ``lost``…"""
+    generation: Generation
+    """The link, by its number."""
+    direction: Direction | None = None
+    """To the server, or from it; None: it is no message."""
+    frame: bytes | None = None
+    """The message as it was sent or received."""
+    wire_id: WireId | str | None = None
+    """The id of the request that it is, that it answers, or on whose stream it came."""
+    ticket: Ticket | None = None
+    """The call that this request belongs to, if it is one that is under way."""
+    old: str = ""
+    new: str = ""
+    """The state before and after, for a change of state."""
+    error: HoldfastError | None = None
+    """The reason of a loss, of a refusal, or of a change of state."""
+
+
+Tap: TypeAlias = Callable[[TraceEvent], None]
+"""Receives events, at once and in order. One that raises is taken off."""
+
+
+class _Head(Struct):
+    id: int | str | None = None
+
+
+_head = msgspec.json.Decoder(_Head)
+
+
+def reported(
+    report: Report, at: float, ticket_of: Callable[[WireId | str | None], Ticket | None]
+) -> Iterator[TraceEvent]:
+    """Yield the events of a report: one for each message in it, or one for the report."""
+    generation = report.generation
+    if isinstance(report, b.Delivered):
+        for frame in [report.data] if report.whole else report.data.split(b"\n"):
+            if frame.strip():
+                wire_id = _wire_id(frame, report.stream)
+                ticket = ticket_of(wire_id)
+                yield TraceEvent(at, "message", generation, "←", frame, wire_id, ticket)
+        return
+    kind, wire_id = type(report).__name__.lower(), getattr(report, "wire_id", None)
+    if isinstance(report, b.Busy):
+        wire_id = report.command.wire_id
+    error = getattr(report, "error", None)
+    yield TraceEvent(at, kind, generation, wire_id=wire_id, ticket=ticket_of(wire_id), error=error)
+
+
+def _wire_id(frame: bytes, stream: WireId | None) -> WireId | str | None:
+    """Return the id in a message, or that of the stream on which it came."""
+    try:
+        wire_id = _head.decode(frame).id
+    except MALFORMED:
+        wire_id = None
+    return stream if wire_id is None else wire_id  # type: ignore[return-value]
+
+
+def line(arrow: str, seconds: float, frame: bytes) -> str:
+    """Return a message as one line: arrow, seconds since the start, JSON without secrets."""
+    from holdfast._core.redact import default_redactor
+    from holdfast._core.text import visible_json
+
+    try:
+        value: Any = default_redactor().value(json.loads(frame))
+        text = json.dumps(value, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        text = json.dumps(default_redactor().text(frame.decode("utf-8", "replace")))
+    cut = f"… ({len(text):,} characters)" if len(text) > MOST else ""
+    return f"{arrow} {seconds:8.3f}  {visible_json(text[:MOST])}{cut}"
