@@ -171,7 +171,7 @@ def stored(*, dpop: bool) -> Pair:
     """A login that is in the store already, against no authorization at all."""
 
     async def pair(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
-        store = holdfast.MemoryLogins()
+        store = holdfast.stores.MemoryStore()
         await keep_login(store, str(target), dpop)
         plain = await opened(target, stack)
         authorized = await opened(target, stack, auth=holdfast.OAuth(store=store))
@@ -180,7 +180,7 @@ def stored(*, dpop: bool) -> Pair:
     return pair
 
 
-async def keep_login(store: holdfast.MemoryLogins, url: str, dpop: bool) -> None:
+async def keep_login(store: holdfast.stores.MemoryStore, url: str, dpop: bool) -> None:
     from holdfast._core.auth import credentials, jws, urls
 
     auth_server = credentials.AuthServer(
@@ -199,8 +199,7 @@ async def keep_login(store: holdfast.MemoryLogins, url: str, dpop: bool) -> None
     pointer = credentials.Pointer(issuer=auth_server.issuer, resource=url)
     entries = {login.key: login, credentials.entry_key("server", login.server, "default"): pointer}
     for key, entry in entries.items():
-        async with store.hold(key) as slot:
-            await slot.write(msgspec.json.encode(entry))
+        await store.put(key, msgspec.json.encode(entry))
 
 
 def row(key: str, title: str, pair: Pair, wire: str = "stdio", era: str = "stateless") -> Row:

@@ -12,9 +12,10 @@ import pytest
 from aiohttp import web
 
 import holdfast
-from holdfast import Client, LoginRequest, MemoryLogins, OAuth, Servers, ToolPolicy, _accounts
+from holdfast import Client, LoginRequest, OAuth, Servers, ToolPolicy, _accounts
 from holdfast.agents.listing import ToolSource
 from holdfast.handles import Handle
+from holdfast.stores import MemoryStore
 from tests.auth.world import World, world
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ current: ContextVar[str] = ContextVar("current")
 
 def connect(here: World, **options: Any) -> Client:
     """Return a client for many users; it names no user where none is set."""
-    return here.connect(auth=OAuth(store=MemoryLogins(), account=current.get), **options)
+    return here.connect(auth=OAuth(store=MemoryStore(), account=current.get), **options)
 
 
 async def by(name: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -50,7 +51,7 @@ async def test_an_account_by_function_gives_every_user_a_session_of_their_own() 
             (text,) = {result.text for result in results}
             return text
 
-        async with here.connect(auth=OAuth(store=MemoryLogins(), account=user.get)) as client:
+        async with here.connect(auth=OAuth(store=MemoryStore(), account=user.get)) as client:
             names = ["bob", "eve", "bob", "mallory"]
             # A task has a context of its own.
             found = await asyncio.gather(*(asyncio.create_task(serve(name)) for name in names))
@@ -67,7 +68,7 @@ async def test_an_account_by_function_gives_every_user_a_session_of_their_own() 
 async def test_every_verb_uses_the_session_of_its_own_caller() -> None:
     user: ContextVar[str] = ContextVar("user")
     async with world() as here:
-        auth = OAuth(store=MemoryLogins(), account=user.get)
+        auth = OAuth(store=MemoryStore(), account=user.get)
         async with here.connect(auth=auth) as client:
             for name in ("bob", "eve"):
                 user.set(name)
@@ -84,7 +85,7 @@ async def test_a_lock_holds_for_every_user(tmp_path: Path) -> None:
     lock = tmp_path / "mcp.lock"
     lock.write_text("{}")
     async with world() as here:
-        auth = OAuth(store=MemoryLogins(), account=user.get)
+        auth = OAuth(store=MemoryStore(), account=user.get)
         async with here.connect(auth=auth, lock=lock) as client:
             for name in ("bob", "eve"):
                 user.set(name)
@@ -96,7 +97,7 @@ async def test_a_lock_holds_for_every_user(tmp_path: Path) -> None:
 async def test_without_an_account_in_the_context_a_call_fails_and_says_so() -> None:
     user: ContextVar[str] = ContextVar("user", default="")
     async with world() as here:
-        auth = OAuth(store=MemoryLogins(), account=user.get)
+        auth = OAuth(store=MemoryStore(), account=user.get)
         async with here.connect(auth=auth) as client:
             with pytest.raises(holdfast.AuthError, match="account="):
                 await client.call_tool("hello")
@@ -194,7 +195,7 @@ async def test_servers_show_a_status_where_no_user_is_named() -> None:
 @pytest.mark.req("B16", "F2")
 async def test_without_await_a_close_ends_the_sessions_of_all_users() -> None:
     async with world() as here:
-        auth = OAuth(store=MemoryLogins(), account=current.get)
+        auth = OAuth(store=MemoryStore(), account=current.get)
         handlers = holdfast.Handlers(login=here.person)
         client = holdfast.sync.connect(f"{here.url}/mcp", auth=auth, handlers=handlers)
         for name in ("bob", "eve"):

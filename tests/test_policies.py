@@ -186,7 +186,7 @@ def test_policies_are_frozen(policy: Any) -> None:
         (ToolPolicy, "timeouts", 3, "a mapping of tools to seconds"),
         (ToolPolicy, "allow", 3, "a list of strings"),
         (ToolPolicy, "budget", 0, "a number of characters"),
-        (Cache, "store", 3, "a holdfast.Store"),
+        (Cache, "store", 3, "a holdfast.stores.Store"),
         (Cache, "serve_stale", 1, "True or False"),
         (Cache, "context", 7, "a string"),
         (Cache, "entries", 1.5, "a whole number, more than 0"),

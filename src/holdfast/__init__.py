@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from holdfast import policies as policies
     from holdfast import pydantic_ai as pydantic_ai
     from holdfast import servers as servers
+    from holdfast import stores as stores
     from holdfast import sync as sync
     from holdfast import testing as testing
     from holdfast import types as types
@@ -65,8 +66,6 @@ if TYPE_CHECKING:
     from holdfast._core.auth.options import (
         Bearer, ClientCredentials, EnterpriseManaged, LoginRequest, OAuth, WorkloadIdentity,
     )
-    from holdfast._core.auth.store import FileLogins, LoginStore, MemoryLogins
-    from holdfast._core.calls.cache import CacheEntry, MemoryStore, Store
     from holdfast._core.calls.cached import Listing
     from holdfast._core.calls.handlers import ApprovalRequest, Handlers, Notification
     from holdfast._core.calls.options import CallOptions
@@ -98,15 +97,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ApprovalError", "ApprovalRequest", "AuditRecord", "AuthError", "Backoff", "BackpressureError",
-    "Bearer", "Cache", "CacheEntry", "CallLog", "CallOptions", "CancelledCallError", "Client",
-    "ClientCredentials", "DiscoveryError", "DriftError", "EnterpriseManaged", "FileLogins",
+    "Bearer", "Cache", "CallLog", "CallOptions", "CancelledCallError", "Client",
+    "ClientCredentials", "DiscoveryError", "DriftError", "EnterpriseManaged",
     "GrantError", "Handlers", "HandshakeRefused", "HandshakeTimeout", "HoldfastError", "Http",
     "Identity", "Invocation", "Limits", "Listing", "Lock", "LoginFailed", "LoginPending",
-    "LoginRequest", "LoginRequired", "LoginStore", "MemoryLogins", "MemoryStore", "MockServer",
+    "LoginRequest", "LoginRequired", "MockServer",
     "Notification", "OAuth", "Observability", "PendingCall", "Progress", "Prompt", "PromptResult",
     "ProtocolError", "ReadResult", "Redaction", "RequestTimeout", "Resource",
     "ResourceNotFoundError", "ResourceTemplate", "RpcError", "RunningCall", "SchemaFault",
-    "ScopeError", "Servers", "ShutdownError", "State", "StateError", "Stdio", "Store",
+    "ScopeError", "Servers", "ShutdownError", "State", "StateError", "Stdio",
     "Timeouts", "Tool", "ToolError",
     "ToolPolicy", "ToolResult", "TransportError", "TrustError", "ValidationError",
     "WorkloadIdentity", "__version__", "browser_login", "connect",
@@ -114,7 +113,6 @@ __all__ = [
 
 _HOMES = {
     "_core.auth.browser": ("browser_login",),
-    "_core.auth.store": ("FileLogins", "LoginStore", "MemoryLogins"),
     "_core.auth.options": (
         "Bearer", "ClientCredentials", "EnterpriseManaged", "LoginRequest", "OAuth",
         "WorkloadIdentity",
@@ -125,7 +123,6 @@ _HOMES = {
     "schema.explain": ("SchemaFault",),
     "_core.calls.cached": ("Listing",),
     "_core.calls.running": ("Invocation", "PendingCall", "RunningCall"),
-    "_core.calls.cache": ("CacheEntry", "MemoryStore", "Store"),
     "client": ("Client",),
     "_version": ("__version__",),
     "policies": (
@@ -166,6 +163,7 @@ _MODULES = (
     "openai_agents",
     "pydantic_ai",
     "servers",
+    "stores",
     "sync",
     "agents",
     "calllog",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from holdfast import types
-from holdfast._core.calls.cache import AnswerCache, partition
+from holdfast._core.calls.cache import ResponseCache, partition
 from holdfast._core.calls.cached import Cached, Listing
 from holdfast._core.calls.channel import ENDED, Channel
 from holdfast._core.calls.handlers import (
@@ -94,7 +94,7 @@ class Client:
         self._observers.all += wanted_observers(
             self.name, policy, transport, channel.post, channel.era
         )
-        cache = AnswerCache(policy.cache, *partition(transport, policy))
+        cache = ResponseCache(policy.cache, *partition(transport, policy))
         self._cached = Cached(channel, cache, shared=traits.credentials is not None)
         self._tools = ToolTable(channel, self._cached, policy.tools)
         self._pipeline = Pipeline(channel, self._tools, self._cached)

@@ -305,7 +305,7 @@ class Cache(Struct, frozen=True, kw_only=True):
     entries: int = 1000
     bytes: int = 64 * 1024 * 1024
     store: Any = None
-    """A `holdfast.Store` to use instead of memory of the client's own."""
+    """A `holdfast.stores.Store` to use instead of memory of the client's own."""
     context: str | None = None
     """The owner of private results in the store: clients with the same value share theirs."""
 
@@ -316,8 +316,8 @@ class Cache(Struct, frozen=True, kw_only=True):
         _hold(self, "invalidate_on")
         _of_type(self, "True or False", bool, "serve_stale", "watch")
         _of_type(self, "a string", str | None, "context")
-        if self.store is not None and not hasattr(self.store, "get"):
-            raise refused(self, "store", "a holdfast.Store")
+        if self.store is not None and not hasattr(self.store, "lock"):
+            raise refused(self, "store", "a holdfast.stores.Store")
 
     def ttl_for(self, method: str) -> float:
         """Return the seconds for a method whose answer names none."""

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from holdfast import MemoryLogins, OAuth
+from holdfast import OAuth
 from holdfast._core.auth import auth_server, jws
 from holdfast._core.auth.auth_server import MACHINE_TIME, AddressCheck, NetworkSettings, StepRunner
 from holdfast._core.auth.authorizer import Authorizer
 from holdfast._core.auth.credentials import Login
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Read, Unreachable
-from holdfast._core.auth.store import LoginSlot
 from holdfast.errors import TransportError
+from holdfast.stores import MemoryStore
 from tests.auth.talk import stored_login
 from tests.skipping import skip
 
@@ -46,7 +46,7 @@ async def serving(handler: Handler) -> AsyncIterator[str]:
 
 def step_runner(home: str, settings: NetworkSettings | None = None) -> StepRunner:
     """For a server in one kind of network."""
-    found = StepRunner(settings or NetworkSettings(), time.time, MemoryLogins())
+    found = StepRunner(settings or NetworkSettings(), time.time, MemoryStore())
     found.network = home
     return found
 
@@ -287,13 +287,13 @@ async def test_the_proxy_of_the_server_is_used() -> None:
 # Conversations: bounded in time and in attempts.
 
 
-class SlowLogins(MemoryLogins):
+class SlowLogins(MemoryStore):
     """Takes ten seconds for each reading, by the clock of the tests."""
 
-    async def read(self, key: str) -> bytes | None:
+    async def get(self, key: str) -> bytes | None:
         skip(10.0)
         await asyncio.sleep(0)
-        return await super().read(key)
+        return await super().get(key)
 
 
 @pytest.mark.req("B14")
@@ -312,10 +312,10 @@ async def test_what_needs_no_person_ends_in_time_however_many_steps_it_has() -> 
     assert steps <= MACHINE_TIME / 10 + 2
 
 
-class StuckLogins(MemoryLogins):
+class StuckLogins(MemoryStore):
     """A store whose database does not answer."""
 
-    async def read(self, key: str) -> bytes | None:
+    async def get(self, key: str) -> bytes | None:
         skip(MACHINE_TIME + 1)
         await asyncio.Event().wait()
         return None
@@ -328,15 +328,15 @@ async def test_a_store_that_does_not_answer_is_not_waited_for_without_end() -> N
         await stuck.headers("POST", "https://mcp.example/mcp")
 
 
-class UnlockableLogins(MemoryLogins):
+class UnlockableLogins(MemoryStore):
     """A store whose lock is held for ever by somebody else."""
 
     @asynccontextmanager
-    async def hold(self, key: str) -> AsyncIterator[LoginSlot]:
+    async def lock(self, name: str, ttl: float = 30) -> AsyncIterator[None]:
         skip(MACHINE_TIME + 1)
         await asyncio.Event().wait()
-        async with super().hold(key) as slot:
-            yield slot
+        async with super().lock(name, ttl):
+            yield
 
 
 @pytest.mark.req("B14", "B22")

@@ -9,8 +9,6 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -18,22 +16,21 @@ from aiohttp import web
 
 import holdfast
 from holdfast import (
-    FileLogins,
     LoginFailed,
     LoginPending,
     LoginRequest,
     LoginRequired,
-    MemoryLogins,
     OAuth,
     TransportError,
 )
 from holdfast._core.auth.options import DPOP_EXTENSION
+from holdfast.stores import FileStore, MemoryStore, StoreError
 from tests.auth.world import World, parameters, world
 from tests.skipping import run_skipping, skip
 
 
 def fresh(**options: Any) -> OAuth:
-    return OAuth(store=MemoryLogins(), **options)
+    return OAuth(store=MemoryStore(), **options)
 
 
 @pytest.mark.req("A1", "A25")
@@ -49,17 +46,15 @@ async def test_a_call_logs_in_and_every_request_carries_the_token() -> None:
 
 @pytest.mark.req("B1")
 async def test_a_store_with_a_length_is_used_while_it_is_empty() -> None:
-    class Sized(MemoryLogins):
+    class Sized(MemoryStore):
         written = 0
 
         def __len__(self) -> int:
             return self.written
 
-        @asynccontextmanager
-        async def hold(self, key: str) -> AsyncIterator[Any]:
+        async def put(self, key: str, data: bytes, ttl: float | None = None) -> None:
             self.written += 1
-            async with super().hold(key) as slot:
-                yield slot
+            await super().put(key, data, ttl)
 
     store = Sized()
     async with world() as here, here.connect(auth=OAuth(store=store)) as client:
@@ -86,7 +81,7 @@ async def test_with_nobody_there_a_call_fails_at_once_and_names_the_command(auth
 
 @pytest.mark.req("B6")
 async def test_after_a_restart_the_first_request_has_the_stored_token() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with world() as here:
         async with here.connect(auth=OAuth(store=store)) as client:
             await client.list_tools()
@@ -99,7 +94,7 @@ async def test_after_a_restart_the_first_request_has_the_stored_token() -> None:
 
 @pytest.mark.req("B6", "B7")
 async def test_a_stored_token_that_is_due_is_renewed_before_the_first_request() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with world() as here:
         here.life = 1e-9
         async with here.connect(auth=OAuth(store=store)) as client:
@@ -132,7 +127,7 @@ async def test_many_calls_with_a_refused_token_make_one_refresh() -> None:
 
 @pytest.mark.req("B4")
 async def test_a_refresh_outlives_every_caller_and_is_saved() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with world() as here, here.connect(auth=OAuth(store=store)) as client:
         await client.list_tools()
         await expire(here, client)
@@ -146,13 +141,13 @@ async def test_a_refresh_outlives_every_caller_and_is_saved() -> None:
         here.gate.set()
         assert (await client.call_tool("hello")).text == "hello"
         assert here.count["refresh_token"] == 1
-        entries = [await store.read(key) or b"" for key in await store.keys()]
+        entries = [await store.get(key) or b"" for key in await store.keys()]
         assert any(b"refresh-SECRET-2" in entry for entry in entries)
 
 
 @pytest.mark.req("B4")
 async def test_closing_a_client_waits_for_the_token_to_be_saved() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with world() as here:
         client = here.connect(auth=OAuth(store=store))
         await client.list_tools()
@@ -166,21 +161,21 @@ async def test_closing_a_client_waits_for_the_token_to_be_saved() -> None:
         here.gate.set()
         await closing
         await asyncio.gather(call, return_exceptions=True)
-        entries = [await store.read(key) or b"" for key in await store.keys()]
+        entries = [await store.get(key) or b"" for key in await store.keys()]
         assert any(b"refresh-SECRET-2" in entry for entry in entries)
 
 
 @pytest.mark.req("B4")
 async def test_a_new_token_is_saved_before_it_is_used() -> None:
-    class Slow(MemoryLogins):
+    class Slow(MemoryStore):
         gate: asyncio.Event | None = None
         saving = asyncio.Event()
 
-        async def _write(self, key: str, data: bytes | None) -> None:
-            if self.gate is not None and b"SECRET-2" in (data or b""):
+        async def put(self, key: str, data: bytes, ttl: float | None = None) -> None:
+            if self.gate is not None and b"SECRET-2" in data:
                 self.saving.set()
                 await self.gate.wait()
-            await super()._write(key, data)
+            await super().put(key, data, ttl)
 
     store = Slow()
     async with world() as here, here.connect(auth=OAuth(store=store)) as client:
@@ -250,13 +245,13 @@ async def test_trouble_at_the_authorization_server_keeps_the_login(status: int) 
 
 @pytest.mark.req("B4")
 async def test_a_token_is_not_used_up_where_its_successor_cannot_be_saved() -> None:
-    class Full(MemoryLogins):
+    class Full(MemoryStore):
         full = False
 
-        async def _write(self, key: str, data: bytes | None) -> None:
+        async def put(self, key: str, data: bytes, ttl: float | None = None) -> None:
             if self.full:
-                raise holdfast.AuthError("no space left")
-            await super()._write(key, data)
+                raise StoreError("no space left")
+            await super().put(key, data, ttl)
 
     store = Full()
     async with world() as here, here.connect(auth=OAuth(store=store)) as client:
@@ -284,7 +279,7 @@ async def test_a_refused_refresh_ends_the_login_and_a_person_is_asked() -> None:
 
 @pytest.mark.req("B2", "B3")
 async def test_a_token_that_another_process_renewed_is_taken_over() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with (
         world() as here,
         here.connect(auth=OAuth(store=store)) as one,
@@ -394,7 +389,7 @@ async def test_a_step_up_that_brings_nothing_ends_in_an_error() -> None:
 
 @pytest.mark.req("A26", "B13")
 async def test_a_step_up_with_nobody_there_names_a_command_that_brings_the_scopes() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with world() as here:
         async with here.connect(auth=OAuth(store=store, scopes=["read"])) as client:
             await client.login()
@@ -411,7 +406,7 @@ async def test_a_step_up_with_nobody_there_names_a_command_that_brings_the_scope
 
 @pytest.mark.req("A3", "A25")
 async def test_a_new_login_finds_the_metadata_where_the_server_once_said_that_it_is() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with world() as here:
         here.prm = "/prm"
         for _ in range(3):
@@ -445,7 +440,7 @@ async def test_any_other_403_is_only_an_error(challenge: str) -> None:
 
 @pytest.mark.req("B22")
 async def test_logout_revokes_and_deletes() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with world() as here, here.connect(auth=OAuth(store=store)) as client:
         await client.list_tools()
         assert await client.logout()
@@ -457,7 +452,7 @@ async def test_logout_revokes_and_deletes() -> None:
 
 @pytest.mark.req("B22", "B2")
 async def test_logout_revokes_what_another_process_has_renewed() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with (
         world() as here,
         here.connect(auth=OAuth(store=store)) as one,
@@ -474,7 +469,7 @@ async def test_logout_revokes_what_another_process_has_renewed() -> None:
 
 @pytest.mark.req("B16")
 async def test_accounts_are_kept_apart() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with world() as here:
         for name in ("work", "home"):
             async with here.connect(auth=OAuth(store=store, account=name)) as client:
@@ -488,7 +483,7 @@ async def test_accounts_are_kept_apart() -> None:
 
 @pytest.mark.req("A10", "A13")
 async def test_a_given_client_is_bound_to_the_issuer_of_its_first_login() -> None:
-    auth = OAuth(store=MemoryLogins(), client_id="mine", client_secret="SECRET")
+    auth = OAuth(store=MemoryStore(), client_id="mine", client_secret="SECRET")
     async with world() as here:
         async with here.connect(auth=auth) as client:
             await client.login()
@@ -501,7 +496,7 @@ async def test_a_given_client_is_bound_to_the_issuer_of_its_first_login() -> Non
 
 @pytest.mark.req("B10")
 async def test_a_registration_is_used_by_the_next_login() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with world() as here:
         for name in ("work", "home"):
             async with here.connect(auth=OAuth(store=store, account=name)) as client:
@@ -511,7 +506,7 @@ async def test_a_registration_is_used_by_the_next_login() -> None:
 
 @pytest.mark.req("A27")
 async def test_a_stored_login_is_not_used_for_another_server() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with world() as here, world() as other:
         async with here.connect(auth=OAuth(store=store)) as client:
             await client.list_tools()
@@ -665,7 +660,7 @@ async def test_no_secret_is_shown_anywhere(
 ) -> None:
     """Everything that a run leaves behind is searched for every secret of it."""
     shown: list[str] = []
-    store = FileLogins(tmp_path)
+    store = FileStore(tmp_path)
     with caplog.at_level(logging.DEBUG):
         async with world() as here:
             client = here.connect(auth=OAuth(store=store), log=shown.append)
@@ -697,7 +692,7 @@ async def test_no_secret_is_shown_anywhere(
 
 
 async def test_a_login_made_elsewhere_is_found_by_the_next_call() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with world() as here:
         async with here.connect(auth=OAuth(store=store, interactive=False)) as client:
             with pytest.raises(LoginRequired):
@@ -790,12 +785,12 @@ async def test_the_same_persons_login_keeps_the_session() -> None:
 
 
 async def test_a_token_at_hand_is_sent_without_a_look_at_the_store() -> None:
-    class Counting(MemoryLogins):
+    class Counting(MemoryStore):
         reads = 0
 
-        async def read(self, key: str) -> bytes | None:
+        async def get(self, key: str) -> bytes | None:
             self.reads += 1
-            return await super().read(key)
+            return await super().get(key)
 
     store = Counting()
     async with world() as here, here.connect(auth=OAuth(store=store)) as client:
@@ -865,6 +860,6 @@ async def test_a_login_to_a_server_that_is_down_says_so() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # A port that nobody listens at.
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/mcp"
-        async with holdfast.connect(url, auth=OAuth(store=MemoryLogins())) as client:
+        async with holdfast.connect(url, auth=OAuth(store=MemoryStore())) as client:
             with pytest.raises(TransportError, match="cannot connect to"):
                 await client.login()

@@ -22,11 +22,9 @@ from holdfast import (
     Bearer,
     ClientCredentials,
     EnterpriseManaged,
-    FileLogins,
     LoginFailed,
     LoginRequest,
     LoginRequired,
-    MemoryLogins,
     OAuth,
 )
 from holdfast._core.auth import jws
@@ -35,6 +33,7 @@ from holdfast._core.auth.authorizer import Authorizer
 from holdfast._core.auth.browser import Listener, describe
 from holdfast._core.auth.credentials import Login
 from holdfast._core.auth.flow import Attempts, Refusal, discover, keep, renew
+from holdfast._core.auth.keyring import Keyring
 from holdfast._core.auth.login import log_in
 from holdfast._core.auth.registration import identify
 from holdfast._core.auth.steps import (
@@ -46,8 +45,8 @@ from holdfast._core.auth.steps import (
     Unreachable,
     Visit,
 )
-from holdfast._core.auth.store import Keyring
 from holdfast.errors import AuthError, DiscoveryError, GrantError, TransportError
+from holdfast.stores import FileStore, MemoryStore
 from tests.auth.talk import (
     AS_DOCUMENT,
     ISSUER,
@@ -364,15 +363,15 @@ async def test_while_a_token_is_good_trouble_at_its_server_costs_one_request() -
 async def test_while_a_token_is_good_trouble_with_the_store_fails_no_call(
     failure: type[Exception],
 ) -> None:
-    class Failing(MemoryLogins):
+    class Failing(MemoryStore):
         fails = False
 
         @asynccontextmanager
-        async def hold(self, key: str) -> AsyncIterator[Any]:
+        async def lock(self, name: str, ttl: float = 30) -> AsyncIterator[None]:
             if self.fails:
                 raise failure
-            async with super().hold(key) as slot:
-                yield slot
+            async with super().lock(name, ttl):
+                yield
 
     store = Failing()
     async with world() as here, here.connect(auth=OAuth(store=store)) as session:
@@ -390,7 +389,7 @@ async def test_while_a_token_is_good_trouble_with_the_store_fails_no_call(
 
 @pytest.mark.req("B2", "B3")
 async def test_of_two_that_renew_at_once_the_second_takes_what_the_first_stored() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with (
         world() as here,
         here.connect(auth=OAuth(store=store)) as one,
@@ -475,7 +474,7 @@ async def test_the_clock_of_the_authorization_server_counts_for_what_it_is_shown
 
 @pytest.mark.req("B7", "B6", "A36")
 async def test_the_clock_of_the_server_is_known_after_a_restart() -> None:
-    store, later = MemoryLogins(), time.time() + 7200
+    store, later = MemoryStore(), time.time() + 7200
     login = stored_login(dpop_key=jws.new_key(), token_type="DPoP", skew=3600.0, expires_at=later)
     authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=store))
     await authorizer.runner.run(keep(login, None))
@@ -501,8 +500,8 @@ def test_a_machine_s_part_takes_seconds_whatever_it_waits_for() -> None:
 async def _a_machine_s_part_takes_seconds_whatever_it_waits_for() -> None:
     entered = asyncio.Event()
 
-    class Stuck(MemoryLogins):
-        async def read(self, key: str) -> bytes | None:
+    class Stuck(MemoryStore):
+        async def get(self, key: str) -> bytes | None:
             entered.set()
             await asyncio.Event().wait()
             return None
@@ -520,7 +519,7 @@ async def _a_machine_s_part_takes_seconds_whatever_it_waits_for() -> None:
 
 @pytest.mark.req("A25")
 async def test_a_request_is_not_repeated_without_end_while_others_renew_the_token() -> None:
-    authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=MemoryLogins()))
+    authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=MemoryStore()))
     authorizer._take(stored_login())
     tries = Attempts()
     with pytest.raises(AuthError, match="refuses every token"):
@@ -548,7 +547,7 @@ async def test_a_device_login_that_the_person_declines_ends_at_once() -> None:
         raise LoginFailed("the login was declined")
 
     async with world() as here:
-        auth = OAuth(store=MemoryLogins(), device=True)
+        auth = OAuth(store=MemoryStore(), device=True)
         async with here.connect(auth=auth, login=decline) as session:
             with pytest.raises(LoginFailed, match="declined"):
                 await session.login()
@@ -564,7 +563,7 @@ def test_a_name_from_a_project_steers_no_terminal() -> None:
 @pytest.mark.req("B13")
 async def test_the_command_to_log_in_is_one_command() -> None:
     async with world() as here:
-        auth = OAuth(store=MemoryLogins(), account="a; reboot", interactive=False)
+        auth = OAuth(store=MemoryStore(), account="a; reboot", interactive=False)
         async with holdfast.connect(f"{here.url}/mcp", auth=auth) as session:
             with pytest.raises(LoginRequired) as caught:
                 await session.list_tools()
@@ -577,7 +576,7 @@ async def test_the_command_to_log_in_is_one_command() -> None:
 
 @pytest.mark.req("A27")
 async def test_an_entry_of_another_server_in_the_place_of_this_one_is_not_used() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=store))
     login = stored_login()
     await authorizer.runner.run(keep(login, None))
@@ -592,7 +591,7 @@ async def test_an_entry_of_another_server_in_the_place_of_this_one_is_not_used()
 
 @pytest.mark.req("A7", "A10")
 async def test_a_login_at_another_issuer_than_the_pinned_one_is_not_used() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     login = stored_login()
     for issuer, used in ((ISSUER, login), ("https://other.example", None)):
         authorizer = Authorizer("https://mcp.example/mcp", OAuth(store=store, issuer=issuer))
@@ -601,8 +600,8 @@ async def test_a_login_at_another_issuer_than_the_pinned_one_is_not_used() -> No
         assert authorizer.login == used
 
 
-class Broken(MemoryLogins):
-    async def read(self, key: str) -> bytes | None:
+class Broken(MemoryStore):
+    async def get(self, key: str) -> bytes | None:
         raise RuntimeError("the database is away, password=SECRET")
 
 
@@ -630,12 +629,11 @@ async def test_what_the_application_gives_may_fail_and_the_call_says_so(auth: An
 
 
 async def test_entries_of_another_user_are_not_used(tmp_path: Path) -> None:
-    store = FileLogins(tmp_path)
+    store = FileStore(tmp_path)
     key = "login-0123456789abcdef"
-    async with store.hold(key) as slot:
-        await slot.write(b"mine")
-    (tmp_path / f"{key}.json").chmod(0o666)
-    assert await store.read(key) is None
+    await store.put(key, b"mine")
+    (tmp_path / f"{key}.entry").chmod(0o666)
+    assert await store.get(key) is None
 
 
 @pytest.mark.req("B15")
@@ -650,12 +648,12 @@ def test_a_keyring_that_hangs_is_asked_by_one_thread(tmp_path: Path) -> None:
     ring = Keyring(stuck, patience=0.01)
     for _ in range(3):
         with pytest.raises(AuthError, match="did not answer"):
-            ring.seal_for(tmp_path, required=True)
+            ring.cipher(tmp_path, required=True)
     assert len(asked) == 1
     never.set()
     while True:
         try:
-            assert ring.seal_for(tmp_path, required=True) is not None
+            assert ring.cipher(tmp_path, required=True) is not None
             break
         except AuthError:
             continue
@@ -703,7 +701,7 @@ def shown(error: BaseException) -> str:
 @pytest.mark.parametrize("grant", ["code", "refresh", "secret", "device", "exchange"])
 async def test_what_a_token_endpoint_repeats_is_not_shown(grant: str) -> None:
     secret = "hunter2 secret"
-    auth: Any = OAuth(store=MemoryLogins(), device=grant == "device")
+    auth: Any = OAuth(store=MemoryStore(), device=grant == "device")
     events: list[str] = []
     async with world() as here:
         if grant == "secret":
@@ -732,7 +730,7 @@ async def test_what_a_token_endpoint_repeats_is_not_shown(grant: str) -> None:
 @pytest.mark.parametrize("kind", ["OAuth", "Bearer", "ClientCredentials", "headers"])
 async def test_a_token_that_a_server_repeats_is_not_shown(status: int, kind: str) -> None:
     token = "access-SECRET-1"
-    options: dict[str, Any] = {"auth": OAuth(store=MemoryLogins())}
+    options: dict[str, Any] = {"auth": OAuth(store=MemoryStore())}
     if kind == "Bearer":
         options = {"auth": Bearer(token)}
     elif kind == "headers":

@@ -13,13 +13,12 @@ import pytest
 KEY = "login-0123456789abcdef"
 USE = """
 import asyncio, sys
-from holdfast._core.auth.store import default_store
+from holdfast._core.auth.logins import default_store
 async def main(what):
     store = default_store()
     if what == "write":
-        async with store.hold(sys.argv[2]) as slot:
-            await slot.write(b"ACCESS-SECRET")
-    print(await store.read(sys.argv[2]))
+        await store.put(sys.argv[2], b"ACCESS-SECRET")
+    print(await store.get(sys.argv[2]))
 try:
     asyncio.run(main(sys.argv[1]))
 except Exception as error:
@@ -60,7 +59,7 @@ def test_the_key_is_in_the_keyring_and_the_entry_is_sealed_with_it(tmp_path: Pat
     assert lines == ["b'ACCESS-SECRET'"] * 2
     folder = tmp_path / ".local/share/holdfast/auth"
     assert (folder / "store").read_text() == "keyring\n"
-    assert b"SECRET" not in (folder / f"{KEY}.json").read_bytes()
+    assert b"SECRET" not in (folder / f"{KEY}.entry").read_bytes()
     # Without the keyring it is an error, and not a silent change to files.
     (line,), _ = run(tmp_path, "{read}", bus=False)
     assert line.startswith("AuthError the keyring cannot be used")
@@ -71,7 +70,7 @@ def test_without_a_keyring_a_private_file_is_used_and_that_is_said(tmp_path: Pat
     lines, err = run(tmp_path, "{write} {read}", bus=False)
     assert lines == ["b'ACCESS-SECRET'"] * 2
     assert err.count("because there is no keyring") == 1
-    assert (tmp_path / f".local/share/holdfast/auth/{KEY}.json").stat().st_mode & 0o77 == 0
+    assert (tmp_path / f".local/share/holdfast/auth/{KEY}.entry").stat().st_mode & 0o77 == 0
 
 
 @pytest.mark.req("B15")

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import FileLogins, LoginRequired, OAuth
+from holdfast import LoginRequired, OAuth
+from holdfast.stores import FileStore
 from tests.auth.world import world
 
 CALLER = """
@@ -18,7 +19,7 @@ import asyncio, sys
 import holdfast
 
 async def main(url, folder):
-    auth = holdfast.OAuth(store=holdfast.FileLogins(folder), interactive=False)
+    auth = holdfast.OAuth(store=holdfast.stores.FileStore(folder), interactive=False)
     ended = asyncio.create_task(asyncio.to_thread(sys.stdin.read))
     calls = 0
     async with holdfast.connect(url, auth=auth) as client:
@@ -41,14 +42,14 @@ KILLED = """
 import asyncio, sys
 import holdfast
 
-class Stuck(holdfast.FileLogins):
+class Stuck(holdfast.stores.FileStore):
     saves = 0
 
-    def _write(self, name, data):
+    async def put(self, key, data, ttl=None):
         # The first one only tries whether the store can be written.
         self.saves += 1
         if self.saves < int(sys.argv[3]):
-            return super()._write(name, data)
+            return await super().put(key, data, ttl)
         print("saving", flush=True)
         import time
         time.sleep(60)
@@ -67,7 +68,7 @@ asyncio.run(main(*sys.argv[1:3]))
 async def test_processes_share_a_login_whose_tokens_live_for_a_moment(tmp_path: Path) -> None:
     async with world() as here:
         here.life = 0.3
-        async with here.connect(auth=OAuth(store=FileLogins(tmp_path))) as client:
+        async with here.connect(auth=OAuth(store=FileStore(tmp_path))) as client:
             await client.login()
         running = [await start(CALLER, f"{here.url}/mcp", str(tmp_path)) for _ in range(6)]
         await here.refreshed(10)
@@ -93,16 +94,16 @@ async def test_a_process_killed_before_or_after_the_answer_leaves_a_whole_entry(
 ) -> None:
     async with world() as here:
         here.life, here.grace = 1e-9, grace
-        store = FileLogins(tmp_path)
+        store = FileStore(tmp_path)
         async with here.connect(auth=OAuth(store=store)) as client:
             await client.login()
-        before = [await store.read(key) for key in await store.keys()]
+        before = [await store.get(key) for key in await store.keys()]
         process = await start(KILLED, f"{here.url}/mcp", str(tmp_path), str(save))
         assert process.stdout is not None
         assert await process.stdout.readline() == b"saving\n"
         os.kill(process.pid, signal.SIGKILL)
         await process.communicate()
-        assert [await store.read(key) for key in await store.keys()] == before
+        assert [await store.get(key) for key in await store.keys()] == before
         assert here.count["refresh_token"] == save - 1
         here.life = 3600
         async with here.connect(auth=OAuth(store=store, interactive=False)) as client:

@@ -17,11 +17,11 @@ from holdfast import (
     EnterpriseManaged,
     Handlers,
     LoginFailed,
-    MemoryLogins,
     OAuth,
     WorkloadIdentity,
 )
 from holdfast._core.auth import grants, jws
+from holdfast.stores import MemoryStore
 from tests.auth.world import VERSION, World, world
 from tests.http.test_tls import Authority
 
@@ -80,7 +80,7 @@ async def test_the_scopes_of_a_login(
         here.challenge = challenge
         here.metadata["scopes_supported"] = ["everything"]
         here.resource = {} if resource is None else {"scopes_supported": resource}
-        await log_in(here, OAuth(store=MemoryLogins(), scopes=own))
+        await log_in(here, OAuth(store=MemoryStore(), scopes=own))
         assert here.asked("/authorize")[0].get("scope") == sent
 
 
@@ -148,7 +148,7 @@ async def test_a_client_with_a_key_signs_for_the_issuer() -> None:
 
 @pytest.mark.req("A24", "A15", "A22", "B6")
 async def test_a_refresh_after_a_restart_goes_to_the_stored_endpoint() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with world() as here:
         method = "client_secret_basic"
         here.registration = {"client_secret": "S", "token_endpoint_auth_method": method}
@@ -163,7 +163,7 @@ async def test_a_refresh_after_a_restart_goes_to_the_stored_endpoint() -> None:
     assert form["grant_type"] == "refresh_token"
     assert form["resource"] == f"{here.url}/mcp"
     assert here.basic == ["client-1:S"] * 2
-    (kept,) = [await store.read(key) or b"" for key in await store.keys() if "login" in key]
+    (kept,) = [await store.get(key) or b"" for key in await store.keys() if "login" in key]
     assert form["refresh_token"].encode() in kept
 
 
@@ -238,7 +238,7 @@ async def test_nonces_are_kept_by_origin() -> None:
 
 @pytest.mark.req("B8")
 async def test_a_registration_that_was_forgotten_is_made_anew_before_a_person_sees_it() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with world() as here:
         for forgotten in (False, True):
             if forgotten:
@@ -255,7 +255,7 @@ async def test_a_registration_that_was_forgotten_is_made_anew_before_a_person_se
 async def test_another_resource_goes_into_every_request(given: Any, sent: str | None) -> None:
     async with world() as here:
         here.life = 1e-9
-        await log_in(here, OAuth(store=MemoryLogins(), resource=given))
+        await log_in(here, OAuth(store=MemoryStore(), resource=given))
         said = [*here.asked("/authorize"), *here.asked("/token")]
     assert {one["grant_type"] for one in said[1:]} == {"authorization_code", "refresh_token"}
     assert {one.get("resource") for one in said} == {sent}
@@ -294,7 +294,7 @@ async def test_the_slash_of_a_bare_origin_may_differ_but_the_answer_names_the_do
         if fault == "is not from":
             return
         # The user may vouch for it.
-        await log_in(here, OAuth(store=MemoryLogins(), issuer=here.metadata["issuer"]))
+        await log_in(here, OAuth(store=MemoryStore(), issuer=here.metadata["issuer"]))
 
 
 @pytest.mark.req("B23")
@@ -330,7 +330,7 @@ async def test_a_client_certificate_goes_to_the_server_and_elsewhere_only_if_ask
         context.load_cert_chain(*own)
         options = {"ssl": context}
     async with world(tls) as here:
-        target = holdfast.Http(f"{here.url}/mcp", auth=OAuth(store=MemoryLogins()), **options)
+        target = holdfast.Http(f"{here.url}/mcp", auth=OAuth(store=MemoryStore()), **options)
         handlers = Handlers(login=here.person)
         async with holdfast.connect(target, handlers=handlers, protocol=VERSION) as client:
             assert (await client.call_tool("hello")).text == "hello"

@@ -18,7 +18,8 @@ import jwt
 from aiohttp import web
 
 import holdfast
-from holdfast import Client, Handlers, LoginRequest, MemoryLogins, OAuth
+from holdfast import Client, Handlers, LoginRequest, OAuth
+from holdfast.stores import MemoryStore
 
 VERSION = "2025-11-25"
 SECRETS = {"code", "code_verifier", "refresh_token", "client_secret", "client_assertion"} | {
@@ -366,7 +367,7 @@ class World:
     def connect(self, *, auth: Any = None, login: Any = None, **options: Any) -> Client:
         return holdfast.connect(
             f"{self.url}/mcp",
-            auth=auth if auth is not None else OAuth(store=MemoryLogins()),
+            auth=auth if auth is not None else OAuth(store=MemoryStore()),
             handlers=Handlers(login=login or self.person),
             protocol=VERSION,
             **options,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +16,12 @@ from holdfast._core.calls.cache import (
     CHANGES,
     MOST_URIS,
     READ,
-    AnswerCache,
     CacheEntry,
-    MemoryStore,
+    ResponseCache,
+    ResponseVersion,
 )
 from holdfast.policies import Cache
+from holdfast.stores import MemoryStore, SqliteStore, Store
 
 LIST = "tools/list"
 
@@ -39,15 +42,24 @@ class Rig:
     ) -> None:
         self.clock = clock or Clock()
         self.context = context
-        self.cache = AnswerCache(
+        self.cache = ResponseCache(
             policy or Cache(), "server", lambda: self.context, clock=self.clock
         )
 
+    async def ask(self, method: str = LIST, params: Any = None) -> ResponseVersion:
+        version = await self.cache.version(method, params)
+        assert version is not None
+        return version
+
     async def keep(
-        self, method: str = LIST, params: Any = None, asked: float | None = None, **hints: Any
+        self,
+        method: str = LIST,
+        params: Any = None,
+        version: ResponseVersion | None = None,
+        **hints: Any,
     ) -> CacheEntry | None:
-        asked = self.clock.now if asked is None else asked
-        return await self.cache.put(method, params, Raw(json.encode(hints)), asked)
+        version = version or await self.cache.version(method, params)
+        return await self.cache.put(method, params, Raw(json.encode(hints)), version)
 
     async def fresh(self, method: str = LIST, params: Any = None) -> bool:
         entry = await self.cache.find(method, params)
@@ -216,12 +228,18 @@ async def test_an_update_of_nobody_knows_what_invalidates_all_resources(params: 
 @pytest.mark.req("C2")
 async def test_an_answer_on_its_way_when_the_news_comes_is_not_fresh() -> None:
     rig = Rig(Cache(ttl=60))
-    asked = rig.clock.now
-    rig.clock.now += 1
+    version = await rig.ask()
     rig.cache.noticed("notifications/tools/list_changed", None)
-    rig.clock.now += 1
-    await rig.keep(asked=asked)
+    await rig.keep(version=version)
     assert not await rig.fresh()
+
+
+@pytest.mark.req("C2")
+async def test_what_is_asked_after_the_news_is_fresh_within_the_same_tick_of_the_clock() -> None:
+    rig = Rig(Cache(ttl=60))
+    rig.cache.noticed("notifications/tools/list_changed", None)
+    await rig.keep()
+    assert await rig.fresh()
 
 
 async def test_a_flood_of_updates_is_bounded() -> None:
@@ -246,18 +264,26 @@ def test_a_uri_of_many_parts_is_bounded() -> None:
 async def test_hints_nested_too_deeply_cost_no_answer() -> None:
     deep = b'{"tools":[],"ttlMs":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     rig = Rig(Cache(ttl=60))
-    assert await rig.cache.put(LIST, None, Raw(deep), rig.clock.now) is not None
+    assert await rig.cache.put(LIST, None, Raw(deep), await rig.ask()) is not None
 
 
 # A store that fails
 
 
-class Broken:
-    async def get(self, key: str) -> CacheEntry | None:
-        raise ConnectionError(key)
+class Broken(MemoryStore):
+    down, uses = True, 0
 
-    async def put(self, key: str, entry: CacheEntry) -> None:
-        raise ConnectionError(key)
+    async def get(self, key: str) -> bytes | None:
+        self.uses += 1
+        if self.down:
+            raise ConnectionError(key)
+        return await super().get(key)
+
+    async def put(self, key: str, data: bytes, ttl: float | None = None) -> None:
+        self.uses += 1
+        if self.down:
+            raise ConnectionError(key)
+        await super().put(key, data, ttl)
 
 
 @pytest.mark.req("C4")
@@ -265,6 +291,181 @@ async def test_a_store_that_fails_costs_an_entry_and_no_more() -> None:
     rig = Rig(Cache(ttl=60, store=Broken()))
     assert await rig.keep() is None
     assert await rig.cache.find(LIST, None) is None
+
+
+@pytest.mark.req("C4")
+async def test_a_store_that_failed_is_left_alone_for_a_while_and_logged_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Broken()
+    rig = Rig(Cache(ttl=60, store=store))
+    for _ in range(5):
+        await rig.keep()
+        assert await rig.cache.find(LIST, None) is None
+    assert store.uses == 1
+    assert len([record for record in caplog.records if "store failed" in record.message]) == 1
+    store.down = False
+    rig.cache._down_until = 0.0  # the time is over
+    await rig.keep()
+    assert await rig.fresh()
+
+
+# Clients that share a store
+
+
+def pair(store: Store, **policy: Any) -> tuple[Rig, Rig]:
+    """Two clients of one server; the clock of the second is an hour behind."""
+    late = Clock()
+    late.now -= 3600
+    cache = Cache(ttl=60, store=store, **policy)
+    return Rig(cache), Rig(cache, late)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def shared_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    if request.param == "memory":
+        yield MemoryStore()
+    else:
+        store = SqliteStore(tmp_path / "cache.db")
+        yield store
+        store.close()
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stores of these tests answer, however busy the machine is."""
+    monkeypatch.setattr("holdfast._core.calls.cache.PATIENCE", 60.0)
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.req("C2", "C4")
+@pytest.mark.parametrize(
+    ("method", "params", "news", "about"),
+    [
+        (LIST, None, "notifications/tools/list_changed", None),
+        (LIST, {"cursor": "2"}, "notifications/tools/list_changed", None),
+        (READ, {"uri": "f:///a/b"}, "notifications/resources/updated", b'{"uri":"f:///a/b"}'),
+        (READ, {"uri": "f:///a"}, "notifications/resources/updated", b'{"uri":"f:///a/b"}'),
+        (READ, {"uri": "f:///a"}, "notifications/resources/updated", b"{}"),
+    ],
+)
+async def test_what_one_client_hears_invalidates_for_all(
+    shared_store: Store, method: str, params: Any, news: str, about: bytes | None
+) -> None:
+    here, there = pair(shared_store)
+    there.clock.now = here.clock.now
+    await here.keep(method, params)
+    assert await there.fresh(method, params)
+    here.cache.noticed(news, None if about is None else Raw(about))
+    assert here.cache._publishing is not None
+    await here.cache._publishing
+    assert not await there.fresh(method, params)
+    await there.keep(method, params)
+    assert await here.fresh(method, params)
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.req("C2", "C4")
+async def test_a_response_on_its_way_to_another_client_is_stale_after_the_news(
+    shared_store: Store,
+) -> None:
+    here, there = pair(shared_store)
+    version = await there.ask()
+    here.cache.noticed("notifications/tools/list_changed", None)
+    assert not await here.fresh()
+    await there.keep(version=version)
+    there.clock.now = here.clock.now
+    assert not await here.fresh()
+    assert not await there.fresh()
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.req("C2", "C4")
+async def test_other_resources_of_a_shared_store_stay_fresh(shared_store: Store) -> None:
+    here, there = pair(shared_store)
+    there.clock.now = here.clock.now
+    await here.keep(READ, {"uri": "f:///a"})
+    await here.keep(READ, {"uri": "f:///b"})
+    here.cache.noticed("notifications/resources/updated", Raw(b'{"uri":"f:///b"}'))
+    assert await here.fresh(READ, {"uri": "f:///a"})
+    assert await there.fresh(READ, {"uri": "f:///a"})
+    assert not await there.fresh(READ, {"uri": "f:///b"})
+
+
+@pytest.mark.req("C2", "C4")
+async def test_news_that_could_not_be_written_are_written_before_the_store_is_used_again() -> None:
+    store = Broken()
+    store.down = False
+    here, there = pair(store)
+    there.clock.now = here.clock.now
+    await here.keep()
+    store.down = True
+    here.cache.noticed("notifications/tools/list_changed", None)
+    assert not await here.fresh()
+    store.down, here.cache._down_until = False, 0.0
+    assert not await here.fresh()
+    assert not await there.fresh()
+
+
+@pytest.mark.req("C2", "C4")
+async def test_news_during_the_writing_of_earlier_ones_are_not_lost() -> None:
+    gate = asyncio.Event()
+
+    class Slow(MemoryStore):
+        async def put(self, key: str, data: bytes, ttl: float | None = None) -> None:
+            await super().put(key, data, ttl)
+            if "version" in key and not gate.is_set():
+                await gate.wait()
+
+    store = Slow()
+    gate.set()
+    here, there = pair(store)
+    there.clock.now = here.clock.now
+    await here.keep()
+    gate.clear()
+    here.cache.noticed("notifications/tools/list_changed", None)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    await there.keep()  # after the first change, with its token
+    here.cache.noticed("notifications/tools/list_changed", None)
+    gate.set()
+    assert not await here.fresh()
+    assert not await there.fresh()
+
+
+@pytest.mark.req("C2", "C4")
+async def test_a_store_that_loses_the_versions_makes_entries_stale() -> None:
+    store = MemoryStore()
+    here, _ = pair(store)
+    await here.keep()
+    for key in await store.keys():
+        if "version" in key:
+            await store.delete(key)
+    assert not await here.fresh()
+
+
+@pytest.mark.req("C4")
+async def test_an_entry_of_a_store_is_decoded_once() -> None:
+    here, there = pair(MemoryStore())
+    await here.keep()
+    first = await there.cache.find(LIST, None)
+    assert first is not None
+    first.memo = "decoded"
+    assert await there.cache.find(LIST, None) is first
+    await here.keep(text="another")
+    again = await there.cache.find(LIST, None)
+    assert again is not None
+    assert again.memo is None
+
+
+@pytest.mark.req("C4")
+async def test_what_is_served_when_stale_outlives_its_time_in_a_store() -> None:
+    clock = Clock()
+    rig = Rig(Cache(ttl=5, serve_stale=True, store=MemoryStore(clock=clock)), clock)
+    await rig.keep()
+    clock.now += 6
+    assert await rig.cache.find(LIST, None) is not None
+    assert not await rig.fresh()
 
 
 # Properties
@@ -289,36 +490,39 @@ STEPS = st.lists(
 
 
 @pytest.mark.req("C1", "C2", "C4")
-@given(STEPS)
+@given(STEPS, st.booleans())
 def test_nothing_is_served_past_its_ttl_across_scopes_or_after_its_invalidation(
-    steps: list[tuple[Any, ...]],
+    steps: list[tuple[Any, ...]], stored: bool
 ) -> None:
-    rig = Rig(Cache(ttl=1))
-    asked: dict[str, float] = {}
-    invalid: dict[str, float] = {"a": float("-inf"), "b": float("-inf")}
-    told: list[tuple[str, str | None, str, float, float]] = []
+    rig = Rig(Cache(ttl=1, store=MemoryStore() if stored else None))
+    asked: dict[str, tuple[int, ResponseVersion]] = {}
+    invalid: dict[str, int] = {"a": -1, "b": -1}
+    count = 0
+    told: list[tuple[str, str | None, str, int, float]] = []
     """uri, scope, context, asked, expires of everything that was kept."""
 
     async def step(what: str, *details: Any) -> None:
+        nonlocal count
         now = rig.clock.now
+        count += 1
         match what:
             case "ask":
-                asked[details[0]] = now
+                asked[details[0]] = (count, await rig.ask(READ, {"uri": details[0]}))
             case "answer" if details[0] in asked:
                 uri, scope, ttl = details
                 hints = {"cacheScope": scope, "ttlMs": ttl}
                 given_ = {key: value for key, value in hints.items() if value is not None}
-                await rig.keep(READ, {"uri": uri}, asked=asked[uri], text=len(told), **given_)
+                await rig.keep(READ, {"uri": uri}, asked[uri][1], text=len(told), **given_)
                 life = 1.0 if ttl is None else max(0, ttl) / 1000
-                told.append((uri, scope, rig.context, asked[uri], now + life))
+                told.append((uri, scope, rig.context, asked[uri][0], now + life))
             case "changed":
                 rig.cache.invalidate()
-                invalid.update(dict.fromkeys(invalid, now))
+                invalid.update(dict.fromkeys(invalid, count))
             case "updated":
                 rig.cache.noticed(
                     "notifications/resources/updated", Raw(json.encode({"uri": details[0]}))
                 )
-                invalid[details[0]] = now
+                invalid[details[0]] = count
             case "wait":
                 rig.clock.now += details[0]
             case "become":

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast import Backoff, Cache, CacheEntry, Handlers, MemoryStore, Timeouts
+from holdfast import Backoff, Cache, Handlers, Timeouts
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
+from holdfast.stores import MemoryStore
 from holdfast.testing import SILENCE, Incoming, Peer, RequestError
 
 URI = "mem://note"
@@ -499,13 +500,13 @@ class Failing(MemoryStore):
             else:
                 raise self._how
 
-    async def get(self, key: str) -> CacheEntry | None:
+    async def get(self, key: str) -> bytes | None:
         await self._fail("get")
         return await super().get(key)
 
-    async def put(self, key: str, entry: CacheEntry) -> None:
+    async def put(self, key: str, data: bytes, ttl: float | None = None) -> None:
         await self._fail("put")
-        await super().put(key, entry)
+        await super().put(key, data, ttl)
 
 
 class Odd(BaseException):
@@ -539,7 +540,7 @@ async def test_a_store_that_does_not_answer_takes_no_more_than_the_time_of_the_c
 
 @pytest.mark.req("C4")
 @pytest.mark.parametrize(
-    "found", ["text", 7, CacheEntry(b"\xff{", 0, 0, 1e12), CacheEntry(b"[]", 0, 0, 1e12)]
+    "found", ["text", 7, b"", b"[]", b"[[],0,1e12]\n\xff{", b"[[],0,1e12]\n[]", b"\xff\n{}"]
 )
 async def test_what_a_store_cannot_have_been_given_counts_as_nothing(found: Any) -> None:
     class Garbled(MemoryStore):

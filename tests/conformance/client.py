@@ -23,12 +23,12 @@ from holdfast import (
     Handlers,
     HoldfastError,
     LoginRequest,
-    MemoryLogins,
     OAuth,
     Tool,
     ToolPolicy,
     WorkloadIdentity,
 )
+from holdfast.stores import MemoryStore
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 VERSION = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION") or None
@@ -109,7 +109,7 @@ def authorization() -> Any:
         client_id=CONTEXT.get("client_id"),
         client_secret=CONTEXT.get("client_secret"),
         client_metadata_url="https://conformance-test.local/client-metadata.json",
-        store=MemoryLogins(),
+        store=MemoryStore(),
     )
 
 

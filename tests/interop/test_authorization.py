@@ -14,7 +14,8 @@ import aiohttp
 import pytest
 
 import holdfast
-from holdfast import Handlers, MemoryLogins, OAuth
+from holdfast import Handlers, OAuth
+from holdfast.stores import MemoryStore
 from tests.interop.catalogue import PYTHON_2, SCRIPTS
 from tests.interop.hosting import free_port
 from tests.interop.install import NotHere, install
@@ -100,7 +101,7 @@ async def test_a_login_to_a_server_of_the_official_sdk(provider: Provider) -> No
         await answers(f"{provider.issuer}/.well-known/oauth-authorization-server")
         prm = await answers(f"{home}/.well-known/oauth-protected-resource/mcp")
         assert prm["authorization_servers"] == [provider.issuer]
-        store = MemoryLogins()
+        store = MemoryStore()
         handlers = Handlers(login=provider.person)
         for options in (OAuth(store=store), OAuth(store=store, interactive=False)):
             async with holdfast.connect(f"{home}/mcp", auth=options, handlers=handlers) as client:

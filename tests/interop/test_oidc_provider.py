@@ -24,7 +24,8 @@ import pytest
 from aiohttp import web
 
 import holdfast
-from holdfast import Handlers, LoginRequest, MemoryLogins, OAuth
+from holdfast import Handlers, LoginRequest, OAuth
+from holdfast.stores import MemoryStore
 from tests.interop.install import NotHere, install
 
 ROOT = Path(__file__).parents[2]
@@ -175,7 +176,7 @@ class Person:
 
 
 def connect(here: Hosted, person: Person, **options: Any) -> holdfast.Client:
-    auth = OAuth(store=MemoryLogins(), **options)
+    auth = OAuth(store=MemoryStore(), **options)
     return holdfast.connect(here.url, auth=auth, handlers=Handlers(login=person))
 
 
@@ -273,7 +274,7 @@ async def test_a_login_in_a_real_browser(
     monkeypatch.setenv("BROWSER", str(chromium.program))
     monkeypatch.delenv("HOLDFAST_NO_BROWSER", raising=False)
     async with hosted(node) as here:
-        auth, handlers = OAuth(store=MemoryLogins()), Handlers(login=holdfast.browser_login)
+        auth, handlers = OAuth(store=MemoryStore()), Handlers(login=holdfast.browser_login)
         async with holdfast.connect(here.url, auth=auth, handlers=handlers) as client:
             login = asyncio.create_task(client.login())
             try:

@@ -7,14 +7,14 @@ ignore, and an ignore that is not needed is an error of its own: so misuse is pi
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, assert_type
 
 import holdfast
-from holdfast import errors, events, sync, testing, types
+from holdfast import errors, events, stores, sync, testing, types
 
 
 class Sum(TypedDict):
@@ -350,16 +350,30 @@ def handlers() -> holdfast.Handlers:
 class Shelf:
     """A store of one's own: no base class, only the methods."""
 
-    async def get(self, key: str) -> holdfast.CacheEntry | None:
+    async def get(self, key: str) -> bytes | None:
         return None
 
-    async def put(self, key: str, entry: holdfast.CacheEntry) -> None: ...
+    async def put(self, key: str, data: bytes, ttl: float | None = None) -> None: ...
+
+    async def delete(self, key: str) -> None: ...
+
+    async def keys(self, prefix: str = "") -> list[str]:
+        return []
+
+    @asynccontextmanager
+    async def lock(self, name: str, ttl: float = 30) -> AsyncGenerator[None]:
+        yield
 
 
-def stores() -> list[holdfast.Store]:
-    found: list[holdfast.Store] = [Shelf(), holdfast.MemoryStore(entries=10, bytes=1024)]
-    holdfast.Cache(store=found[0], context="me")
-    return found
+def all_stores() -> list[stores.Store]:
+    kinds: list[stores.Store] = [
+        Shelf(),
+        stores.MemoryStore(entries=10, bytes=1024),
+        stores.FileStore("folder"),
+        stores.SqliteStore("entries.db"),
+    ]
+    holdfast.Cache(store=kinds[0], context="me")
+    return kinds
 
 
 def audits() -> holdfast.Observability:
@@ -495,9 +509,9 @@ async def logins(client: holdfast.Client, blocking: sync.Client) -> None:
         return await holdfast.browser_login(request)
 
     handlers = holdfast.Handlers(login=log_in)
-    store: holdfast.LoginStore = holdfast.FileLogins("logins")
+    store: stores.Store = stores.FileStore("logins")
     own = holdfast.OAuth(scopes="read", account="work", store=store)
-    memory = holdfast.OAuth(store=holdfast.MemoryLogins(), dpop=True, pkce="assume")
+    memory = holdfast.OAuth(store=stores.MemoryStore(), dpop=True, pkce="assume")
     for auth in ("auto", "oauth", None, own, memory, holdfast.Bearer("token")):
         holdfast.connect("https://example.org/mcp", auth=auth, handlers=handlers)
     holdfast.connect("https://example.org/mcp", auth=own)

@@ -23,6 +23,7 @@ from yarl import URL
 from holdfast._core.auth import jws, urls
 from holdfast._core.auth.browser import InteractiveLogin
 from holdfast._core.auth.credentials import E, Login, decode
+from holdfast._core.auth.logins import Logins, default_store
 from holdfast._core.auth.steps import (
     Ask,
     Conversation,
@@ -33,9 +34,9 @@ from holdfast._core.auth.steps import (
     Unreachable,
     Write,
 )
-from holdfast._core.auth.store import LoginStore, default_store
 from holdfast._core.wire.http_dates import retry_after, timestamp
 from holdfast.errors import TransportError
+from holdfast.stores.base import Store
 
 T = TypeVar("T")
 AddressInfo: TypeAlias = tuple[Any, ...]
@@ -86,7 +87,7 @@ class StepRunner:
         self,
         settings: NetworkSettings,
         clock: Callable[[], float],
-        store: LoginStore | None,
+        store: Store | None,
     ) -> None:
         self.clock = clock
         self.network: str | None = None
@@ -103,9 +104,9 @@ class StepRunner:
         return self._settings.tls()
 
     @cached_property
-    def store(self) -> LoginStore:
+    def store(self) -> Logins:
         # A store of the application's may have a length, and be empty.
-        return default_store() if self._store is None else self._store
+        return Logins(default_store() if self._store is None else self._store)
 
     async def run(
         self,

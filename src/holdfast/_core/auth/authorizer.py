@@ -122,7 +122,7 @@ class Authorizer:
     def for_account(self, name: str) -> Authorizer:
         """Return an authorizer for one account, with the same store."""
         assert isinstance(self.options, OAuth)
-        options = replace(self.options, account=name, store=self.runner.store)
+        options = replace(self.options, account=name, store=self.runner.store.store)
         clock, settings = self.runner.clock, self._settings
         authorizer = Authorizer(
             self.server, options, settings=settings, name=self.name, clock=clock
@@ -251,8 +251,7 @@ class Authorizer:
         """Get by without reading the store if it can tell at once that there is no login."""
         # An error is raised again where it is expected, when the store is read.
         with suppress(AuthError):
-            lacks = getattr(self.runner.store, "lacks", None)
-            if lacks is not None and lacks(pointer_key(self.server, self.account)):
+            if self.runner.store.lacks(pointer_key(self.server, self.account)):
                 self._loaded = True
                 self._prepare()
 

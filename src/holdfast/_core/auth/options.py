@@ -14,9 +14,9 @@ from msgspec import structs
 from holdfast._core import files
 from holdfast._core.auth import urls
 from holdfast._core.auth.credentials import ENDPOINTS, Secretive, split_scope
-from holdfast._core.auth.store import LoginStore
 from holdfast.errors import AuthError, ValidationError
 from holdfast.policies import one_of, refused
+from holdfast.stores.base import Store
 
 TokenSource: TypeAlias = "str | Callable[[], str | Awaitable[str]]"
 AccountSource: TypeAlias = "str | Callable[[], str]"
@@ -111,7 +111,7 @@ class OAuth(_Options, frozen=True, kw_only=True):
     endpoints: Mapping[str, str] | None = None
     pkce: Literal["require", "assume"] = "require"
     dpop: Literal["auto"] | bool = "auto"
-    store: LoginStore | None = None
+    store: Store | None = None
     device: bool = False
     timeout: float = 300.0
     interactive: bool = True

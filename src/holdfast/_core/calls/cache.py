@@ -1,8 +1,7 @@
-"""The cache of answers: its store, freshness, scope and invalidation.
+"""The cache of responses: freshness, scope and invalidation.
 
-An entry is fresh for its TTL from when it was received, unless it was invalidated after it
-was requested. The time of the request counts because of a race: a notification that arrives
-while the answer is on its way makes that answer stale.
+An entry is fresh for its TTL from when it was received, unless what it is about changed after it
+was requested.
 """
 
 from __future__ import annotations
@@ -10,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Final, Protocol, TypeVar
+from contextlib import suppress
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -21,6 +21,7 @@ from msgspec import Raw, Struct
 from holdfast._core.callbacks import ends_task
 from holdfast._core.wire import jsonrpc
 from holdfast.policies import Cache, Policy
+from holdfast.stores.memory import RecentlyUsed
 
 log: logging.Logger = logging.getLogger("holdfast")
 T = TypeVar("T")
@@ -39,9 +40,12 @@ CHANGES: Final[dict[str, tuple[str, ...]]] = {
 }
 """The methods whose cached results each notification invalidates."""
 
-NEVER: Final = float("-inf")
-PATIENCE: Final = 1.0
-"""Seconds for a store to answer: a slow one must not fail a call."""
+_NO_VERSION: Final = -1
+"""The version of an entry that is stale for everybody."""
+PATIENCE: Final = 0.25
+"""Seconds for a store to answer: a slow one must not fail a call, nor slow every one."""
+DOWN_TIME: Final = 5.0
+"""Seconds for which a store that failed, or did not answer, is left alone."""
 MOST_URIS: Final = 10_000
 """Resources whose invalidation is remembered one by one."""
 LONGEST_URI: Final = 2_000
@@ -49,16 +53,15 @@ DEEPEST: Final = 20
 """Slashes of a URI whose parents are invalidated one by one."""
 _LONGEST_MS: Final = 10**15
 """A number of 400 digits does not fit into a float."""
-OVERHEAD: Final = 500
-"""Bytes that an entry takes besides its text and its key."""
 
 
 class CacheEntry(Struct):
-    """One answer as it came. Times are seconds since the epoch."""
+    """One response as it came. Times are seconds since the epoch."""
 
     raw: bytes
-    asked: float
-    """The time the request was sent; an invalidation after it makes the entry stale."""
+    version: int
+    """The client's `ResponseVersion.number` when the request was sent: an invalidation after that
+    makes the entry stale."""
     received: float
     ttl: float
     """Seconds for which it is fresh, from when it was received."""
@@ -66,75 +69,72 @@ class CacheEntry(Struct):
     """The decoded result, so that it is decoded only once. Never persisted."""
 
 
-class Store(Protocol):
-    """Keeps entries by key. It may forget any of them at any time.
+class ResponseVersion(Struct, frozen=True):
+    """What a response is of, taken before its request is sent."""
 
-    Keys tell servers and authorization contexts apart, so one store may serve many clients.
-    An exception of a store is logged, and the request is sent instead; the call does not fail.
-    """
-
-    async def get(self, key: str) -> CacheEntry | None: ...
-
-    async def put(self, key: str, entry: CacheEntry) -> None: ...
+    number: int
+    """Invalidations that this client had seen."""
+    tokens: list[str] = []
+    """The tokens of its subjects in the policy's store; none without a store."""
 
 
-class MemoryStore:
-    """Entries in memory, bounded in number and bytes; the least recently used go first."""
+class _Stored(Struct, array_like=True):
+    """The first line of an entry in the policy's store; the response follows it."""
 
-    def __init__(self, entries: int = 1000, bytes: int = 64 * 1024 * 1024) -> None:  # noqa: A002
-        self._most = entries
-        self._room = bytes
-        self._entries: OrderedDict[str, CacheEntry] = OrderedDict()
-        self.used: int = 0
-        """Bytes taken."""
-
-    def __repr__(self) -> str:
-        return f"<MemoryStore {len(self)} entries, {self.used} bytes>"
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    async def get(self, key: str) -> CacheEntry | None:
-        entry = self._entries.get(key)
-        if entry is not None:
-            self._entries.move_to_end(key)
-        return entry
-
-    async def put(self, key: str, entry: CacheEntry) -> None:
-        self._drop(key)
-        if _size(key, entry) > self._room:
-            return
-        self._entries[key] = entry
-        self.used += _size(key, entry)
-        while len(self._entries) > self._most or self.used > self._room:
-            self._drop(next(iter(self._entries)))
-
-    def _drop(self, key: str) -> None:
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            self.used -= _size(key, entry)
+    tokens: list[str]
+    received: float
+    ttl: float
 
 
-def _size(key: str, entry: CacheEntry) -> int:
-    """Return the bytes of the text, as many again for the decoded result, and the overhead."""
-    return 2 * len(entry.raw) + len(key) + OVERHEAD
+# Invalidation, in one process and in many.
+#
+# A response is stale if what it is about changed after it was *requested*: the notification of a
+# change may arrive while the old response is on its way. So each response carries the version of
+# its subjects from before its request, and is fresh only as long as that is the version. Its
+# subjects are its method (all pages of a list change together), and for a read the URI as well.
+#
+# Within a client the version is a number that grows with every invalidation. Time would not do:
+# two events within one tick of the clock have no order.
+#
+# Clients that share a store cannot compare numbers, and not their clocks either: those of two
+# machines differ by more than a response takes. There the version of a subject is a random token
+# in the store. To invalidate is to write a new one; nothing is compared but equality, so two
+# clients that invalidate at once need no lock, and a token that the store has lost makes entries
+# stale, never fresh. A client whose token could not be written yet uses no entry.
+#
+#   client A          store             client B
+#   reads token 7f
+#   requests list ──────────────────►  (server)
+#                                      list_changed: writes token c2
+#   puts the response with 7f
+#                                      reads token c2; finds 7f: stale, asks anew
+#
+# A reconnect invalidates for everybody, too: whoever missed notifications cannot tell which.
 
 
-class AnswerCache(Struct, eq=False):
-    """The cached answers of one client, in its own store or in that of its policy."""
+class ResponseCache(Struct, eq=False):
+    """The cached responses of one client, in its own memory or in the store of its policy."""
 
     policy: Cache
     _server: str
     _context: Callable[[], str]
     clock: Callable[[], float] = time.time
-    _own: MemoryStore | None = None
-    """The client's own store; None until there is a first entry."""
-    _invalidated: dict[str, float] = {}
-    """The time of the last invalidation of each method."""
-    _updated: dict[str, float] = {}
+    _recent: RecentlyUsed[CacheEntry] | None = None
+    """The client's own entries; with a store of the policy, those of it that were decoded."""
+    _number: int = 0
+    """Invalidations so far."""
+    _invalidated: dict[str, int] = {}
+    """The number of the last invalidation of each method."""
+    _updated: dict[str, int] = {}
     """The same for single resources."""
     owners: int = 0
     """Changes of the person who is logged in."""
+    _unpublished: dict[str, int] = {}
+    """Subjects whose new tokens have yet to be written to the policy's store, with the number of
+    the invalidation. They stay until that is done: whoever looks meanwhile writes them, too."""
+    _publishing: asyncio.Task[None] | None = None
+    _down_until: float = 0.0
+    """The time on the loop's clock until which a store that failed is left alone."""
 
     # Looking
 
@@ -145,77 +145,126 @@ class AnswerCache(Struct, eq=False):
 
         ``until`` is the end of the call's time, on the loop's clock.
         """
-        if self._own is None and self.policy.store is None:
+        if self.policy.store is not None:
+            return await self._ask_store(self._find_stored, method, params, until=until)
+        if self._recent is None:
             return None
+        entry = self._recent.get(self._key(self._context(), method, params))
+        return entry or self._recent.get(self._key(PUBLIC, method, params))
+
+    async def _find_stored(self, method: str, params: dict[str, Any] | None) -> CacheEntry | None:
+        await self._publish()
+        number, tokens = self._number, await self._tokens(method, params)
         for partition in (self._context(), PUBLIC):
             key = self._key(partition, method, params)
-            if self._own is not None:
-                found = await self._own.get(key)
-            else:
-                found = await self._ask_store(self._checked, key, until=until)
-            if found is not None:
-                return found
+            data = await self.policy.store.get(key)
+            if data is not None:
+                return self._decode(key, data, number, tokens)
         return None
 
-    async def _checked(self, key: str) -> CacheEntry | None:
-        """Return the entry that the policy's store has, if it is one."""
-        found: CacheEntry | None = await self.policy.store.get(key)
-        if found is not None:
-            if not isinstance(found, CacheEntry):
-                raise TypeError(f"{found!r:.80} is not a CacheEntry")
-            _hints.decode(found.raw)
-        return found
+    def _decode(self, key: str, data: bytes, number: int, tokens: list[str]) -> CacheEntry:
+        """Return the entry that a store has; raise if it is none of ours."""
+        line, _, raw = data.partition(b"\n")
+        stored = _stored.decode(line)
+        version = number if stored.tokens == tokens else _NO_VERSION
+        entry = self._recent.get(key) if self._recent is not None else None
+        if entry is None or entry.raw != raw:
+            _hints.decode(raw)
+            entry = CacheEntry(raw, version, stored.received, stored.ttl)
+            self._remember(key, entry)
+        entry.version, entry.received, entry.ttl = version, stored.received, stored.ttl
+        return entry
 
     async def _ask_store(
         self, ask: Callable[..., Awaitable[T]], *arguments: Any, until: float = math.inf
     ) -> T | None:
-        """Call the policy's store. A failure is logged and counts as no answer."""
+        """Use the policy's store. A failure counts as no answer, and is logged once an outage."""
+        now = asyncio.get_running_loop().time()
+        if now < self._down_until:
+            return None
         try:
-            soon = asyncio.get_running_loop().time() + PATIENCE
-            async with asyncio.timeout_at(min(until, soon)):
+            async with asyncio.timeout_at(min(until, now + PATIENCE)):
                 return await ask(*arguments)
         except BaseException as error:
             if ends_task(error):
                 raise
-            log.exception("the cache's store failed: %r", self.policy.store)
+            self._down_until = now + DOWN_TIME
+            log.exception(
+                "the cache's store failed, and is not used for %g s: %r",
+                DOWN_TIME,
+                self.policy.store,
+            )
             return None
 
     def is_fresh(self, method: str, params: dict[str, Any] | None, entry: CacheEntry) -> bool:
         now = self.clock()
         # A clock that was set back would make entries live longer.
         current = entry.received <= now < entry.received + entry.ttl
-        return current and entry.asked > self.invalidated(method, params)
+        return current and entry.version >= self.invalidated(method, params)
 
-    def invalidated(self, method: str, params: dict[str, Any] | None) -> float:
-        """Return when answers to this request were invalidated last."""
-        since = self._invalidated.get(method, NEVER)
+    def invalidated(self, method: str, params: dict[str, Any] | None) -> int:
+        """Return the number of the last invalidation of responses to this request."""
+        number = self._invalidated.get(method, 0)
         if method == READ and self._updated and params is not None:
-            since = max(since, self._updated.get(str(params.get("uri")), NEVER))
-        return since
+            number = max(number, self._updated.get(str(params.get("uri")), 0))
+        return number
 
     # Storing
 
+    async def version(self, method: str, params: dict[str, Any] | None) -> ResponseVersion | None:
+        """Return the version of a response whose request is sent next; None: it is not stored."""
+        if self.policy.store is None:
+            return ResponseVersion(self._number)
+        return await self._ask_store(self._read_version, method, params)
+
+    async def _read_version(
+        self, method: str, params: dict[str, Any] | None
+    ) -> ResponseVersion | None:
+        await self._publish()
+        number, tokens = self._number, await self._tokens(method, params)
+        for subject, token in zip(_subjects(method, params), tokens, strict=True):
+            if not token:
+                self._unpublished[subject] = number
+        if self._unpublished:
+            await self._publish()
+            tokens = await self._tokens(method, params)
+        return ResponseVersion(number, tokens)
+
     async def put(
-        self, method: str, params: dict[str, Any] | None, raw: Raw, asked: float
+        self,
+        method: str,
+        params: dict[str, Any] | None,
+        raw: Raw,
+        version: ResponseVersion | None,
     ) -> CacheEntry | None:
-        """Store an answer, if it may be stored at all."""
+        """Store a response, if it may be stored at all."""
+        if version is None:
+            return None
         text = bytes(raw)
-        said, public = _read_hints(text)
-        ttl = self.policy.ttl_for(method) if said is None else min(said, self.policy.max_ttl)
+        stated, public = _read_hints(text)
+        ttl = self.policy.ttl_for(method) if stated is None else min(stated, self.policy.max_ttl)
         if ttl <= 0 and not self.policy.serve_stale:
             return None
-        entry = CacheEntry(text, asked, self.clock(), ttl)
+        entry = CacheEntry(text, version.number, self.clock(), ttl)
         key = self._key(PUBLIC if public else self._context(), method, params)
         if self.policy.store is not None:
-            return await self._ask_store(self._stored, key, entry)
-        if self._own is None:
-            self._own = MemoryStore(self.policy.entries, self.policy.bytes)
-        await self._own.put(key, entry)
+            return await self._ask_store(self._put_stored, key, entry, version.tokens)
+        self._remember(key, entry)
         return entry
 
-    async def _stored(self, key: str, entry: CacheEntry) -> CacheEntry:
-        await self.policy.store.put(key, entry)
+    async def _put_stored(self, key: str, entry: CacheEntry, tokens: list[str]) -> CacheEntry:
+        line = msgspec.json.encode(_Stored(tokens, entry.received, entry.ttl))
+        # What is stale is served when the server is down, for as long as the longest life.
+        ttl = self.policy.max_ttl if self.policy.serve_stale else entry.ttl
+        await self.policy.store.put(key, line + b"\n" + entry.raw, max(ttl, entry.ttl))
+        self._remember(key, entry)
         return entry
+
+    def _remember(self, key: str, entry: CacheEntry) -> None:
+        if self._recent is None:
+            self._recent = RecentlyUsed(self.policy.entries, self.policy.bytes)
+        # As many bytes again for the decoded result.
+        self._recent.put(key, entry, 2 * len(entry.raw))
 
     def _key(self, partition: str, method: str, params: dict[str, Any] | None) -> str:
         detail = jsonrpc.encode(params or {}).decode()
@@ -224,13 +273,14 @@ class AnswerCache(Struct, eq=False):
     # Invalidating
 
     def invalidate(self, methods: Iterable[str] = EVERYTHING) -> None:
-        """Invalidate the results of ``methods`` that were requested before now."""
-        now = self.clock()
+        """Invalidate the responses of ``methods`` that were requested before now."""
+        self._number += 1
         for method in methods:
-            self._invalidated[method] = max(now, self._invalidated.get(method, NEVER))
+            self._invalidated[method] = self._number
+            self._announce(method)
 
     def change_owner(self) -> None:
-        """Use no answer to a request that was sent before now: another person has logged in."""
+        """Use no response to a request that was sent before now: another person has logged in."""
         self.owners += 1
         self.invalidate()
 
@@ -244,13 +294,62 @@ class AnswerCache(Struct, eq=False):
         if uri is None or len(uri) > LONGEST_URI or uri.count("/") > DEEPEST:
             self.invalidate((READ,))
             return
-        now = self.clock()
+        self._number += 1
         # The resource, and those that contain it.
         for part in _with_parents(uri):
-            self._updated[part] = max(now, self._updated.get(part, NEVER))
+            self._updated[part] = self._number
+            self._announce(_uri_subject(part))
         if len(self._updated) > MOST_URIS:
             self.invalidate((READ,))
             self._updated.clear()
+
+    # Telling others who use the same store
+
+    def _announce(self, subject: str) -> None:
+        """Have a new token written for a subject, soon, and before the store is used again."""
+        if self.policy.store is None:
+            return
+        self._unpublished[subject] = self._number
+        if len(self._unpublished) > MOST_URIS:
+            self._unpublished = dict.fromkeys(EVERYTHING, self._number)
+        if self._publishing is None or self._publishing.done():
+            with suppress(RuntimeError):  # without a loop: before the store is used again
+                loop = asyncio.get_running_loop()
+                self._publishing = loop.create_task(self._publish_soon())
+
+    async def _publish_soon(self) -> None:
+        await self._ask_store(self._publish)
+
+    async def _publish(self) -> None:
+        # A token may be lost: then entries that have it are stale.
+        ttl = max(self.policy.max_ttl, 1.0)
+        while self._unpublished:
+            subject, number = next(iter(self._unpublished.items()))
+            token = secrets.token_hex(8).encode()
+            await self.policy.store.put(self._token_key(subject), token, ttl)
+            # If it was invalidated again meanwhile, it needs another one.
+            if self._unpublished.get(subject) == number:
+                del self._unpublished[subject]
+
+    async def _tokens(self, method: str, params: dict[str, Any] | None) -> list[str]:
+        tokens = [
+            await self.policy.store.get(self._token_key(subject))
+            for subject in _subjects(method, params)
+        ]
+        return [(token or b"").decode() for token in tokens]
+
+    def _token_key(self, subject: str) -> str:
+        return f"{self._server}\nversion\n{subject}"
+
+
+def _subjects(method: str, params: dict[str, Any] | None) -> list[str]:
+    """Return what a response is about: its method, and the resource that was read."""
+    uri = (params or {}).get("uri")
+    return [method] if method != READ or uri is None else [method, _uri_subject(str(uri))]
+
+
+def _uri_subject(uri: str) -> str:
+    return f"{READ}\n{uri}"
 
 
 def partition(transport: Any, policy: Policy) -> tuple[str, Callable[[], str]]:
@@ -273,10 +372,10 @@ def partition(transport: Any, policy: Policy) -> tuple[str, Callable[[], str]]:
     whose = token_hex(16) if policy.cache.context is None else policy.cache.context
 
     def context() -> str:
-        found = transport.traits.credentials
-        if found is None and policy.cache.context is None:
+        credentials = transport.traits.credentials
+        if credentials is None and policy.cache.context is None:
             return token_hex(16)
-        return digest(whose, found)
+        return digest(whose, credentials)
 
     return server, context
 
@@ -291,14 +390,14 @@ def _read_hints(text: bytes) -> tuple[float | None, bool]:
     if b"ttlMs" not in text:  # Searching is many times faster than decoding.
         return None, False
     try:
-        found = _hints.decode(text)
+        hints = _hints.decode(text)
     except jsonrpc.MALFORMED:
         return None, False
-    ttl = found.ttlMs
+    ttl = hints.ttlMs
     if isinstance(ttl, bool) or not isinstance(ttl, int | float):
         return None if ttl is None else 0.0, False
     # Negative counts as 0; so does what is no number at all.
-    return min(ttl, _LONGEST_MS) / 1000 if ttl > 0 else 0.0, found.cacheScope == PUBLIC
+    return min(ttl, _LONGEST_MS) / 1000 if ttl > 0 else 0.0, hints.cacheScope == PUBLIC
 
 
 def updated_uri(params: Raw | None) -> str | None:
@@ -328,4 +427,5 @@ class _Updated(Struct):
 
 
 _hints = msgspec.json.Decoder(_RawHints)
+_stored = msgspec.json.Decoder(_Stored)
 _updated = msgspec.json.Decoder(_Updated)

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 
 from holdfast import types
 from holdfast._core.boundary import Call
-from holdfast._core.calls.cache import READ, AnswerCache, CacheEntry
+from holdfast._core.calls.cache import READ, CacheEntry, ResponseCache
 from holdfast._core.calls.channel import ENDED, UNREADABLE, Channel
 from holdfast._core.calls.options import Deadline, of_type
 from holdfast._core.engine import messages
@@ -85,7 +85,7 @@ class Cached(Struct, eq=False):
     """The cached requests of one client."""
 
     _channel: Channel
-    cache: AnswerCache
+    cache: ResponseCache
     shared: bool = True
     """False if each request may have credentials of its own: then one caller's answer is never
     given to another who asks at the same time."""
@@ -147,8 +147,8 @@ class Cached(Struct, eq=False):
         flights = self._flights = self._flights or SingleFlight(abandon=True)
         while True:
             # A tool call that has ended, or an invalidation, makes it another request.
-            since = self.cache.invalidated(call.method, call.params)
-            key = (call.method, tuple((call.params or {}).items()), self.writes, since)
+            changed = self.cache.invalidated(call.method, call.params)
+            key = (call.method, tuple((call.params or {}).items()), self.writes, changed)
             leads = not join or key not in flights
             until = None if leads else min(deadline.until, deadline.since + deadline.idle)
             ask = partial(self._ask, call, deadline)
@@ -163,13 +163,14 @@ class Cached(Struct, eq=False):
                 raise messages.timed_out(self._channel.name, call, sent=True, total=False) from None
 
     async def _ask(self, call: Call, deadline: Deadline) -> CachedAnswer:
-        asked, owners = self.cache.clock(), self.cache.owners
+        version = await self.cache.version(call.method, call.params)
+        owners = self.cache.owners
         raw, rounds = await self._channel.request(call, deadline)
         if rounds or owners != self.cache.owners:
             # The result depends on the answers to the server's questions, or is of a person who is
             # not logged in any more.
             return CachedAnswer(raw)
-        return CachedAnswer(raw, await self.cache.put(call.method, call.params, raw, asked))
+        return CachedAnswer(raw, await self.cache.put(call.method, call.params, raw, version))
 
     # Lists
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Asked, Dismissed, Generation, Moved, Starting, Violated
-from holdfast._core.calls.cache import UPDATED, AnswerCache
+from holdfast._core.calls.cache import UPDATED, ResponseCache
 from holdfast._core.calls.channel import Channel, in_context
 from holdfast._core.calls.handlers import Notification, NotificationHandler, added, called
 from holdfast._core.calls.inputs import refusal
@@ -41,7 +41,7 @@ class Inbound(Struct, eq=False):
     """Dispatches what the driver receives; never makes it wait."""
 
     _channel: Channel
-    _cache: AnswerCache
+    _cache: ResponseCache
     _tools: ToolTable
     events: Events | None = None
     """The events of the client; None until the application asks for them."""

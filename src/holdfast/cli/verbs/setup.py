@@ -302,12 +302,11 @@ def status(output: Output) -> None:
     import asyncio
 
     from holdfast._core.auth.credentials import Login, decode
-    from holdfast._core.auth.store import default_store
+    from holdfast._core.auth.logins import Logins, default_store
 
     async def stored() -> list[Login | None]:
-        store = default_store()
-        keys = [key for key in await store.keys() if key.startswith("login-")]
-        return [decode(await store.read(key), Login) for key in keys]
+        logins = Logins(default_store())
+        return [decode(await logins.read(key), Login) for key in await logins.keys()]
 
     found = (_row(one) for one in asyncio.run(stored()) if one)
     rows = sorted(found, key=lambda row: row["server"])

@@ -1,0 +1,32 @@
+"""Where entries are kept that outlive a call: cached responses and logins.
+
+base        Store: what every store does; locks between tasks
+memory      MemoryStore: for as long as the process runs, bounded
+files       FileStore: a folder of private files, for processes of one user
+sqlite      SqliteStore: one file for many processes of one machine
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast._lazy import lazily
+
+if TYPE_CHECKING:
+    from holdfast.stores.base import Store as Store
+    from holdfast.stores.base import StoreError as StoreError
+    from holdfast.stores.files import FileStore as FileStore
+    from holdfast.stores.memory import MemoryStore as MemoryStore
+    from holdfast.stores.sqlite import SqliteStore as SqliteStore
+
+_HOMES = {
+    "base": ("Store", "StoreError"),
+    "memory": ("MemoryStore",),
+    "files": ("FileStore",),
+    "sqlite": ("SqliteStore",),
+}
+
+__all__ = sorted(name for names in _HOMES.values() for name in names)  # noqa: PLE0605
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -1,0 +1,121 @@
+"""What every store does, and the parts that all of them need."""
+
+# A store keeps bytes by key, for one process or for many. Three kinds of users stand on it, and
+# they can bear different losses:
+#
+# - The cache may lose any entry at any time: a lost response is asked for again. It puts its
+#   entries with a time to live, and that is what tells a store which entries it may drop.
+# - A login that is lost sends a person to a browser, and one that is overwritten by an older one
+#   ends the whole family of its refresh tokens (RFC 9700 §4.14.2). So it is put without a time
+#   to live, which a store keeps until it is deleted, and it is read, renewed and written under
+#   a lock.
+# - What others build on it (a ledger of calls) must never believe that something is written
+#   that is not: `put` returns when the entry is durable, or raises.
+#
+# Why so small: an application brings a store of its own for the database that it has. Four
+# operations are an afternoon's work in any of them. What is not here is left out on purpose:
+#
+# - No compare-and-swap. Whoever reads, decides and writes holds a lock meanwhile.
+# - No search but by prefix, which only listings for people use.
+# - No clock that is compared between machines. A time to live is a duration, and the store's own
+#   clock ends it. What is no longer true is told by *versions*: a random token per subject in
+#   the same store, written anew when the subject changed (see `_core/calls/cache.py`). Clocks
+#   of two machines differ by more than the time between a change and the next read.
+#
+# Locks come in two forms. Memory and files have locks that end with their holder: a task ends,
+# or the system closes the descriptors of a process that was killed. Databases have leases: a row
+# with an end, which the holder moves on while it lives. A lease can be lost by a holder that was
+# suspended for longer than it; then two hold it. That is why `ttl` is an argument of `lock`: it is
+# how long others wait for the dead, and how long the living may sleep. It should be several
+# times the longest pause of a healthy process, and above the time of the work if the loop may be
+# blocked during it.
+#
+# Inside of a process a lock is taken twice: first between the tasks of a loop, in the order of
+# asking, then between loops and processes, by polling. Without the first, twenty tasks would poll
+# a file against each other; and a lock of the system does not tell two tasks apart.
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final, Protocol
+from weakref import WeakValueDictionary
+
+LOCK_TTL: Final = 30.0
+_FIRST_PAUSE: Final = 0.005
+_LONGEST_PAUSE: Final = 0.1
+
+
+class StoreError(OSError):
+    """An entry cannot be stored, or its store cannot be reached. The text says why."""
+
+
+class Store(Protocol):
+    """Keeps bytes by key, for clients of one process or of many.
+
+    An application may pass an object with these five methods instead of one of ours. Keys are
+    texts of any length; they contain no secrets. Any method may raise: the cache then sends its
+    request, and a login fails with the reason.
+    """
+
+    async def get(self, key: str) -> bytes | None:
+        """Return an entry; None if there is none, or its time is over."""
+
+    async def put(self, key: str, data: bytes, ttl: float | None = None) -> None:
+        """Replace an entry, whole and durably before this returns.
+
+        Args:
+            key: Its name.
+            data: Its content.
+            ttl: Seconds for which it may be returned. It may be dropped earlier, to make room.
+                None: it is kept until it is deleted.
+        """
+
+    async def delete(self, key: str) -> None:
+        """Delete an entry, if there is one."""
+
+    async def keys(self, prefix: str = "") -> list[str]:
+        """Return the keys that begin with a prefix, sorted."""
+
+    def lock(self, name: str, ttl: float = LOCK_TTL) -> AbstractAsyncContextManager[None]:
+        """Hold a lock: nobody else who uses this store holds the same name meanwhile.
+
+        It waits without end; the caller bounds it by ``asyncio.timeout``. A name is not a key: an
+        entry may be read and written by those who do not hold it.
+
+        Args:
+            name: Its name.
+            ttl: Seconds after which the lock of a holder that died is free, where the system
+                does not free it at once.
+        """
+
+
+def require_entry(key: object, data: object) -> None:
+    """Refuse what no store can return as it was put."""
+    if not isinstance(key, str) or not isinstance(data, bytes):
+        raise TypeError(f"an entry is bytes under a text, not {type(data).__name__}")
+
+
+class TaskLocks:
+    """Locks between the tasks of a loop, by name; those of other loops are others."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def hold(self, name: str) -> AsyncIterator[None]:
+        place = (id(asyncio.get_running_loop()), name)
+        lock = self._locks.get(place)
+        if lock is None:
+            lock = self._locks[place] = asyncio.Lock()
+        async with lock:
+            yield
+
+
+async def poll(attempt: Callable[[], Awaitable[bool]]) -> None:
+    """Repeat an attempt until it succeeds, with growing pauses."""
+    pause = _FIRST_PAUSE
+    while not await attempt():
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE)

@@ -1,0 +1,191 @@
+"""Entries in one SQLite file, for many processes of one machine."""
+
+# Every statement runs in one thread of the store's own, in the order in which it was submitted.
+# That order is what makes a lock safe against cancellation: whoever is cancelled while it acquires
+# a lease cannot know whether the statement has run, so it always submits the release, which then
+# runs after it.
+#
+# A lease is a row with an owner and an end, and the end is moved on while the holder lives. A
+# process that is killed leaves its row behind; others take it over when its time is past, by one
+# statement, so that only one of them can. The clock is the machine's: a SQLite file is shared by
+# processes of one machine (its locks do not hold on network file systems).
+#
+# ``synchronous=FULL`` with WAL: an entry is on the disk when `put` returns. With NORMAL a power cut
+# could bring back a refresh token that was used up.
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast._core import files
+from holdfast.stores.base import LOCK_TTL, StoreError, TaskLocks, poll, require_entry
+
+if TYPE_CHECKING:
+    import sqlite3
+    from concurrent.futures import ThreadPoolExecutor
+
+log: logging.Logger = logging.getLogger("holdfast")
+
+BUSY: Final = 5.0
+"""Seconds for which a statement waits for other processes."""
+SWEEP: Final = 100
+"""Entries that are put until those past their time are deleted."""
+_RENEWALS: Final = 3
+"""How often a lease is renewed within its time."""
+
+_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS entries (key TEXT PRIMARY KEY, data BLOB NOT NULL, until REAL);
+CREATE INDEX IF NOT EXISTS ends ON entries (until);
+CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL);
+"""
+_GET: Final = "SELECT data FROM entries WHERE key = ? AND (until IS NULL OR until > ?)"
+_PUT: Final = "INSERT OR REPLACE INTO entries VALUES (?, ?, ?)"
+_DELETE: Final = "DELETE FROM entries WHERE key = ?"
+_EXPIRE: Final = "DELETE FROM entries WHERE until <= ?"
+_KEYS: Final = """
+SELECT key FROM entries
+WHERE substr(key, 1, ?) = ? AND (until IS NULL OR until > ?) ORDER BY key
+"""
+_ACQUIRE: Final = """
+INSERT INTO leases VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE
+SET owner = excluded.owner, until = excluded.until WHERE until <= ?
+"""
+_RENEW: Final = "UPDATE leases SET until = ? WHERE name = ? AND owner = ?"
+_RELEASE: Final = "DELETE FROM leases WHERE name = ? AND owner = ?"
+
+
+class SqliteStore:
+    """Keep entries in a SQLite file that only its owner can read.
+
+    Args:
+        path: The file. It is created when it is first used; its folder must be there. Not on a
+            network file system, where SQLite's locks do not hold.
+        clock: Returns the time in seconds since the epoch.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.path: str = os.fspath(path)
+        self._clock = clock
+        self._tasks = TaskLocks()
+        self._database: sqlite3.Connection | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._puts = 0
+
+    def __repr__(self) -> str:
+        return f"<SqliteStore {self.path}>"
+
+    async def get(self, key: str) -> bytes | None:
+        """Return an entry."""
+        row = await self._run(lambda sql: sql.execute(_GET, (key, self._clock())).fetchone())
+        return None if row is None else bytes(row[0])
+
+    async def put(self, key: str, data: bytes, ttl: float | None = None) -> None:
+        """Replace an entry; it is on the disk before this returns."""
+        require_entry(key, data)
+        now = self._clock()
+        if ttl is not None and ttl <= 0:
+            await self.delete(key)
+            return
+        until = None if ttl is None else now + ttl
+        await self._change(_PUT, key, data, until)
+        self._puts += 1
+        if self._puts % SWEEP == 0:
+            await self._change(_EXPIRE, now)
+
+    async def delete(self, key: str) -> None:
+        """Delete an entry."""
+        await self._change(_DELETE, key)
+
+    async def keys(self, prefix: str = "") -> list[str]:
+        """Return the keys that begin with a prefix."""
+        values = (len(prefix), prefix, self._clock())
+        rows = await self._run(lambda sql: sql.execute(_KEYS, values).fetchall())
+        return [row[0] for row in rows]
+
+    @asynccontextmanager
+    async def lock(self, name: str, ttl: float = LOCK_TTL) -> AsyncIterator[None]:
+        """Hold a lease between tasks and processes; it is renewed while it is held."""
+        owner = secrets.token_hex(16)
+
+        async def attempt() -> bool:
+            now = self._clock()
+            return await self._change(_ACQUIRE, name, owner, now + ttl, now) == 1
+
+        async with self._tasks.hold(name):
+            renewal = None
+            try:
+                await poll(attempt)
+                renewal = asyncio.create_task(self._renew(name, owner, ttl))
+                yield
+            finally:
+                if renewal is not None:
+                    renewal.cancel()
+                await self._change(_RELEASE, name, owner)
+
+    async def _renew(self, name: str, owner: str, ttl: float) -> None:
+        while True:
+            await asyncio.sleep(ttl / _RENEWALS)
+            try:
+                if await self._change(_RENEW, self._clock() + ttl, name, owner) == 0:
+                    # This process was suspended, or its loop blocked, for longer than the lease.
+                    log.warning("%r: the lock %r was taken over after %g s", self, name, ttl)
+                    return
+            except StoreError as error:
+                log.warning("%r: the lock %r was not renewed: %s", self, name, error)
+
+    def close(self) -> None:
+        """Close the file. The next use opens it again."""
+        if self._thread is not None:
+            self._thread.submit(self._close).result()
+            self._thread.shutdown()
+            self._thread = None
+
+    async def _change(self, statement: str, *values: Any) -> int:
+        """Run a statement; return how many rows it changed."""
+        return int(await self._run(lambda sql: sql.execute(statement, values).rowcount))
+
+    def _run(self, work: Callable[[sqlite3.Connection], Any]) -> asyncio.Future[Any]:
+        """Submit work to the store's thread at once, so that its order is that of the calls."""
+        if self._thread is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._thread = ThreadPoolExecutor(1, "holdfast-sqlite")
+        return asyncio.wrap_future(self._thread.submit(self._perform, work))
+
+    def _perform(self, work: Callable[[sqlite3.Connection], Any]) -> Any:
+        import sqlite3
+
+        try:
+            if self._database is None:
+                self._database = self._open()
+            return work(self._database)
+        except (sqlite3.Error, OSError) as error:
+            reason = files.reason(error) if isinstance(error, OSError) else str(error)
+            raise StoreError(f"{self.path}: {reason}") from error
+
+    def _open(self) -> sqlite3.Connection:
+        import sqlite3
+
+        # SQLite would create it readable for others; -wal and -shm get the same permissions.
+        os.close(files.open_for_append(self.path))
+        database = sqlite3.connect(
+            self.path, timeout=BUSY, isolation_level=None, check_same_thread=False
+        )
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("PRAGMA synchronous=FULL")
+        database.executescript(_TABLES)
+        return database
+
+    def _close(self) -> None:
+        if self._database is not None:
+            self._database.close()
+            self._database = None
