@@ -12,7 +12,7 @@ import pytest
 import holdfast
 from holdfast import Handlers, Notification, Progress, State, Timeouts
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, SUBSCRIPTION, VERSIONS
-from holdfast.testing import SILENCE, Incoming, Peer, RequestError
+from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from holdfast.types import PromptReference, Root, SamplingResult, TextContent
 
 ERAS = [pytest.param(STATELESS, id="stateless"), pytest.param(HANDSHAKE, id="handshake")]
@@ -108,7 +108,7 @@ async def test_available_tools_says_whether_there_are_any(client: holdfast.Clien
 
 @pytest.mark.req("T1")
 async def test_every_page_is_followed(peer: Peer, client: holdfast.Client) -> None:
-    def page(incoming: Incoming) -> dict[str, Any]:
+    def page(incoming: ServerRequest) -> dict[str, Any]:
         number = int(incoming.params.get("cursor") or 0)
         found: dict[str, Any] = {"tools": [{"name": f"t{number}", "inputSchema": {}}]}
         return found if number == 4 else {**found, "nextCursor": str(number + 1)}
@@ -119,7 +119,7 @@ async def test_every_page_is_followed(peer: Peer, client: holdfast.Client) -> No
 
 @pytest.mark.req("T1")
 async def test_an_empty_cursor_is_a_cursor(peer: Peer, client: holdfast.Client) -> None:
-    def page(incoming: Incoming) -> dict[str, Any]:
+    def page(incoming: ServerRequest) -> dict[str, Any]:
         last = incoming.params.get("cursor") == ""
         return {"tools": []} if last else {"tools": [], "nextCursor": ""}
 
@@ -243,9 +243,9 @@ async def test_a_close_ends_a_subscription_that_is_not_acknowledged(turns: int) 
 async def test_subscriptions_made_at_once_are_all_made_however_the_server_confirms_them() -> None:
     peer = make_peer(STATELESS)
     uris = [f"mem://{number}" for number in range(20)]
-    asked: list[Incoming] = []
+    asked: list[ServerRequest] = []
 
-    def listen(incoming: Incoming) -> Any:
+    def listen(incoming: ServerRequest) -> Any:
         asked.append(incoming)
         return SILENCE
 
@@ -283,7 +283,7 @@ async def test_a_subscription_that_is_refused_after_a_reconnect_costs_no_other()
     assert asked == uris * 2
 
 
-def _refuse_the_first(incoming: Incoming) -> Any:
+def _refuse_the_first(incoming: ServerRequest) -> Any:
     if incoming.params["uri"] == "mem://a":
         raise RequestError(-32002, "gone")
     return {}
@@ -308,7 +308,7 @@ async def test_what_is_unsubscribed_during_a_reconnect_is_not_asked_for_again() 
 async def test_a_resource_that_the_server_does_not_watch_is_refused() -> None:
     peer = make_peer(STATELESS)
 
-    def listen(incoming: Incoming) -> Any:
+    def listen(incoming: ServerRequest) -> Any:
         meta = {SUBSCRIPTION: incoming.id}
         params = {"_meta": meta, "notifications": {}}
         peer.notify("notifications/subscriptions/acknowledged", params)
@@ -369,7 +369,7 @@ async def test_questions_are_answered_in_rounds_in_the_stateless_era() -> None:
     peer = make_peer(STATELESS)
     state = 'odd "state" \\ \u2028 ü'
 
-    def call(incoming: Incoming) -> dict[str, Any]:
+    def call(incoming: ServerRequest) -> dict[str, Any]:
         if "inputResponses" not in incoming.params:
             return {
                 "resultType": "input_required",
@@ -519,7 +519,7 @@ async def test_a_server_may_take_its_question_back() -> None:
 
 @pytest.mark.req("P5")
 async def test_progress_reaches_the_caller(peer: Peer, client: holdfast.Client) -> None:
-    def call(incoming: Incoming) -> dict[str, Any]:
+    def call(incoming: ServerRequest) -> dict[str, Any]:
         for number in (1, 2, 3):
             peer.progress(incoming, number, total=3, message=f"step {number}")
         return {"content": []}
@@ -536,7 +536,7 @@ async def test_progress_reaches_the_caller(peer: Peer, client: holdfast.Client) 
 
 @pytest.mark.req("P5")
 async def test_progress_can_be_heard_for_every_call(peer: Peer, client: holdfast.Client) -> None:
-    def call(incoming: Incoming) -> dict[str, Any]:
+    def call(incoming: ServerRequest) -> dict[str, Any]:
         peer.progress(incoming, 1)
         return {"content": []}
 
@@ -573,7 +573,7 @@ async def test_tools_are_always_asked_for_progress_and_reads_only_if_heard(
 async def test_a_function_that_returns_an_awaitable_is_awaited(
     peer: Peer, client: holdfast.Client
 ) -> None:
-    def call(incoming: Incoming) -> dict[str, Any]:
+    def call(incoming: ServerRequest) -> dict[str, Any]:
         peer.progress(incoming, 1)
         return {"content": []}
 
@@ -587,7 +587,7 @@ async def test_a_function_that_returns_an_awaitable_is_awaited(
 async def test_a_crashing_progress_handler_is_logged(
     peer: Peer, client: holdfast.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def call(incoming: Incoming) -> dict[str, Any]:
+    def call(incoming: ServerRequest) -> dict[str, Any]:
         peer.progress(incoming, 1)
         return {"content": []}
 
@@ -754,7 +754,7 @@ async def test_a_pin_is_obeyed(version: str) -> None:
 async def test_a_handshake_whose_answer_cannot_be_read_fails_at_once(pin: str | None) -> None:
     peer = make_peer()
 
-    def unreadable(incoming: Incoming) -> Any:
+    def unreadable(incoming: ServerRequest) -> Any:
         peer.write(b"""{"jsonrpc":"2.0","id":%d,"result":{"odd":NaN}}\n""" % int(incoming.id or 0))
         return SILENCE
 

@@ -15,7 +15,7 @@ from holdfast import Backoff, State, Timeouts
 from holdfast._core.boundary import Delivered, Traits
 from holdfast._core.transports.memory import Memory
 from holdfast.policies import Policy
-from holdfast.testing import SILENCE, Incoming, Peer
+from holdfast.testing import SILENCE, Peer, ServerRequest
 from holdfast.types import ToolAnnotations
 
 QUICK = Backoff(first=0.01, max=0.02)
@@ -269,7 +269,7 @@ async def test_a_timeout_ends_the_call_and_tells_the_server() -> None:
 async def test_progress_keeps_a_call_alive_under_the_total_cap() -> None:
     peer = Peer()
 
-    async def call(incoming: Incoming) -> Any:
+    async def call(incoming: ServerRequest) -> Any:
         for number in range(1000):
             peer.progress(incoming, number)
             await asyncio.sleep(0.02)
@@ -345,7 +345,7 @@ async def test_a_read_is_repeated_only_when_asked_to(replay: Any) -> None:
     peer = Peer()
     peer.resource("mem://x", "text")
 
-    def read(incoming: Incoming) -> Any:
+    def read(incoming: ServerRequest) -> Any:
         if incoming.connection == 1:
             peer.hang_up()
             return SILENCE
@@ -365,7 +365,7 @@ async def test_a_tool_that_may_write_never_runs_twice() -> None:
     peer = Peer()
     ran: list[str] = []
 
-    def call(incoming: Incoming) -> Any:
+    def call(incoming: ServerRequest) -> Any:
         ran.append(incoming.params["name"])
         if incoming.connection == 1:
             peer.hang_up()
@@ -391,7 +391,7 @@ async def test_wait_ready_outlasts_failed_attempts() -> None:
     peer = silent_peer()
     failures = iter([True, True])
 
-    def discover(incoming: Incoming) -> Any:
+    def discover(incoming: ServerRequest) -> Any:
         if next(failures, False):
             peer.hang_up("not yet")
             return SILENCE
@@ -530,7 +530,7 @@ async def test_no_call_runs_after_the_close_that_asks_the_server_to_shut_down(
     peer = silent_peer()
     asked_to_stop, may_stop = asyncio.Event(), asyncio.Event()
 
-    async def shut_down(incoming: Incoming) -> Any:
+    async def shut_down(incoming: ServerRequest) -> Any:
         asked_to_stop.set()
         await may_stop.wait()
         if outcome_of_it == "an end":

@@ -15,7 +15,7 @@ from holdfast import Handlers, RpcError, Servers, ToolPolicy, ValidationError
 from holdfast.agents.budget import cut
 from holdfast.openai_agents import _result
 from holdfast.pydantic_ai import _value
-from holdfast.testing import Incoming, Peer, RequestError
+from holdfast.testing import Peer, RequestError, ServerRequest
 
 LINES = "\n".join(f"line {number} of many" for number in range(2000))
 TEXT = {"type": "text", "text": "ok"}
@@ -133,7 +133,7 @@ async def test_whatever_a_model_would_read_is_held_to_the_budget(kind: str) -> N
 
 
 def answer(peer: Peer, found: Any) -> None:
-    def call(incoming: Incoming) -> Any:
+    def call(incoming: ServerRequest) -> Any:
         if isinstance(found, RequestError):
             raise found
         return found

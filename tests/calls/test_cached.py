@@ -14,7 +14,7 @@ import holdfast
 from holdfast import Backoff, Cache, Handlers, Timeouts
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
 from holdfast.stores import MemoryStore
-from holdfast.testing import SILENCE, Incoming, Peer, RequestError
+from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 
 URI = "mem://note"
 SOON = Timeouts(request=5)
@@ -39,11 +39,11 @@ class Notes(Peer):
         def other() -> str:
             return "done"
 
-    def read(self, incoming: Incoming) -> Any:
+    def read(self, incoming: ServerRequest) -> Any:
         text = f"reading {self.reads}"
         return {"contents": [{"uri": incoming.params["uri"], "text": text}], **self.hints}
 
-    def list(self, incoming: Incoming) -> Any:
+    def list(self, incoming: ServerRequest) -> Any:
         return {
             "resources": [{"uri": URI, "name": f"n{self.count('resources/list')}"}]
         } | self.hints
@@ -197,7 +197,7 @@ async def test_list_changes_are_subscribed_to_where_that_is_asked_for() -> None:
 async def test_ten_readers_at_once_make_one_request(notes: Notes) -> None:
     gate = asyncio.Event()
 
-    async def slow(incoming: Incoming) -> Any:
+    async def slow(incoming: ServerRequest) -> Any:
         await gate.wait()
         return notes.read(incoming)
 
@@ -216,7 +216,7 @@ async def test_a_request_outlives_its_first_caller_if_others_wait(
 ) -> None:
     gate = asyncio.Event()
 
-    async def slow(incoming: Incoming) -> Any:
+    async def slow(incoming: ServerRequest) -> Any:
         await gate.wait()
         return notes.read(incoming)
 
@@ -239,7 +239,7 @@ async def test_readers_of_a_failed_request_all_hear_it() -> None:
     notes = Notes()
     gate = asyncio.Event()
 
-    async def refuse(_: Incoming) -> Any:
+    async def refuse(_: ServerRequest) -> Any:
         await gate.wait()
         raise RequestError(-32000, "no")
 
@@ -257,9 +257,9 @@ async def test_readers_of_a_failed_request_all_hear_it() -> None:
 @pytest.mark.req("C1", "C2")
 async def test_who_reads_after_a_tool_call_never_gets_an_answer_from_before_it() -> None:
     notes = Notes()
-    answers: list[Incoming] = []
+    answers: list[ServerRequest] = []
 
-    def later(incoming: Incoming) -> Any:
+    def later(incoming: ServerRequest) -> Any:
         answers.append(incoming)
         return SILENCE
 
@@ -299,7 +299,7 @@ async def test_who_reads_after_the_news_does_not_wait_for_an_older_request(notes
 async def test_what_came_out_of_questions_is_never_kept() -> None:
     notes = Notes(versions=STATELESS, ttlMs=60_000, cacheScope="public")
 
-    def ask(incoming: Incoming) -> Any:
+    def ask(incoming: ServerRequest) -> Any:
         if "inputResponses" in incoming.params:
             return notes.read(incoming)
         question = {"method": "roots/list", "params": {}}
@@ -314,7 +314,7 @@ async def test_what_came_out_of_questions_is_never_kept() -> None:
 
 @pytest.mark.req("C1")
 async def test_an_error_is_never_kept(client: holdfast.Client, notes: Notes) -> None:
-    def refuse(_: Incoming) -> Any:
+    def refuse(_: ServerRequest) -> Any:
         raise RequestError(-32602, "no such resource")
 
     notes.on("resources/read", refuse)
@@ -369,7 +369,7 @@ async def test_without_leave_nothing_stale_is_served() -> None:
 async def test_what_the_server_itself_refuses_is_not_answered_from_the_cache() -> None:
     notes = Notes()
 
-    def refuse(_: Incoming) -> Any:
+    def refuse(_: ServerRequest) -> Any:
         raise RequestError(-32000, "gone")
 
     async with holdfast.connect(notes, timeouts=SOON, cache=Cache(serve_stale=True)) as client:
@@ -396,7 +396,7 @@ def paged(notes: Notes, ttls: dict[str | None, int]) -> None:
     """Three pages, each with a life of its own; items tell how often lists were served."""
     following = {None: "2", "2": "3", "3": None}
 
-    def page(incoming: Incoming) -> Any:
+    def page(incoming: ServerRequest) -> Any:
         cursor = incoming.params.get("cursor")
         name = f"{cursor or 1}.{notes.count('prompts/list')}"
         found: dict[str, Any] = {"prompts": [{"name": name}], "ttlMs": ttls[cursor]}
@@ -425,7 +425,7 @@ async def test_a_cursor_that_is_gone_makes_the_list_begin_anew() -> None:
     async with holdfast.connect(notes, timeouts=SOON) as client:
         assert await prompts(client) == ["1.1", "2.2", "3.3"]
 
-        def other(incoming: Incoming) -> Any:
+        def other(incoming: ServerRequest) -> Any:
             if "cursor" in incoming.params:
                 raise RequestError(-32602, "unknown cursor")
             return {"prompts": [{"name": "all"}]}
@@ -438,7 +438,7 @@ async def test_a_cursor_that_is_gone_makes_the_list_begin_anew() -> None:
 async def test_a_cursor_that_was_never_good_is_the_servers_error() -> None:
     notes = Notes()
 
-    def broken(incoming: Incoming) -> Any:
+    def broken(incoming: ServerRequest) -> Any:
         if "cursor" in incoming.params:
             raise RequestError(-32602, "unknown cursor")
         return {"prompts": [], "nextCursor": "2"}

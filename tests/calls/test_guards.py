@@ -13,7 +13,7 @@ import holdfast
 from holdfast import Backoff, DriftError, Tool
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
 from holdfast.events import Transition
-from holdfast.testing import SILENCE, Incoming, Peer, RequestError
+from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from holdfast.types.tools import ToolAnnotations
 
 AT_ONCE = Backoff(first=0.001, max=0.001, jitter=0)
@@ -152,7 +152,7 @@ async def test_a_list_that_changes_while_it_is_read_is_read_again() -> None:
     peer, watch = make_peer(HANDSHAKE), Watch()
     descriptions = iter(["first", "second"])
 
-    def listed(incoming: Incoming) -> dict[str, Any]:
+    def listed(incoming: ServerRequest) -> dict[str, Any]:
         peer.notify("notifications/tools/list_changed")
         said = next(descriptions, "third")
         schema = {"type": "object"}
@@ -175,7 +175,7 @@ async def test_a_list_that_never_stays_the_same_is_refused_in_the_end(versions: 
     peer, watch = make_peer(versions), Watch()
     numbers = itertools.count()
 
-    def listed(incoming: Incoming) -> dict[str, Any]:
+    def listed(incoming: ServerRequest) -> dict[str, Any]:
         peer.notify("notifications/tools/list_changed")
         return {"tools": [{"name": f"tool{next(numbers)}", "inputSchema": {"type": "object"}}]}
 
@@ -193,7 +193,7 @@ async def test_a_list_that_never_stays_the_same_is_refused_in_the_end(versions: 
 async def test_a_server_that_dies_after_each_list_is_given_up_in_time_and_never_called() -> None:
     peer, watch = make_peer(), Watch()
 
-    def listed(incoming: Incoming) -> Any:
+    def listed(incoming: ServerRequest) -> Any:
         peer.respond(incoming, {"tools": [{"name": "greet", "inputSchema": {"type": "object"}}]})
         peer.hang_up()
         return SILENCE

@@ -22,7 +22,7 @@ from holdfast._core.transports.memory import Memory
 from holdfast._core.wire import jsonrpc
 from holdfast.client import Client
 from holdfast.policies import Policy
-from holdfast.testing import SILENCE, Incoming, Peer, RequestError
+from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from holdfast.types import PromptReference
 from tests.skipping import ends_within, skip
 
@@ -253,7 +253,7 @@ async def test_a_timeout_ends_a_request_that_is_not_answered(
 async def test_a_raw_result_that_cannot_be_read_is_the_servers_fault() -> None:
     peer = shop()
 
-    def answer(incoming: Incoming) -> Any:
+    def answer(incoming: ServerRequest) -> Any:
         peer.write(f'{{"jsonrpc":"2.0","id":{incoming.id},"result":{{"n":1e400}}}}\n'.encode())
         return SILENCE
 
@@ -277,7 +277,7 @@ async def test_listing_the_tools_first_counts_against_the_timeout() -> None:
 async def test_a_call_that_fails_while_its_tool_is_looked_up_has_not_run(how: str) -> None:
     peer = shop()
 
-    def listed(incoming: Incoming) -> Any:
+    def listed(incoming: ServerRequest) -> Any:
         if how == "lost":
             peer.hang_up()
         return {"tools": 7} if how == "malformed" else SILENCE
@@ -349,7 +349,7 @@ async def test_a_request_may_be_silent_for_longer_than_the_usual_total() -> None
 async def test_all_rounds_of_a_request_share_its_time() -> None:
     peer, rounds = shop(), []
 
-    def ask(incoming: Incoming) -> Any:
+    def ask(incoming: ServerRequest) -> Any:
         rounds.append(incoming)
         if rounds[1:]:
             return SILENCE
@@ -379,7 +379,7 @@ async def test_what_the_caller_said_bounds_the_whole_and_progress_a_few_times_th
 async def test_all_pages_of_a_list_share_its_time() -> None:
     peer = shop()
 
-    def listed(incoming: Incoming) -> Any:
+    def listed(incoming: ServerRequest) -> Any:
         if "cursor" in incoming.params:
             return SILENCE
         skip(60)
@@ -511,7 +511,7 @@ async def test_a_server_that_is_replaced_after_its_list_is_checked_again(
     checked: list[int] = []
     connections: list[int] = []
 
-    def answer(incoming: Incoming) -> Any:
+    def answer(incoming: ServerRequest) -> Any:
         connections.append(incoming.connection)
         tools = [{"name": "pay", "inputSchema": {"type": "object"}}]
         if incoming.connection == 1:
@@ -553,7 +553,7 @@ async def test_a_cached_list_does_not_satisfy_a_guard() -> None:
 
 
 def asking(peer: Peer, questions: dict[str, Any]) -> None:
-    def call(incoming: Incoming) -> Any:
+    def call(incoming: ServerRequest) -> Any:
         if "inputResponses" not in incoming.params:
             return {"resultType": "input_required", "inputRequests": questions}
         return {"content": [], "structuredContent": incoming.params["inputResponses"]}
@@ -1002,7 +1002,7 @@ async def test_a_listener_that_closes_its_client_comes_to_its_end(kind: str) -> 
         peer.notify("notifications/message", {"level": "info", "data": "x"})
     else:
 
-        def report(incoming: Incoming) -> Any:
+        def report(incoming: ServerRequest) -> Any:
             peer.progress(incoming, 1)
             return SILENCE
 
@@ -1067,7 +1067,7 @@ async def test_a_list_is_bounded_in_bytes_over_all_pages() -> None:
     peer = shop()
     pages = 0
 
-    def page(incoming: Incoming) -> Any:
+    def page(incoming: ServerRequest) -> Any:
         nonlocal pages
         pages += 1
         tool = {"name": f"t{pages}", "description": "x" * 10_000, "inputSchema": {}}
@@ -1149,7 +1149,7 @@ async def test_without_checks_an_unknown_tool_is_always_the_servers_to_refuse(
 async def test_a_resource_that_is_not_there(code: int, text: str, missing: bool) -> None:
     peer = shop()
 
-    def read(_: Incoming) -> Any:
+    def read(_: ServerRequest) -> Any:
         raise RequestError(code, text, {"x": 1})
 
     peer.on("resources/read", read)
@@ -1215,7 +1215,7 @@ async def test_a_schema_that_cannot_be_read_costs_its_own_tool_alone(
     bad = f'{{"type":"object","properties":{{"x":{{"maximum":{number}}}}}}}'
     good = '{"name":"good","inputSchema":{"type":"object"}}'
 
-    def answer(incoming: Incoming) -> Any:
+    def answer(incoming: ServerRequest) -> Any:
         tools = f'[{{"name":"bad","inputSchema":{bad}}},{good}]'
         peer.write(
             f'{{"jsonrpc":"2.0","id":{incoming.id},"result":{{"resultType":"complete",'
@@ -1271,7 +1271,7 @@ async def test_progress_is_heard_in_the_context_of_its_call(is_async: bool) -> N
     heard: list[str] = []
     peer = shop()
 
-    def call(incoming: Incoming) -> Any:
+    def call(incoming: ServerRequest) -> Any:
         peer.progress(incoming, 1)
         return {"content": []}
 

@@ -14,7 +14,7 @@ import pytest
 
 import holdfast
 from holdfast import Backoff, Timeouts
-from holdfast.testing import SILENCE, Incoming, Peer
+from holdfast.testing import SILENCE, Peer, ServerRequest
 from holdfast.types import PromptReference
 
 SERVER = Path(__file__).with_name("ledger_server.py")
@@ -190,7 +190,7 @@ def dying_peer(method: str) -> tuple[Peer, list[str]]:
         "prompts/list": {"prompts": []},
     }
 
-    def answer(incoming: Incoming) -> Any:
+    def answer(incoming: ServerRequest) -> Any:
         asked.append(method)
         if len(asked) == 1:
             peer.hang_up()

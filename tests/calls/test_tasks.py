@@ -24,10 +24,10 @@ from holdfast import (
     ToolPolicy,
 )
 from holdfast._core.eras.revisions import TASKS
-from holdfast._core.runners.http import HttpServer
+from holdfast._core.serve.http import HttpServer
 from holdfast.calllog.entries import read_log
 from holdfast.calllog.mock import MockServer
-from holdfast.testing import SILENCE, Incoming, Peer, RequestError
+from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from holdfast.types import RELATED_TASK, Task
 
 EXTENSION, CORE = "2026-07-28", "2025-11-25"
@@ -65,7 +65,7 @@ class Worker(Peer):
     def count(self, method: str) -> int:
         return sum(one.method == method for one in self.received)
 
-    def call(self, incoming: Incoming) -> Any:
+    def call(self, incoming: ServerRequest) -> Any:
         if self.core:
             if "task" not in incoming.params:
                 return DONE
@@ -79,7 +79,7 @@ class Worker(Peer):
         times = {"ttl": None, "pollInterval": 1} if self.core else {"ttlMs": None} | POLL
         return {"taskId": "t-1", **made, **times, **state}
 
-    def get(self, incoming: Incoming) -> Any:
+    def get(self, incoming: ServerRequest) -> Any:
         polls = self.count("tasks/get")
         return self.task(self.script[min(polls, len(self.script)) - 1])
 
@@ -153,7 +153,7 @@ async def test_a_server_that_requires_a_task_gets_one() -> None:
     peer = Worker()
     plain = peer.call
 
-    def insist(incoming: Incoming) -> Any:
+    def insist(incoming: ServerRequest) -> Any:
         if "extensions" not in incoming.meta[CAPABILITIES]:
             needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
             raise RequestError(-32021, "a task is needed", needed)
@@ -247,11 +247,11 @@ async def test_progress_under_the_token_of_the_call_goes_on() -> None:
     peer = Worker(CORE)
     token: list[Any] = []
 
-    def call(incoming: Incoming) -> Any:
+    def call(incoming: ServerRequest) -> Any:
         token.append(incoming.meta["progressToken"])
         return {"task": peer.task({"status": "working"})}
 
-    def get(incoming: Incoming) -> Any:
+    def get(incoming: ServerRequest) -> Any:
         peer.notify("notifications/progress", {"progressToken": token[0], "progress": 7})
         return peer.task({"status": "completed"})
 
@@ -310,7 +310,7 @@ async def test_an_answer_that_was_lost_is_sent_again_without_asking_again() -> N
     peer.script = [asking, asking, *peer.script]
     asked: list[Any] = []
 
-    def update(incoming: Incoming) -> Any:
+    def update(incoming: ServerRequest) -> Any:
         if peer.count("tasks/update") < 3:  # the request, and its one repetition
             peer.hang_up()
             return SILENCE
@@ -346,7 +346,7 @@ async def test_questions_of_the_core_come_while_the_result_is_asked_for() -> Non
     mark = {"_meta": {RELATED_TASK: {"taskId": "t-1"}}}
     answers: list[Any] = []
 
-    async def result(incoming: Incoming) -> Any:
+    async def result(incoming: ServerRequest) -> Any:
         answers.append(await peer.ask("elicitation/create", form("A?")["params"] | mark))
         return DONE
 
@@ -429,7 +429,7 @@ async def test_intervals_are_held_between_bounds(
 async def test_no_number_makes_a_task_unreadable(number: str, field: str) -> None:
     peer = Worker()
 
-    def get(incoming: Incoming) -> Any:
+    def get(incoming: ServerRequest) -> Any:
         task = {"resultType": "complete", **peer.task(peer.script[0]), field: "?"}
         line = msgspec.json.encode({"jsonrpc": "2.0", "id": incoming.id, "result": task})
         peer.write(line.replace(b'"?"', number.encode()) + b"\n")
@@ -475,7 +475,7 @@ async def test_the_connection_may_be_lost_between_polls(version: str) -> None:
     peer = Worker(version)
     peer.script = [{"status": "working"}] * 4 + peer.script
 
-    def get(incoming: Incoming) -> Any:
+    def get(incoming: ServerRequest) -> Any:
         polls = peer.count("tasks/get")
         if polls in (1, 3):
             peer.hang_up()
@@ -493,7 +493,7 @@ async def test_the_connection_may_be_lost_between_polls(version: str) -> None:
 async def test_a_server_that_forgot_the_task_leaves_the_outcome_unknown(version: str) -> None:
     peer = Worker(version)
 
-    def get(incoming: Incoming) -> Any:
+    def get(incoming: ServerRequest) -> Any:
         raise RequestError(-32602, "Task not found")
 
     peer.on("tasks/get", get)
@@ -507,8 +507,8 @@ async def test_a_server_that_forgot_the_task_leaves_the_outcome_unknown(version:
 async def test_internal_errors_of_polls_are_tried_again_a_few_times() -> None:
     peer = Worker()
 
-    def get(failures: int) -> Callable[[Incoming], Any]:
-        def answer(incoming: Incoming) -> Any:
+    def get(failures: int) -> Callable[[ServerRequest], Any]:
+        def answer(incoming: ServerRequest) -> Any:
             if peer.count("tasks/get") <= failures:
                 raise RequestError(-32603, "busy")
             return Worker.get(peer, incoming)
@@ -534,11 +534,11 @@ class Teller(Worker):
         super().__init__()
         self.seed = {"pollIntervalMs": every}
         self.grants = grants
-        self.listeners: list[Incoming] = []
+        self.listeners: list[ServerRequest] = []
         self.most = 0
         self.on("subscriptions/listen", self.listen)
 
-    def listen(self, incoming: Incoming) -> Any:
+    def listen(self, incoming: ServerRequest) -> Any:
         if self.grants is None:
             raise RequestError(-32601, "method not found")
         self.listeners.append(incoming)
@@ -551,7 +551,7 @@ class Teller(Worker):
         meta = {"_meta": {"io.modelcontextprotocol/subscriptionId": listener.id}}
         listener.session.notify(f"notifications/{name}", {**params, **meta})
 
-    def get(self, incoming: Incoming) -> Any:
+    def get(self, incoming: ServerRequest) -> Any:
         for _ in range(50 if self.grants == ["t-1"] else 0):
             self.tell("tasks", self.task({"status": "working"}))
             self.tell("tasks", {"taskId": "t-2", "status": "completed"})
@@ -586,7 +586,7 @@ async def test_only_some_of_many_tasks_have_a_stream() -> None:
     peer = Teller([f"t-{number}" for number in range(20)])
     ids = iter(peer.grants or ())
 
-    def call(incoming: Incoming) -> Any:
+    def call(incoming: ServerRequest) -> Any:
         made = peer.task({"status": "working", "pollIntervalMs": 1_001})
         return {"resultType": "task", **made, "taskId": next(ids)}
 
@@ -617,7 +617,7 @@ async def test_at_the_end_of_its_time_a_task_is_cancelled(version: str) -> None:
 async def test_a_poll_without_an_answer_is_given_up_and_made_again() -> None:
     peer = Worker()
 
-    def get(incoming: Incoming) -> Any:
+    def get(incoming: ServerRequest) -> Any:
         return SILENCE if peer.count("tasks/get") == 1 else Worker.get(peer, incoming)
 
     peer.on("tasks/get", get)
@@ -649,7 +649,7 @@ async def test_a_server_cannot_ask_without_end() -> None:
     peer = Worker()
     numbers: Iterator[int] = iter(range(10_000))
 
-    def get(incoming: Incoming) -> Any:
+    def get(incoming: ServerRequest) -> Any:
         asked = {str(next(numbers)): {"method": "roots/list"} for _ in range(64)}
         return peer.task({"status": "input_required", "inputRequests": asked})
 
@@ -683,7 +683,7 @@ async def test_cancelling_the_caller_cancels_the_task(version: str) -> None:
 async def test_a_task_that_is_named_after_its_caller_gave_up_is_cancelled(version: str) -> None:
     peer, named = Worker(version), asyncio.Event()
 
-    async def slow(incoming: Incoming) -> Any:
+    async def slow(incoming: ServerRequest) -> Any:
         await named.wait()
         return peer.call(incoming)
 
@@ -819,7 +819,7 @@ async def test_a_close_ends_the_pause_between_two_polls(version: str) -> None:
 async def test_a_server_that_never_comes_back_is_given_up() -> None:
     peer = Worker()
 
-    def get(incoming: Incoming) -> Any:
+    def get(incoming: ServerRequest) -> Any:
         peer.versions = ["2024-11-05"]
         peer.hang_up()
         return SILENCE
@@ -835,11 +835,11 @@ async def test_many_tasks_run_side_by_side() -> None:
     peer = Worker()
     polls: dict[str, int] = {}
 
-    def call(incoming: Incoming) -> Any:
+    def call(incoming: ServerRequest) -> Any:
         made = peer.task({"status": "working"}) | {"taskId": f"t-{incoming.id}"}
         return {"resultType": "task", **made}
 
-    def get(incoming: Incoming) -> Any:
+    def get(incoming: ServerRequest) -> Any:
         key = incoming.params["taskId"]
         polls[key] = polls.get(key, 0) + 1
         done = {"content": [{"type": "text", "text": key}]}
@@ -887,7 +887,7 @@ async def test_a_session_may_be_lost_between_polls(version: str) -> None:
     served = HttpServer(peer._server)
     finished = peer.get
 
-    def get(incoming: Incoming) -> Any:
+    def get(incoming: ServerRequest) -> Any:
         if peer.count("tasks/get") == 1:
             served._connections.clear()
         return finished(incoming)

@@ -13,7 +13,7 @@ import pytest
 import holdfast
 from holdfast import Timeouts, ToolPolicy, ValidationError
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
-from holdfast.testing import SILENCE, Incoming, Peer, RequestError
+from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from holdfast.types import ToolAnnotations
 
 ERAS = [pytest.param(STATELESS, id="stateless"), pytest.param(HANDSHAKE, id="handshake")]
@@ -249,7 +249,7 @@ async def test_always_lists_again_after_a_change(shop: Shop) -> None:
 
 @pytest.mark.req("T5")
 async def test_a_server_without_a_list_is_called_all_the_same(shop: Shop) -> None:
-    def no_list(_: Incoming) -> Any:
+    def no_list(_: ServerRequest) -> Any:
         raise RequestError(-32601, "method not found")
 
     shop.on("tools/list", no_list)

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from holdfast._core.eras.revisions import VERSIONS
-from holdfast._core.runners.http import HttpServer
+from holdfast._core.serve.http import HttpServer
 from holdfast.testing import Peer
 
 MAIN = "---\nname: refunds\ndescription: Process refunds\n---\n# Refunds\n"

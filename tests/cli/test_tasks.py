@@ -12,7 +12,7 @@ import pytest
 
 import holdfast
 from holdfast._core.eras.revisions import HANDSHAKE, MISSING_CAPABILITY, STATELESS, TASKS
-from holdfast._core.server.incoming import Incoming
+from holdfast._core.server.request import ServerRequest
 from holdfast.testing import RequestError
 from tests.cli.conftest import Cli
 from tests.cli.shop import Shop
@@ -123,7 +123,7 @@ def test_ctrl_c_leaves_a_task_that_the_server_insisted_on(cli: Cli) -> None:
         needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
         make = shop.peer._server.handlers["tools/call"]
 
-        def insist(incoming: Incoming) -> Any:
+        def insist(incoming: ServerRequest) -> Any:
             if not incoming.era.takes_task(incoming.params):
                 raise RequestError(MISSING_CAPABILITY, "a task is needed", needed)
             return make(incoming)

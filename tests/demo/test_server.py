@@ -128,13 +128,6 @@ def process_of(client: Client) -> Process:
     return client.wire
 
 
-def test_it_starts_without_an_event_loop_or_dependencies() -> None:
-    """It is started often: by tests, by examples, by whoever tries a client."""
-    code = "import sys, holdfast.demo.server; print(*sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"asyncio", "msgspec", "inspect", "logging"} & set(found.stdout.split())
-
-
 def test_a_large_text_goes_both_ways(client: Client) -> None:
     text = "x" * 3_000_000
     (block,) = client.tool("echo", text=text)["content"]

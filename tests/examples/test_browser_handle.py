@@ -12,7 +12,7 @@ import pytest
 from examples.browser import browser, mcp_tools
 from examples.browser.shop import open_shop
 from holdfast.codegen import generate
-from holdfast.testing import Incoming, Peer
+from holdfast.testing import Peer, ServerRequest
 from tests.codegen.material import recorded
 
 
@@ -45,7 +45,7 @@ async def test_the_handle_drives_a_real_browser(tmp_path: Path) -> None:
 async def test_its_methods_call_the_tools_of_their_names() -> None:
     calls: list[tuple[str, dict[str, Any]]] = []
 
-    def called(incoming: Incoming) -> dict[str, Any]:
+    def called(incoming: ServerRequest) -> dict[str, Any]:
         calls.append((incoming.params["name"], incoming.params["arguments"]))
         return {"content": [{"type": "text", "text": f"did {incoming.params['name']}"}]}
 

@@ -11,7 +11,7 @@ import msgspec
 from holdfast import Backoff, State, Timeouts, Tool, ToolResult
 from holdfast.events import Transition
 from holdfast.handles import UNSET, Handle, Namespace, ParameterSession, Registry, Unset
-from holdfast.testing import Incoming, Peer
+from holdfast.testing import Peer, ServerRequest
 
 COMMAND = "holdfast codegen -o mcp_tools.py -- szkrabok"
 AT_ONCE = Backoff(first=0.001, max=0.001)
@@ -82,7 +82,7 @@ class Desk:
         self.gates[url] = asyncio.get_running_loop().create_future()
         return self.gates[url]
 
-    async def reached(self, count: int) -> Incoming:
+    async def reached(self, count: int) -> ServerRequest:
         """Wait until the peer has got so many calls."""
         return await self.peer.expect("tools/call", count)
 

@@ -25,7 +25,7 @@ from holdfast import (
 )
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast.handles import Handle, ParameterSession, SyncHandle
-from holdfast.testing import SILENCE, Incoming, Peer, RequestError
+from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from tests.handles.rig import AT_ONCE, OPTIONS, SESSION, Desk, handle, next_state, schema
 
 ERAS = [pytest.param(STATELESS, id="stateless"), pytest.param(HANDSHAKE, id="handshake")]
@@ -545,7 +545,7 @@ async def test_a_server_whose_list_changes_whenever_it_is_read_is_called_all_the
 ) -> None:
     desk = Desk(versions=versions)
 
-    def restless(incoming: Incoming) -> Any:
+    def restless(incoming: ServerRequest) -> Any:
         desk.peer.notify("notifications/tools/list_changed")
         return desk.peer.catalog.list_tools(incoming)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast._core.runners.stdlib import Turns
-from holdfast._core.server.server import ServerSession
+from holdfast._core.server.session import ServerSession
 from holdfast.testing.echo_server import make_server
 from tests.http.rogue import Reply, Request, Rogue, event
+from tests.server.turns import Turns
 
 
 class EchoHttp(Rogue):

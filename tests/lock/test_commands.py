@@ -17,7 +17,7 @@ from holdfast._core.text import has_unseen
 from holdfast.lock.commands import capabilities, reach
 from holdfast.lock.guard import Lock, LockedServer, LockFile, write
 from holdfast.policies import Identity
-from holdfast.testing import Incoming, Peer
+from holdfast.testing import Peer, ServerRequest
 
 
 @pytest.mark.req("H8")
@@ -94,7 +94,7 @@ def choosy(version: str) -> Peer:
     """A server that offers one tool for each thing that its client can be asked for."""
     server = Peer("choosy", versions=[version])
 
-    def offered(incoming: Incoming) -> dict[str, Any]:
+    def offered(incoming: ServerRequest) -> dict[str, Any]:
         meta = incoming.params.get("_meta", {})
         greetings = [one.params for one in server.received if one.method == "initialize"]
         declared = greetings[0]["capabilities"] if greetings else meta[CLIENT_CAPABILITIES]

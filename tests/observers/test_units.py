@@ -10,7 +10,7 @@ import pytest
 
 import holdfast
 from holdfast.events import Event, RequestException, RequestStop
-from holdfast.testing import Incoming, Peer, RequestError
+from holdfast.testing import Peer, RequestError, ServerRequest
 
 DELAY = 0.05
 """Seconds for which the tool works."""
@@ -20,11 +20,11 @@ DELAY = 0.05
 async def test_every_observer_measures_in_its_own_unit() -> None:
     peer = Peer()
 
-    async def work(incoming: Incoming) -> object:
+    async def work(incoming: ServerRequest) -> object:
         await asyncio.to_thread(time.sleep, DELAY)  # the duration is what is tested, not waited for
         return {"content": [{"type": "text", "text": "done"}]}
 
-    async def fail(incoming: Incoming) -> object:
+    async def fail(incoming: ServerRequest) -> object:
         await work(incoming)
         raise RequestError(-32000, "not today")
 

@@ -63,11 +63,11 @@ ABOVE: dict[str, tuple[str, ...]] = {
         "_core.yaml_reader",
     ),
     "_core.targets": ("_core.transports",),
-    "_core.runners": ("_core.server",),
+    "_core.serve": ("_core.server", "_core.transports"),
     # the products
     "lock": ("schema", "_core.files", "_core.redact"),
     "codegen": ("lock",),
-    "calllog": ("_core.calls", "lock", "_core.runners"),
+    "calllog": ("_core.calls", "lock", "_core.serve"),
     "client": ("_core.calls", "_core.transports"),
     "_accounts": ("client",),
     "_connect": ("_accounts", "client", "calllog", "lock", "_core.targets"),

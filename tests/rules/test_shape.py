@@ -17,7 +17,6 @@ PROVEN_ELSEWHERE: dict[str, str] = {
     "_core.redact_forms": "tests/test_redact.py",
     "_core.redact_text": "tests/test_redact.py",
     "_lazy": "tests/rules/test_exports.py",
-    "_core.runners": "tests/server/test_session.py",
     "_version": "tests/rules/test_exports.py",
     "langchain": "tests/frameworks/test_frameworks.py",
     "openai_agents": "tests/frameworks/test_frameworks.py",

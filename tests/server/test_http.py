@@ -13,8 +13,8 @@ import pytest
 import holdfast
 from holdfast import Handlers, Timeouts
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
-from holdfast._core.runners.http import MOST_WAITING, HttpServer
-from holdfast._core.server.incoming import Incoming
+from holdfast._core.serve.http import MOST_WAITING, HttpServer
+from holdfast._core.server.request import ServerRequest
 from holdfast._core.server.server import Server
 from holdfast.demo.server import make_server
 
@@ -64,7 +64,7 @@ async def test_a_tool_asks_the_client(version: str) -> None:
 async def test_a_cancelled_call_is_cancelled_on_the_server(version: str) -> None:
     begun, ended = asyncio.Event(), asyncio.Event()
 
-    async def slow(incoming: Incoming) -> dict[str, Any]:
+    async def slow(request: ServerRequest) -> dict[str, Any]:
         begun.set()
         try:
             await asyncio.Event().wait()
@@ -86,9 +86,9 @@ async def test_a_cancelled_call_is_cancelled_on_the_server(version: str) -> None
 @pytest.mark.req("R7")
 @pytest.mark.parametrize("version", ERAS)
 async def test_a_flood_of_notifications_costs_neither_memory_nor_the_answer(version: str) -> None:
-    async def loud(incoming: Incoming) -> dict[str, Any]:
+    async def loud(request: ServerRequest) -> dict[str, Any]:
         for step in range(3 * MOST_WAITING):
-            incoming.progress(step + 1)
+            request.progress(step + 1)
         return {"content": [{"type": "text", "text": "done"}]}
 
     server = Server("loud", {"tools/call": loud, "tools/list": lambda _: {"tools": []}})

@@ -166,7 +166,7 @@ def test_methods_of_the_handshake_era_are_unknown_to_the_stateless_one(
 
 @pytest.mark.parametrize(
     "line",
-    [b"junk", b'{"jsonrpc":', b"\xff\xfe\xfd", b'{"x": NaN}', b'{"x": 1e999}', b"[" * 100_000],
+    [b"junk", b'{"jsonrpc":', b"\xff\xfe\xfd", b'{"x": NaN}', b"[" * 100_000],
 )
 def test_a_line_that_is_not_json_is_a_parse_error(client: Client, line: bytes) -> None:
     client.wire.write(line)
@@ -283,8 +283,17 @@ def test_older_revisions_are_spared_what_they_do_not_know(
 
 
 def test_echo_gives_any_text_back(client: Client) -> None:
-    text = 'é 漢字 🪨 "\\\n\u2028\ud800'
+    text = 'é 漢字 🪨 "\\\n\u2028'
     assert text_of(client.tool("echo", text=text)) == text
+
+
+def test_what_only_the_parameters_hide_is_a_parse_error_of_that_request(client: Client) -> None:
+    params = {"name": "echo", "arguments": {"text": "HERE"}, "_meta": client.meta()}
+    line = json.dumps({"jsonrpc": "2.0", "id": "odd", "method": "tools/call", "params": params})
+    client.wire.write(line.encode().replace(b'"HERE"', b"1e999"))
+    answer = client.wire.receive()
+    assert (answer["id"], answer["error"]["code"]) == ("odd", -32700)
+    assert text_of(client.tool("echo", text="on")) == "on"
 
 
 def test_add_and_word_count_are_structured(client: Client) -> None:

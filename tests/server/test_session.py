@@ -8,7 +8,7 @@ import pytest
 
 import holdfast
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
-from holdfast._core.server.incoming import SILENCE, Incoming
+from holdfast._core.server.request import SILENCE, ServerRequest
 from holdfast._core.server.server import Server
 from holdfast._core.wire.codes import RequestError
 from holdfast.testing import Peer
@@ -16,7 +16,8 @@ from tests.server.wire import Client, Wire
 
 
 def make_server(**handlers: Any) -> Server:
-    return Server("test", {name.replace("__", "/"): one for name, one in handlers.items()})
+    methods = {name.replace("__", "/"): handler for name, handler in handlers.items()}
+    return Server("test", methods)
 
 
 @pytest.fixture(params=[STATELESS[0], HANDSHAKE[0]])
@@ -25,7 +26,7 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 def test_a_result_that_is_not_json_is_an_internal_error(version: str) -> None:
-    client = Client(Wire(make_server(tools__list=lambda _: {"x": float("nan")})), version)
+    client = Client(Wire(make_server(tools__list=lambda _: {"x": object()})), version)
     error = client.error("tools/list")
     assert error["code"] == -32603
     assert "not JSON" in error["message"]
@@ -33,11 +34,11 @@ def test_a_result_that_is_not_json_is_an_internal_error(version: str) -> None:
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_a_handler_that_fails_is_an_internal_error(version: str, waits: bool) -> None:
-    async def slow(incoming: Incoming) -> None:
-        await incoming.sleep(0)
+    async def slow(request: ServerRequest) -> None:
+        await request.sleep(0)
         raise KeyError("lost")
 
-    def quick(incoming: Incoming) -> None:
+    def quick(request: ServerRequest) -> None:
         raise KeyError("lost")
 
     client = Client(Wire(make_server(tools__list=slow if waits else quick)), version)
@@ -46,8 +47,8 @@ def test_a_handler_that_fails_is_an_internal_error(version: str, waits: bool) ->
 
 
 def test_a_handler_refuses_with_code_and_data(version: str) -> None:
-    def refuse(incoming: Incoming) -> None:
-        raise RequestError(-32050, "no", {"why": incoming.params["cursor"]})
+    def refuse(request: ServerRequest) -> None:
+        raise RequestError(-32050, "no", {"why": request.params["cursor"]})
 
     client = Client(Wire(make_server(tools__list=refuse)), version)
     error = client.error("tools/list", {"cursor": "c"})
@@ -57,10 +58,10 @@ def test_a_handler_refuses_with_code_and_data(version: str) -> None:
 def test_handlers_that_wait_take_turns(version: str) -> None:
     steps: list[str] = []
 
-    async def walk(incoming: Incoming) -> dict[str, Any]:
+    async def walk(request: ServerRequest) -> dict[str, Any]:
         for number in range(3):
-            steps.append(f"{incoming.id}.{number}")
-            await incoming.sleep(0)
+            steps.append(f"{request.id}.{number}")
+            await request.sleep(0)
         return {}
 
     client = Client(Wire(make_server(tools__call=walk)), version)
@@ -73,9 +74,9 @@ def test_handlers_that_wait_take_turns(version: str) -> None:
 def test_a_question_refused_raises_what_the_client_said(code: Any) -> None:
     seen: list[RequestError] = []
 
-    async def ask(incoming: Incoming) -> dict[str, Any]:
+    async def ask(request: ServerRequest) -> dict[str, Any]:
         try:
-            await incoming.session.ask("roots/list")
+            await request.session.ask("roots/list")
         except RequestError as error:
             seen.append(error)
         return {}
@@ -93,9 +94,9 @@ def test_a_question_refused_raises_what_the_client_said(code: Any) -> None:
 def test_closing_cancels_what_runs_and_withdraws_its_questions() -> None:
     ended: list[str] = []
 
-    async def ask(incoming: Incoming) -> dict[str, Any]:
+    async def ask(request: ServerRequest) -> dict[str, Any]:
         try:
-            await incoming.ask("roots/list", {})
+            await request.ask("roots/list", {})
         finally:
             ended.append("ask")
         return {}
@@ -138,8 +139,8 @@ def test_change_notifications_go_to_those_who_asked(version: str) -> None:
 
 def test_an_override_is_called_in_any_era_and_before_initialize() -> None:
     server = make_server()
-    server.overrides["anything"] = lambda incoming: {"stateless": incoming.stateless}
-    server.overrides["nothing"] = lambda incoming: SILENCE
+    server.overrides["anything"] = lambda request: {"stateless": request.stateless}
+    server.overrides["nothing"] = lambda request: SILENCE
     wire = Wire(server)
     wire.send(id="a", method="nothing")
     wire.send(id="b", method="anything")
@@ -149,7 +150,7 @@ def test_an_override_is_called_in_any_era_and_before_initialize() -> None:
 
 def test_every_request_and_notification_is_heard(version: str) -> None:
     server, heard = make_server(), list[str]()
-    server.heard = lambda incoming: heard.append(incoming.method)
+    server.heard = lambda request: heard.append(request.method)
     client = Client(Wire(server), version)
     client.error("no/such")
     client.wire.send(method="notifications/odd")
@@ -172,8 +173,8 @@ def test_a_uri_must_be_a_string(params: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("version", "told"), [(HANDSHAKE[0], True), (HANDSHAKE[-1], False)])
 def test_progress_has_a_message_where_the_revision_has_it(version: str, told: bool) -> None:
-    def report(incoming: Incoming) -> dict[str, Any]:
-        incoming.progress(1, total=2, message="half")
+    def report(request: ServerRequest) -> dict[str, Any]:
+        request.progress(1, total=2, message="half")
         return {}
 
     client = Client(Wire(make_server(tools__call=report)), version)
@@ -184,8 +185,8 @@ def test_progress_has_a_message_where_the_revision_has_it(version: str, told: bo
 
 
 def test_an_answer_that_is_no_object_is_refused(version: str) -> None:
-    async def ask(incoming: Incoming) -> dict[str, Any]:
-        return await incoming.ask("roots/list", {}, "roots")
+    async def ask(request: ServerRequest) -> dict[str, Any]:
+        return await request.ask("roots/list", {}, "roots")
 
     client = Client(Wire(make_server(tools__call=ask)), version)
     client.start("tools/call")
@@ -204,8 +205,8 @@ def test_an_answer_that_is_no_object_is_refused(version: str) -> None:
 def test_a_handler_of_a_notification_is_never_answered(version: str) -> None:
     heard: list[Any] = []
 
-    def fail(incoming: Incoming) -> None:
-        heard.append(incoming.params)
+    def fail(request: ServerRequest) -> None:
+        heard.append(request.params)
         raise RequestError(-32600, "no")
 
     client = Client(Wire(make_server(notifications__odd=fail, notifications__even=dict)), version)
@@ -219,12 +220,12 @@ def test_a_handler_of_a_notification_is_never_answered(version: str) -> None:
 def test_a_cancelled_request_is_not_answered_whatever_its_handler_does(
     version: str, ending: str
 ) -> None:
-    async def stubborn(incoming: Incoming) -> dict[str, Any]:
+    async def stubborn(request: ServerRequest) -> dict[str, Any]:
         try:
-            await incoming.sleep(3600)
+            await request.sleep(3600)
         except BaseException:
             if ending == "wait":
-                await incoming.sleep(3600)
+                await request.sleep(3600)
             elif ending == "raise":
                 raise ValueError("late") from None
         return {}
@@ -237,16 +238,16 @@ def test_a_cancelled_request_is_not_answered_whatever_its_handler_does(
 def test_state_shows_in_repr() -> None:
     seen: list[str] = []
 
-    def look(incoming: Incoming) -> dict[str, Any]:
-        seen.append(f"{incoming!r} {incoming.era!r}")
+    def look(request: ServerRequest) -> dict[str, Any]:
+        seen.append(f"{request!r} {request.era!r}")
         return {}
 
     wire = Wire(make_server(tools__list=look))
     for one in (STATELESS[0], HANDSHAKE[1]):
         Client(wire, one).result("tools/list")
     assert seen == [
-        f"<Incoming tools/list id=1> <StatelessServing {STATELESS[0]}>",
-        f"<Incoming tools/list id=2> <HandshakeServing {HANDSHAKE[1]}>",
+        f"<ServerRequest tools/list id=1> <StatelessServing {STATELESS[0]}>",
+        f"<ServerRequest tools/list id=2> <HandshakeServing {HANDSHAKE[1]}>",
     ]
 
 
@@ -266,18 +267,18 @@ def test_fields_of_later_revisions_are_left_out_unless_the_server_is_verbatim(
 async def test_a_handler_may_ask_one_question_after_another(version: str) -> None:
     """In the stateless era each answer comes with its own round, and the handler begins anew."""
 
-    async def ask(incoming: Incoming) -> dict[str, Any]:
+    async def ask(request: ServerRequest) -> dict[str, Any]:
         texts = []
         for key in ("first", "second", "third"):
             question = {"message": key, "requestedSchema": {"type": "object", "properties": {}}}
-            found = await incoming.ask("elicitation/create", question, key)
+            found = await request.ask("elicitation/create", question, key)
             texts.append(found["content"]["said"])
         return {"content": [{"type": "text", "text": " ".join(texts)}]}
 
     peer = Peer("asks", versions=[version])
     peer.tool("ask", task=True)(lambda: "unused")
     peer.catalog.tools["ask"] = peer.catalog.tools["ask"]._replace(
-        run=lambda incoming, arguments: ask(incoming)
+        run=lambda request, arguments: ask(request)
     )
     asked: list[str] = []
 

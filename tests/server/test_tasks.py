@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, TASKS
-from holdfast._core.server.incoming import Incoming
+from holdfast._core.server.request import ServerRequest
 from holdfast._core.server.server import Server
 from holdfast._core.server.tasks import MOST, TaskCancelled, TaskTable
 from holdfast._core.wire.codes import RequestError
@@ -21,34 +21,34 @@ FORM = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {
 pytestmark = pytest.mark.req("K1")
 
 
-async def forever(incoming: Incoming) -> Any:
-    await incoming.session.runner.answer()
+async def forever(request: ServerRequest) -> Any:
+    await request.session.runner.answer()
 
 
-async def greet(incoming: Incoming) -> Any:
-    answer = await incoming.ask("elicitation/create", FORM)
+async def greet(request: ServerRequest) -> Any:
+    answer = await request.ask("elicitation/create", FORM)
     return {"content": [], "greeted": answer["content"]["name"]}
 
 
-async def refuse(incoming: Incoming) -> Any:
-    await incoming.sleep(0)
+async def refuse(request: ServerRequest) -> Any:
+    await request.sleep(0)
     raise RequestError(-32050, "no", {"why": "busy"})
 
 
-async def fail(incoming: Incoming) -> Any:
+async def fail(request: ServerRequest) -> Any:
     raise KeyError("lost")
 
 
-async def count_down(incoming: Incoming) -> Any:
-    incoming.progress(1, message="half of it")
-    await incoming.session.runner.answer()
+async def count_down(request: ServerRequest) -> Any:
+    request.progress(1, message="half of it")
+    await request.session.runner.answer()
 
 
-def give_up(incoming: Incoming) -> Any:
+def give_up(request: ServerRequest) -> Any:
     raise TaskCancelled
 
 
-def quick(incoming: Incoming) -> Any:
+def quick(request: ServerRequest) -> Any:
     return {"content": []}
 
 
@@ -58,7 +58,7 @@ TOOLS = {tool.__name__: tool for tool in (forever, greet, refuse, fail, count_do
 def make(version: str, capabilities: Any = TAKES) -> Client:
     numbers = count(1)
     table = TaskTable(
-        lambda incoming: TOOLS[incoming.params["name"]](incoming),
+        lambda request: TOOLS[request.params["name"]](request),
         set(TOOLS),
         new_id=lambda: f"t-{next(numbers)}",
         now=lambda: "now",

@@ -12,8 +12,9 @@ from holdfast._core.eras.revisions import (
     PROTOCOL_VERSION,
     STATELESS,
 )
-from holdfast._core.runners.stdlib import Turns
-from holdfast._core.server.server import Server, ServerSession
+from holdfast._core.server.server import Server
+from holdfast._core.server.session import ServerSession
+from tests.server.turns import Turns
 
 Json = dict[str, Any]
 
@@ -71,12 +72,12 @@ class Client:
     def start(self, method: str, params: Json | None = None, meta: Json | None = None) -> int:
         """Send a request; return its id. A None in ``meta`` leaves that field out."""
         request_id = self.wire.next_id()
-        full_meta = {**self._meta(), **(meta or {})}
+        full_meta = {**self.meta(), **(meta or {})}
         sent = {key: value for key, value in full_meta.items() if value is not None}
         self.wire.send(id=request_id, method=method, params={**(params or {}), "_meta": sent})
         return request_id
 
-    def _meta(self) -> Json:
+    def meta(self) -> Json:
         if not self.is_stateless:
             return {}
         return {

@@ -23,7 +23,7 @@ from holdfast import (
 )
 from holdfast.agents import ServerTool
 from holdfast.servers import Servers
-from holdfast.testing import SILENCE, Incoming, Peer
+from holdfast.testing import SILENCE, Peer, ServerRequest
 from tests.servers.processes import DEAD, DEMO, GONE, HUNG, meeting
 
 
@@ -75,7 +75,7 @@ async def test_servers_are_started_at_the_same_time(tmp_path: Path) -> None:
 async def test_a_start_that_timed_out_among_others_is_tried_once_more() -> None:
     slow, attempts = peer(), 0
 
-    def initialize(incoming: Incoming) -> Any:
+    def initialize(incoming: ServerRequest) -> Any:
         nonlocal attempts
         attempts += 1
         if attempts == 1:
@@ -127,8 +127,8 @@ async def test_no_more_servers_start_at_once_than_allowed() -> None:
     assert most == 3
 
 
-def _after(wait: Callable[[], Any], answer: Any) -> Callable[[Incoming], Any]:
-    async def handler(incoming: Incoming) -> Any:
+def _after(wait: Callable[[], Any], answer: Any) -> Callable[[ServerRequest], Any]:
+    async def handler(incoming: ServerRequest) -> Any:
         await wait()
         return answer
 

@@ -8,7 +8,7 @@ import pytest
 
 import holdfast
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
-from holdfast.testing import SILENCE, Incoming, Peer, RequestError
+from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 
 
 @pytest.mark.req("X4")
@@ -39,8 +39,8 @@ async def test_it_speaks_the_revisions_it_is_told_to(versions: tuple[str, ...]) 
 async def test_an_answer_can_be_replaced_refused_or_withheld() -> None:
     peer = Peer()
 
-    def refuse(incoming: Incoming) -> None:
-        raise RequestError(-32000, "not today", {"why": incoming.params["uri"]})
+    def refuse(request: ServerRequest) -> None:
+        raise RequestError(-32000, "not today", {"why": request.params["uri"]})
 
     peer.on("resources/list", {"resources": [{"uri": "x://y", "name": "y"}]})
     peer.on("resources/read", refuse)
@@ -61,8 +61,8 @@ async def test_a_withheld_answer_can_be_given_later() -> None:
     peer.on("tools/call", SILENCE)
     async with holdfast.connect(peer) as client:
         call = client.start_tool("x")
-        incoming = await peer.expect("tools/call")
-        peer.respond(incoming, {"content": [{"type": "text", "text": "late"}]})
+        request = await peer.expect("tools/call")
+        peer.respond(request, {"content": [{"type": "text", "text": "late"}]})
         assert (await call).text == "late"
 
 

@@ -194,7 +194,7 @@ async def test_cancelled(mcp_client):
     await server.expect("tools/call")
     call.cancel()
 
-def broken(incoming):
+def broken(request):
     from holdfast.testing import RequestError
     raise RequestError(-32601, "no lists here")
 """

@@ -471,14 +471,14 @@ async def scripted() -> None:
     def add(a: int, b: int) -> str:
         return str(a + b)
 
-    def refuse(incoming: testing.Incoming) -> Any:
+    def refuse(incoming: testing.ServerRequest) -> Any:
         raise testing.RequestError(-32000, incoming.method)
 
     peer.on("resources/read", refuse)
     peer.on("ping", testing.SILENCE)
     peer.resource("file:///a", b"bytes")
-    assert_type(await peer.expect("tools/call"), testing.Incoming)
-    assert_type(peer.received, list[testing.Incoming])
+    assert_type(await peer.expect("tools/call"), testing.ServerRequest)
+    assert_type(peer.received, list[testing.ServerRequest])
     print(add)
 
 

@@ -9,9 +9,7 @@ that was not recorded is refused, with the nearest one.
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from secrets import token_hex
@@ -19,12 +17,11 @@ from typing import Any, BinaryIO, Final, TypeAlias
 
 from msgspec import Raw, Struct, field
 
-from holdfast._core.calls.handlers import in_thread
 from holdfast._core.eras.revisions import TASKS
 from holdfast._core.redact import Redactor
-from holdfast._core.runners.aio import Line, accept
-from holdfast._core.runners.stdlib import serve
-from holdfast._core.server.incoming import Handler, Incoming, error_result
+from holdfast._core.serve.memory import Line, accept
+from holdfast._core.serve.stdio import serve
+from holdfast._core.server.request import Handler, ServerRequest, error_result
 from holdfast._core.server.server import Server
 from holdfast._core.server.tasks import TaskCancelled, TaskTable
 from holdfast._core.text import close_matches
@@ -114,7 +111,7 @@ class MockServer:
         self.server: Server = Server(
             name,
             {
-                "tools/list": lambda incoming: {"tools": list(self._tools.values())},
+                "tools/list": lambda request: {"tools": list(self._tools.values())},
                 **{method: self._of_task(one) for method, one in self._tasks.handlers().items()},
                 "tools/call": self._call_tool,
             },
@@ -139,18 +136,15 @@ class MockServer:
         self, stdin: BinaryIO | None = None, stdout: BinaryIO | None = None
     ) -> None:
         """Serve on standard input and output until the input ends or the output is closed."""
-        # Not sys.stdin itself: a thread may still read at the end, and Python would wait for it.
-        source = os.fdopen(os.dup(sys.stdin.fileno()), "rb") if stdin is None else stdin
-        target = sys.stdout.buffer if stdout is None else stdout
-        await in_thread(serve)(self.server, source, target)
+        await serve(self.server, stdin, stdout)
 
     def missed(self, message: str) -> None:
         """Called with each call that was not recorded; for subclasses."""
 
     # Methods
 
-    def _call_tool(self, incoming: Incoming) -> dict[str, Any]:
-        name, arguments = incoming.params.get("name"), incoming.params.get("arguments") or {}
+    def _call_tool(self, request: ServerRequest) -> dict[str, Any]:
+        name, arguments = request.params.get("name"), request.params.get("arguments") or {}
         if not isinstance(name, str) or not isinstance(arguments, dict):
             raise RequestError(INVALID_PARAMS, "a call has a name and arguments")
         try:
@@ -159,27 +153,27 @@ class MockServer:
             self.missed(error.message)
             raise
         self._served.add(entry.line)
-        if entry.task is not None and incoming.era.takes_task(incoming.params):
-            return self._begin_task(incoming, entry)
+        if entry.task is not None and request.era.takes_task(request.params):
+            return self._begin_task(request, entry)
         return self._outcome(entry)
 
     def _of_task(self, handler: Handler) -> Handler:
         """Return the handler of a request about a task, which may be one of the log alone."""
 
-        def handle(incoming: Incoming) -> Any:
-            task_id = str(incoming.params.get("taskId"))
+        def handle(request: ServerRequest) -> Any:
+            task_id = str(request.params.get("taskId"))
             entry = self._recorded.get(task_id)
             if entry is not None and not self._tasks.knows(task_id):
                 self._served.add(entry.line)
-                self._begin_task(incoming, entry)
-            return handler(incoming)
+                self._begin_task(request, entry)
+            return handler(request)
 
         return handle
 
-    def _begin_task(self, incoming: Incoming, entry: Entry) -> dict[str, Any]:
+    def _begin_task(self, request: ServerRequest, entry: Entry) -> dict[str, Any]:
         assert entry.task is not None
         outcome = partial(self._outcome, entry, task=True)
-        return self._tasks.begin(incoming, lambda _: outcome(), entry.task.id)
+        return self._tasks.begin(request, lambda _: outcome(), entry.task.id)
 
     # What was recorded
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from holdfast._core.eras.revisions import SKILLS, TASKS
 from holdfast._core.eras.serving import Json, select
-from holdfast._core.runners.stdlib import run
+from holdfast._core.serve.stdio import run
 from holdfast._core.server.catalog import Catalog, Offered, resource, user_message
 from holdfast._core.server.server import Server
 from holdfast._core.server.tasks import TaskTable
@@ -99,7 +99,7 @@ def make_server(eras: str = "both", page_size: int | None = None) -> Server:
     handlers = {
         **catalog.handlers(),
         **tasks.handlers(),
-        "completion/complete": lambda incoming: _complete(catalog, incoming.params),
+        "completion/complete": lambda request: _complete(catalog, request.params),
     }
     server = Server(
         "holdfast-demo",
@@ -130,7 +130,7 @@ def _offer_resources(catalog: Catalog) -> None:
     catalog.resources[picture["uri"]] = Offered(
         {"name": "picture", "description": "A colour gradient", **picture},
         # Drawn when it is read.
-        lambda incoming, given: {"contents": [{**picture, "blob": gradient(64, 64)}], **_FIXED},
+        lambda request, given: {"contents": [{**picture, "blob": gradient(64, 64)}], **_FIXED},
     )
     catalog.templates.append(_TEMPLATE)
     catalog.add_skill(f"skill://{_SKILL['name']}", _SKILL_FILES, _SKILL)
@@ -154,8 +154,8 @@ def _offer_prompts(catalog: Catalog) -> None:
     greeting = {"name": "greeting", "description": about, "arguments": arguments}
     tour = {"name": "tour", "description": "Asks a model to try out the tools of this server"}
     text = "Try each tool of the demo server once and tell what it did."
-    catalog.prompts["greeting"] = Offered(greeting, lambda incoming, given: _greeting(given))
-    catalog.prompts["tour"] = Offered(tour, lambda incoming, given: user_message(text, "A tour"))
+    catalog.prompts["greeting"] = Offered(greeting, lambda request, given: _greeting(given))
+    catalog.prompts["tour"] = Offered(tour, lambda request, given: user_message(text, "A tour"))
 
 
 def _greeting(arguments: Json) -> Json:
@@ -197,6 +197,7 @@ def main(arguments: list[str]) -> None:
     """Serve on standard input and output; argparse is loaded only if there are options."""
     if not arguments:
         run(make_server())
+        return
     import argparse
 
     parser = argparse.ArgumentParser(
@@ -221,14 +222,15 @@ def main(arguments: list[str]) -> None:
     server = make_server(options.eras, options.page_size)
     if options.http is None:
         run(server)
-    _serve_http(server, options.http)
+    else:
+        _serve_http(server, options.http)
 
 
 def _serve_http(server: Server, port: int) -> None:
     import asyncio
     from contextlib import suppress
 
-    from holdfast._core.runners.http import HttpServer
+    from holdfast._core.serve.http import HttpServer
 
     async def serve() -> None:
         found = await HttpServer(server).start(port=port)

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from holdfast._core.eras.serving import Json
 from holdfast._core.server.catalog import Catalog, Offered, resource
-from holdfast._core.server.incoming import Incoming, ToolFailure, text_result
+from holdfast._core.server.request import ServerRequest, ToolFailure, text_result
 
 NOTE_PREFIX: Final = "demo://note/"
 NOTE_NAME: Final = "^[A-Za-z0-9_-]{1,64}$"
@@ -63,11 +63,11 @@ def tool(
             **({"execution": {"taskSupport": "optional"}} if task else {}),
         }
 
-        def run(incoming: Incoming, arguments: Json) -> Any:
-            incoming.log("debug", f"tool {function.__name__} called", "demo")
+        def run(request: ServerRequest, arguments: Json) -> Any:
+            request.log("debug", f"tool {function.__name__} called", "demo")
             if faults := _faults(wanted, arguments):
-                raise failure(incoming, "; ".join(faults))
-            return function(incoming, **arguments)
+                raise failure(request, "; ".join(faults))
+            return function(request, **arguments)
 
         into[function.__name__] = Offered(definition, run)
         return function
@@ -86,9 +86,9 @@ def _object_schema(properties: dict[str, Json]) -> Json:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def failure(incoming: Incoming, message: str) -> ToolFailure:
+def failure(request: ServerRequest, message: str) -> ToolFailure:
     """Log that a tool failed; return what to raise."""
-    incoming.log("error", f"tool {incoming.params['name']} failed: {message}", "demo")
+    request.log("error", f"tool {request.params['name']} failed: {message}", "demo")
     return ToolFailure(message)
 
 
@@ -128,25 +128,25 @@ def _structured(value: Json) -> Json:
 
 
 @tool(text="What to give back")
-def echo(incoming: Incoming, text: str) -> Json:
+def echo(request: ServerRequest, text: str) -> Json:
     """Gives the text back."""
     return text_result(text)
 
 
 @tool(a="One number", b="Another number", output={"sum": {"type": "number"}})
-def add(incoming: Incoming, a: float, b: float) -> Json:
+def add(request: ServerRequest, a: float, b: float) -> Json:
     """Adds two numbers."""
     try:
         return _structured({"sum": a + b})
     except (OverflowError, ValueError):  # infinity has no place in JSON
-        raise failure(incoming, "the sum is too large") from None
+        raise failure(request, "the sum is too large") from None
 
 
 @tool(
     text="The text to count",
     output={name: {"type": "integer"} for name in ("lines", "words", "characters")},
 )
-def word_count(incoming: Incoming, text: str) -> Json:
+def word_count(request: ServerRequest, text: str) -> Json:
     """Counts the lines, words and characters of a text."""
     counts = {"lines": len(text.splitlines()), "words": len(text.split()), "characters": len(text)}
     return _structured(counts)
@@ -157,51 +157,51 @@ def word_count(incoming: Incoming, text: str) -> Json:
     seconds=("Time per step", _between(0, 3600)),
     task=True,
 )
-async def countdown(incoming: Incoming, steps: int, seconds: float = 0) -> Json:
+async def countdown(request: ServerRequest, steps: int, seconds: float = 0) -> Json:
     """Counts down and reports progress at each step."""
-    incoming.log("info", f"counting down from {steps}", "demo")
+    request.log("info", f"counting down from {steps}", "demo")
     for done in range(1, steps + 1):
-        await incoming.sleep(seconds)
-        incoming.progress(done, total=steps, message=f"{steps - done} to go")
+        await request.sleep(seconds)
+        request.progress(done, total=steps, message=f"{steps - done} to go")
     return text_result(f"counted down from {steps}")
 
 
 @tool(width=("Pixels across", _between(1, 512)), height=("Pixels down", _between(1, 512)))
-def picture(incoming: Incoming, width: int = 64, height: int = 64) -> Json:
+def picture(request: ServerRequest, width: int = 64, height: int = 64) -> Json:
     """Draws a colour gradient as a PNG."""
     data = gradient(width, height)
     return {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}
 
 
 @tool(seconds=("How long", _between(0, 86_400)))
-async def sleep(incoming: Incoming, seconds: float) -> Json:
+async def sleep(request: ServerRequest, seconds: float) -> Json:
     """Does nothing for a while. Stops at once when cancelled, and does not answer then."""
-    await incoming.sleep(seconds)
+    await request.sleep(seconds)
     return text_result(f"slept {seconds} s")
 
 
 @tool(message="What to say")
-def fail(incoming: Incoming, message: str = "failed, as asked") -> Json:
+def fail(request: ServerRequest, message: str = "failed, as asked") -> Json:
     """Fails with the message given."""
-    raise failure(incoming, message)
+    raise failure(request, message)
 
 
 @tool(
     code=("The exit code", _between(0, 255)),
     hints={"readOnlyHint": False, "idempotentHint": False, "destructiveHint": True},
 )
-def crash(incoming: Incoming, code: int = 1) -> Json:
+def crash(request: ServerRequest, code: int = 1) -> Json:
     """Ends the server's process at once, without an answer."""
     print(f"demo server: crashing with exit code {code}, as asked", file=sys.stderr, flush=True)
     os._exit(code)
 
 
 @tool(hints=_ASKS)
-async def ask_name(incoming: Incoming) -> Json:
+async def ask_name(request: ServerRequest) -> Json:
     """Asks the user for a name (elicitation), then greets."""
     name = {"type": "string", "title": "Name", "description": "How to address you", "minLength": 1}
     question = {"message": "What is your name?", "requestedSchema": _object_schema({"name": name})}
-    answer = await incoming.ask("elicitation/create", question, "name")
+    answer = await request.ask("elicitation/create", question, "name")
     match answer:
         case {"action": "accept", "content": {"name": str(given)}} if given:
             return text_result(f"Hello, {given}!")
@@ -209,29 +209,29 @@ async def ask_name(incoming: Incoming) -> Json:
             return text_result("No name, then. Hello all the same!")
         case {"action": "cancel"}:
             return text_result("The question was put away unanswered.")
-    raise failure(incoming, f"the client's answer holds no name: {json.dumps(answer)}")
+    raise failure(request, f"the client's answer holds no name: {json.dumps(answer)}")
 
 
 @tool(text="The text to summarise", hints=_ASKS)
-async def summarise(incoming: Incoming, text: str) -> Json:
+async def summarise(request: ServerRequest, text: str) -> Json:
     """Has the client's model summarise a text (sampling)."""
     prompt = {"type": "text", "text": f"Summarise in one sentence:\n\n{text}"}
-    request = {"messages": [{"role": "user", "content": prompt}], "maxTokens": 200}
-    content = (await incoming.ask("sampling/createMessage", request, "summary")).get("content")
+    sampling = {"messages": [{"role": "user", "content": prompt}], "maxTokens": 200}
+    content = (await request.ask("sampling/createMessage", sampling, "summary")).get("content")
     blocks = content if isinstance(content, list) else [content]
     texts = [block.get("text") for block in blocks if isinstance(block, dict)]
     summary = "\n".join(part for part in texts if isinstance(part, str) and part)
     if not summary:
-        raise failure(incoming, "the client's model gave no text")
+        raise failure(request, "the client's model gave no text")
     return text_result(summary)
 
 
 @tool(output={"roots": {"type": "array", "items": {"type": "object"}}})
-async def roots(incoming: Incoming) -> Json:
+async def roots(request: ServerRequest) -> Json:
     """Lists the roots that the client offers."""
-    found = (await incoming.ask("roots/list", {}, "roots")).get("roots")
+    found = (await request.ask("roots/list", {}, "roots")).get("roots")
     if not isinstance(found, list):
-        raise failure(incoming, "the client's answer holds no roots")
+        raise failure(request, "the client's answer holds no roots")
     return _structured({"roots": found})
 
 
@@ -245,15 +245,15 @@ def offer_tools(catalog: Catalog) -> None:
         hints={"readOnlyHint": False, "idempotentHint": True, "destructiveHint": True},
         into=catalog.tools,
     )
-    def note(incoming: Incoming, name: str, text: str) -> Json:
+    def note(request: ServerRequest, name: str, text: str) -> Json:
         """Writes a note, over an older one of that name; it is the resource demo://note/{name}."""
         uri = NOTE_PREFIX + name
         is_new = uri not in catalog.resources
         described: Json = {"name": name, "description": "A note", "mimeType": "text/plain"}
         catalog.resources[uri] = resource(uri, text, **described)
         if is_new:
-            incoming.session.server.announce("notifications/resources/list_changed")
-        incoming.session.server.announce("notifications/resources/updated", {"uri": uri})
+            request.session.server.announce("notifications/resources/list_changed")
+        request.session.server.announce("notifications/resources/updated", {"uri": uri})
         return text_result(f"{'wrote' if is_new else 'changed'} {uri}")
 
 

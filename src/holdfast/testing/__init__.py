@@ -17,7 +17,7 @@ from holdfast._lazy import lazily
 # fmt: off
 # isort: off
 if TYPE_CHECKING:
-    from holdfast._core.server.incoming import SILENCE, Incoming
+    from holdfast._core.server.request import SILENCE, ServerRequest
     from holdfast._core.wire.codes import RequestError
     from holdfast.testing.fixtures import (
         ClientFactory, HandleFactory, SyncClientFactory, SyncHandleFactory,
@@ -25,13 +25,19 @@ if TYPE_CHECKING:
     from holdfast.testing.peer import Peer
 
 __all__ = [
-    "SILENCE", "ClientFactory", "HandleFactory", "Incoming", "Peer", "RequestError",
-    "SyncClientFactory", "SyncHandleFactory",
+    "SILENCE",
+    "ClientFactory",
+    "HandleFactory",
+    "Peer",
+    "RequestError",
+    "ServerRequest",
+    "SyncClientFactory",
+    "SyncHandleFactory",
 ]
 
 _HOMES: Final = {
     "fixtures": ("ClientFactory", "HandleFactory", "SyncClientFactory", "SyncHandleFactory"),
-    "peer": ("SILENCE", "Incoming", "Peer", "RequestError"),
+    "peer": ("SILENCE", "ServerRequest", "Peer", "RequestError"),
 }
 """The home of each name; pytest loads `plugin` in every run, and nothing else with it."""
 # isort: on

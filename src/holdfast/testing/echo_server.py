@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from holdfast._core.server.incoming import SILENCE, Incoming
+from holdfast._core.server.request import SILENCE, ServerRequest
 from holdfast._core.server.server import Server
 
 if TYPE_CHECKING:
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
 def make_server(die: Callable[[], Any]) -> Server:
     """Return the server; ``die`` is called to end it."""
 
-    def dies(incoming: Incoming) -> Any:
+    def dies(request: ServerRequest) -> Any:
         die()
         return SILENCE
 
     server = Server("echo", {})
     server.overrides = {
-        "echo": lambda incoming: incoming.params,
-        "big": lambda incoming: {"text": "x" * incoming.params["size"]},
+        "echo": lambda request: request.params,
+        "big": lambda request: {"text": "x" * request.params["size"]},
         "flood": _flood,
         "junk": _junk,
-        "silent": lambda incoming: SILENCE,
+        "silent": lambda request: SILENCE,
         "die": dies,
     }
     server.verbatim = True
     return server
 
 
-def _flood(incoming: Incoming) -> Any:
-    for number in range(incoming.params["count"]):
-        incoming.session.notify("notifications/tick", {"number": number})
-    return incoming.params
+def _flood(request: ServerRequest) -> Any:
+    for number in range(request.params["count"]):
+        request.session.notify("notifications/tick", {"number": number})
+    return request.params
 
 
-def _junk(incoming: Incoming) -> Any:
-    incoming.session.write(b"this is not JSON\n")
-    return incoming.params
+def _junk(request: ServerRequest) -> Any:
+    request.session.write(b"this is not JSON\n")
+    return request.params
 
 
 class EchoServer:
@@ -57,12 +57,12 @@ class EchoServer:
 
     def accept(self, line: MemoryLink) -> Callable[[bytes], None]:
         """Serve one connection; return the function that takes its frames."""
-        from holdfast._core.runners.aio import accept
+        from holdfast._core.serve.memory import accept
 
         return accept(make_server(lambda: line.hang_up("asked to die")), line).feed
 
 
 if __name__ == "__main__":
-    from holdfast._core.runners.stdlib import run
+    from holdfast._core.serve.stdio import run
 
     run(make_server(lambda: os._exit(3)))

@@ -27,10 +27,11 @@ from typing import Any, TypeAlias
 import msgspec
 
 from holdfast._core.eras.revisions import SKILLS, TASKS, VERSIONS
-from holdfast._core.runners.aio import accept
+from holdfast._core.serve.memory import accept
 from holdfast._core.server.catalog import Catalog, Offered, Run, resource, user_message
-from holdfast._core.server.incoming import SILENCE, Handler, Incoming, ToolFailure, text_result
-from holdfast._core.server.server import Server, ServerSession
+from holdfast._core.server.request import SILENCE, Handler, ServerRequest, ToolFailure, text_result
+from holdfast._core.server.server import Server
+from holdfast._core.server.session import ServerSession
 from holdfast._core.server.tasks import TaskTable
 from holdfast._core.transports.memory import MemoryLink
 from holdfast._core.wire import jsonrpc
@@ -68,7 +69,7 @@ class Peer:
     ) -> None:
         self.name = name
         self.capabilities = capabilities
-        self.received: list[Incoming] = []
+        self.received: list[ServerRequest] = []
         self.connections: int = 0
         self.catalog: Catalog = Catalog()
         self._task_tools: set[str] = set()
@@ -89,7 +90,7 @@ class Peer:
         self._server.strict = False
         self._server.verbatim = True
         self._server.heard = self._heard
-        self._server.grant = lambda wanted: wanted  # type: ignore[method-assign]
+        self._server.grant = lambda filters: filters  # type: ignore[method-assign]
         self._line: MemoryLink | None = None
         self._session: ServerSession | None = None
         self._arrival: asyncio.Event | None = None
@@ -187,15 +188,15 @@ class Peer:
             listed: dict[str, Any] = {"name": name or function.__name__, "arguments": arguments}
             if description is not None:
                 listed["description"] = description
-            run: Run = lambda incoming, given: user_message(function(**given))  # noqa: E731
+            run: Run = lambda request, given: user_message(function(**given))  # noqa: E731
             self.catalog.prompts[listed["name"]] = Offered(listed, run)
             return function
 
         return register
 
     def on(self, method: str, handler: Handler | Any) -> None:
-        """Answer a method with ``handler(incoming)``, sync or async, or with a fixed value."""
-        handles = handler if callable(handler) else lambda incoming: handler
+        """Answer a method with ``handler(request)``, sync or async, or with a fixed value."""
+        handles = handler if callable(handler) else lambda request: handler
         self._server.overrides[method] = handles
 
     # Of its own accord
@@ -219,14 +220,14 @@ class Peer:
         """Send a notification, regardless of subscriptions."""
         self.write(jsonrpc.notification(method, params))
 
-    def progress(self, incoming: Incoming, progress: float, **fields: Any) -> None:
+    def progress(self, request: ServerRequest, progress: float, **fields: Any) -> None:
         """Report progress on a request, if its sender asked for it."""
-        incoming.progress(progress, **fields)
+        request.progress(progress, **fields)
 
-    def respond(self, incoming: Incoming, result: Any) -> None:
+    def respond(self, request: ServerRequest, result: Any) -> None:
         """Answer a request that its handler left in `SILENCE`, at any later time."""
-        assert incoming.id is not None
-        self.write(jsonrpc.response(incoming.id, result))
+        assert request.id is not None
+        self.write(jsonrpc.response(request.id, result))
 
     async def ask(self, method: str, params: dict[str, Any] | None = None) -> Any:
         """Send the client a request and return its result, whatever the era.
@@ -242,7 +243,7 @@ class Peer:
         """End the connection, as a crash would."""
         self.line.hang_up(reason)
 
-    async def expect(self, method: str, count: int = 1) -> Incoming:
+    async def expect(self, method: str, count: int = 1) -> ServerRequest:
         """Wait until ``count`` messages of a method have come; return the last of them."""
         if self._arrival is None:
             self._arrival = asyncio.Event()
@@ -262,8 +263,8 @@ class Peer:
         self._session = accept(self._server, line, self.connections)
         return self._session.feed
 
-    def _heard(self, incoming: Incoming) -> None:
-        self.received.append(incoming)
+    def _heard(self, request: ServerRequest) -> None:
+        self.received.append(request)
         if self._arrival is not None:
             self._arrival.set()
 
@@ -293,7 +294,7 @@ def _runs(function: Function) -> Run:
         with _failures():
             return _tool_result(await work)
 
-    def run(incoming: Incoming, arguments: dict[str, Any]) -> Any:
+    def run(request: ServerRequest, arguments: dict[str, Any]) -> Any:
         with _failures():
             result = function(**arguments)
             return wait(result) if isinstance(result, Awaitable) else _tool_result(result)

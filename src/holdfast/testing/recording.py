@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from holdfast._core.files import read_bytes, write_atomic
 from holdfast._core.observers.observer import TOOL_CALL, ObservedCall
-from holdfast._core.server.incoming import Incoming
+from holdfast._core.server.request import ServerRequest
 from holdfast._core.text import counted, truncate
 from holdfast._core.wire.codes import METHOD_NOT_FOUND, RequestError
 from holdfast.calllog.log import CallLog
@@ -234,8 +234,8 @@ class RecordedServer(MockServer):
         """Record a call that is not in the recording."""
         self.misses.append(message)
 
-    def _refuse(self, incoming: Incoming) -> None:
-        text = f"{incoming.method!r}: only tools and their calls are recorded"
+    def _refuse(self, request: ServerRequest) -> None:
+        text = f"{request.method!r}: only tools and their calls are recorded"
         self.misses.append(text)
         raise RequestError(METHOD_NOT_FOUND, text)
 

@@ -1,5 +1,6 @@
-"""The server side of MCP, both eras. Pure: runners (`aio`, `stdlib`) do input, output and time.
+"""The server side of MCP, both eras. Pure: `_core.serve` does input, output and time.
 
 A `Server` says what is offered and who handles what; a `ServerSession` is one client's connection;
-an `Incoming` is one message being handled. `Catalog` keeps lists of tools, resources and prompts.
+a `ServerRequest` is one message being handled. `Catalog` keeps lists of tools, resources and
+prompts.
 """

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from holdfast._core.eras.serving import Json
-from holdfast._core.server.incoming import Handler, Incoming
-from holdfast._core.server.server import not_found, uri_of
+from holdfast._core.server.lifecycle import not_found, uri_of
+from holdfast._core.server.request import Handler, ServerRequest
 from holdfast._core.wire.codes import INVALID_PARAMS, RequestError
 
-Run: TypeAlias = Callable[[Incoming, Json], Any]
+Run: TypeAlias = Callable[[ServerRequest, Json], Any]
 """Takes a request and its arguments; returns a result, or an awaitable of one."""
 
 
@@ -44,38 +44,38 @@ class Catalog:
         return {
             "tools/list": self.list_tools,
             "tools/call": self.call_tool,
-            "resources/list": lambda incoming: self._list(incoming, "resources", self.resources),
-            "resources/templates/list": lambda incoming: self._page(
-                incoming, "resourceTemplates", self.templates
+            "resources/list": lambda request: self._list(request, "resources", self.resources),
+            "resources/templates/list": lambda request: self._page(
+                request, "resourceTemplates", self.templates
             ),
             "resources/read": self.read_resource,
-            "prompts/list": lambda incoming: self._list(incoming, "prompts", self.prompts),
-            "prompts/get": lambda incoming: _run(incoming, self.prompts, "prompt"),
-            "skills/list": lambda incoming: self._page(
-                incoming, "skills", list(self.skills.values())
+            "prompts/list": lambda request: self._list(request, "prompts", self.prompts),
+            "prompts/get": lambda request: _run(request, self.prompts, "prompt"),
+            "skills/list": lambda request: self._page(
+                request, "skills", list(self.skills.values())
             ),
             "skills/get": self.get_skill,
-            "completion/complete": lambda incoming: {"completion": {"values": []}},
+            "completion/complete": lambda request: {"completion": {"values": []}},
         }
 
-    def list_tools(self, incoming: Incoming) -> Json:
-        return self._list(incoming, "tools", self.tools)
+    def list_tools(self, request: ServerRequest) -> Json:
+        return self._list(request, "tools", self.tools)
 
-    def call_tool(self, incoming: Incoming) -> Any:
+    def call_tool(self, request: ServerRequest) -> Any:
         """Run the tool that a request names."""
-        return _run(incoming, self.tools, "tool")
+        return _run(request, self.tools, "tool")
 
-    def read_resource(self, incoming: Incoming) -> Any:
-        uri = uri_of(incoming)
-        found = self.resources.get(uri) or self.skill_files.get(uri)
-        if found is None:
-            raise not_found(incoming, uri)
-        return found.run(incoming, {})
+    def read_resource(self, request: ServerRequest) -> Any:
+        uri = uri_of(request)
+        offered = self.resources.get(uri) or self.skill_files.get(uri)
+        if offered is None:
+            raise not_found(request, uri)
+        return offered.run(request, {})
 
-    def get_skill(self, incoming: Incoming) -> Json:
-        uri = uri_of(incoming)
+    def get_skill(self, request: ServerRequest) -> Json:
+        uri = uri_of(request)
         if uri not in self.skills:
-            raise not_found(incoming, uri)
+            raise not_found(request, uri)
         return {"skill": self.skills[uri]}
 
     def add_skill(
@@ -91,32 +91,32 @@ class Catalog:
             digest = f"sha256:{sha256(data).hexdigest()}"
             listed.append({"uri": f"{directory}/{path}", "digest": digest, "size": len(data)})
         uri = f"{directory}/SKILL.md"
-        found: Json = {"uri": uri, "frontmatter": frontmatter, "resources": listed}
-        self.skills[uri] = found
-        return found
+        entry: Json = {"uri": uri, "frontmatter": frontmatter, "resources": listed}
+        self.skills[uri] = entry
+        return entry
 
-    def _list(self, incoming: Incoming, key: str, offered: Mapping[str, Offered]) -> Json:
-        return self._page(incoming, key, [one.definition for one in offered.values()])
+    def _list(self, request: ServerRequest, key: str, offered: Mapping[str, Offered]) -> Json:
+        return self._page(request, key, [offer.definition for offer in offered.values()])
 
-    def _page(self, incoming: Incoming, key: str, items: Sequence[Json]) -> Json:
-        cursor, start = incoming.params.get("cursor"), 0
+    def _page(self, request: ServerRequest, key: str, items: Sequence[Json]) -> Json:
+        cursor, start = request.params.get("cursor"), 0
         if cursor is not None:
             cursors = [f"from-{position}" for position in range(1, len(items))]
             if cursor not in cursors:
                 raise RequestError(INVALID_PARAMS, f"unknown cursor: {cursor!r}")
             start = cursors.index(cursor) + 1
         end = start + (self.page_size or len(items))
-        more = {"nextCursor": f"from-{end}"} if end < len(items) else {}
-        return {key: list(items[start:end]), **more}
+        next_page = {"nextCursor": f"from-{end}"} if end < len(items) else {}
+        return {key: list(items[start:end]), **next_page}
 
 
-def _run(incoming: Incoming, offered: dict[str, Offered], kind: str) -> Any:
-    name, arguments = incoming.params.get("name"), incoming.params.get("arguments", {})
+def _run(request: ServerRequest, offered: dict[str, Offered], kind: str) -> Any:
+    name, arguments = request.params.get("name"), request.params.get("arguments", {})
     if not isinstance(name, str) or name not in offered:
         raise RequestError(INVALID_PARAMS, f"unknown {kind}: {name!r}")
     if not isinstance(arguments, dict):
         raise RequestError(INVALID_PARAMS, "arguments must be an object")
-    return offered[name].run(incoming, arguments)
+    return offered[name].run(request, arguments)
 
 
 def resource(
@@ -129,7 +129,7 @@ def resource(
     else:
         body = {"blob": b2a_base64(content, newline=False).decode()}
     result = {"contents": [{**listed, **body}], **(hints or {})}
-    return Offered({"name": uri, **listed, **fields}, lambda incoming, given: result)
+    return Offered({"name": uri, **listed, **fields}, lambda request, arguments: result)
 
 
 def user_message(content: str, description: str | None = None) -> Json:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from holdfast._core.eras.serving import Json, request_state
-from holdfast._core.server.incoming import Handler, Incoming, InputRequired, outcome
+from holdfast._core.server.request import Handler, InputRequired, ServerRequest, outcome
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
 
 MOST: Final = 1000
@@ -20,17 +20,17 @@ class TaskCancelled(Exception):  # noqa: N818
 class ServerTask:
     """One call: its state, and what waits for its end."""
 
-    def __init__(self, task_id: str, created: str, incoming: Incoming, call: Handler) -> None:
+    def __init__(self, task_id: str, created: str, request: ServerRequest, call: Handler) -> None:
         self.id = task_id
         self.created = created
-        self.incoming = incoming
+        self.request = request
         self.call = call
         self.status = "working"
         self.message = ""
         self.fields: Json = {}
         """What the status comes with: ``result``, ``error`` or ``inputRequests``."""
         self.waiters: list[Any] = []
-        incoming.noted = self.note
+        request.noted = self.note
 
     @property
     def ended(self) -> bool:
@@ -51,19 +51,19 @@ class ServerTask:
 
     def start(self) -> None:
         """Run the call, from its beginning."""
-        self.incoming.session.runner.start(self.incoming, self._work())
+        self.request.session.runner.start(self.request, self._work())
 
     async def _work(self) -> None:
         try:
-            result = self.call(self.incoming)
+            result = self.call(self.request)
             if isinstance(result, Awaitable):
                 result = await result
-        except InputRequired as asked:
-            return self.become("input_required", inputRequests=asked.requests)
+        except InputRequired as question:
+            return self.become("input_required", inputRequests=question.requests)
         except TaskCancelled:
             return self.become("cancelled")
         except Exception as error:
-            result = outcome(self.incoming, error)
+            result = outcome(self.request, error)
         if isinstance(result, RequestError):
             self.become("failed", error=result.fault)
         else:
@@ -97,63 +97,63 @@ class TaskTable:
     def handlers(self) -> dict[str, Handler]:
         return {
             "tools/call": self.call,
-            "tasks/get": lambda incoming: self._view(incoming, self._find(incoming)),
+            "tasks/get": lambda request: self._view(request, self._find(request)),
             "tasks/update": self.update,
             "tasks/cancel": self.cancel,
             "tasks/result": self.result,
-            "tasks/list": lambda incoming: {
-                "tasks": [self._view(incoming, task) for task in self._tasks.values()]
+            "tasks/list": lambda request: {
+                "tasks": [self._view(request, task) for task in self._tasks.values()]
             },
         }
 
-    def call(self, incoming: Incoming) -> Any:
+    def call(self, request: ServerRequest) -> Any:
         """Answer with a task, if the tool makes one and the client takes it."""
-        wanted = incoming.params.get("name") in self._tools
-        if not wanted or not incoming.era.takes_task(incoming.params):
-            return self._call(incoming)
-        return self.begin(incoming, self._call)
+        makes_task = request.params.get("name") in self._tools
+        if not makes_task or not request.era.takes_task(request.params):
+            return self._call(request)
+        return self.begin(request, self._call)
 
-    def begin(self, incoming: Incoming, call: Handler, task_id: str | None = None) -> Json:
+    def begin(self, request: ServerRequest, call: Handler, task_id: str | None = None) -> Json:
         """Run ``call`` as a task; return the answer that names it."""
-        task = ServerTask(task_id or self._new_id(), self._now(), incoming, call)
+        task = ServerTask(task_id or self._new_id(), self._now(), request, call)
         self._tasks[task.id] = task
         while len(self._tasks) > MOST:
             del self._tasks[next(iter(self._tasks))]
         task.start()
-        return incoming.era.created(self._view(incoming, task))
+        return request.era.created(self._view(request, task))
 
     def knows(self, task_id: str) -> bool:
         return task_id in self._tasks
 
-    def update(self, incoming: Incoming) -> Json:
+    def update(self, request: ServerRequest) -> Json:
         """Take answers, and run the call again from its beginning."""
-        task = self._find(incoming)
-        answers = incoming.params.get("inputResponses")
+        task = self._find(request)
+        answers = request.params.get("inputResponses")
         if not isinstance(answers, dict):
             raise RequestError(INVALID_PARAMS, "inputResponses must be an object")
         open_keys = task.fields.get("inputRequests", {})
-        given = {key: value for key, value in answers.items() if key in open_keys}
-        if given:
-            params = task.incoming.params
+        fitting = {key: value for key, value in answers.items() if key in open_keys}
+        if fitting:
+            params = task.request.params
             params["requestState"] = request_state(params, {})
-            params["inputResponses"] = {**params.get("inputResponses", {}), **given}
+            params["inputResponses"] = {**params.get("inputResponses", {}), **fitting}
             task.become("working")
             task.start()
         return {}
 
-    def cancel(self, incoming: Incoming) -> Json:
-        task = self._find(incoming)
-        if incoming.era.asks and task.ended:
+    def cancel(self, request: ServerRequest) -> Json:
+        task = self._find(request)
+        if request.era.asks and task.ended:
             raise RequestError(INVALID_PARAMS, f"the task is already {task.status}")
-        task.incoming.stop()
+        task.request.stop()
         task.become("cancelled")
-        return self._view(incoming, task) if incoming.era.asks else {}
+        return self._view(request, task) if request.era.asks else {}
 
-    async def result(self, incoming: Incoming) -> Any:
+    async def result(self, request: ServerRequest) -> Any:
         """Return what the call returns, once it does."""
-        task = self._find(incoming)
+        task = self._find(request)
         if not task.ended:
-            waiter = incoming.session.runner.answer()
+            waiter = request.session.runner.answer()
             task.waiters.append(waiter)
             await waiter
         if task.status == "completed":
@@ -161,15 +161,15 @@ class TaskTable:
         error = task.fields.get("error", {"code": INTERNAL_ERROR, "message": "cancelled"})
         raise RequestError(error["code"], error["message"], error.get("data"))
 
-    def _find(self, incoming: Incoming) -> ServerTask:
-        incoming.era.require_tasks()
-        found = self._tasks.get(str(incoming.params.get("taskId")))
-        if found is None:
+    def _find(self, request: ServerRequest) -> ServerTask:
+        request.era.require_tasks()
+        task = self._tasks.get(str(request.params.get("taskId")))
+        if task is None:
             raise RequestError(INVALID_PARAMS, "Task not found")
-        return found
+        return task
 
-    def _view(self, incoming: Incoming, task: ServerTask) -> Json:
+    def _view(self, request: ServerRequest, task: ServerTask) -> Json:
         times = {"createdAt": task.created, "lastUpdatedAt": self._now()}
-        told = {"statusMessage": task.message} if task.message else {}
-        seen = {"taskId": task.id, "status": task.status, **told, **times}
-        return incoming.era.task(seen, task.fields)
+        message = {"statusMessage": task.message} if task.message else {}
+        view = {"taskId": task.id, "status": task.status, **message, **times}
+        return request.era.task(view, task.fields)

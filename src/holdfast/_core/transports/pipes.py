@@ -63,6 +63,11 @@ class Writer:
     def __repr__(self) -> str:
         return f"<Writer {self._backlog} bytes waiting>"
 
+    @property
+    def backlog(self) -> int:
+        """Bytes that the pipe has not taken yet."""
+        return self._backlog
+
     def send(
         self, frame: bytes, wire_id: WireId | None, options: StreamOptions | None = None
     ) -> bool:
@@ -205,7 +210,7 @@ class Writer:
 class PipeReader:
     """Read a pipe; each read is handed on before the next one is asked for (flow control)."""
 
-    __slots__ = ("_closed", "_fd", "_loop", "_on_data", "_on_end", "_size", "ended")
+    __slots__ = ("_closed", "_fd", "_loop", "_on_data", "_on_end", "_paused", "_size", "ended")
 
     def __init__(
         self,
@@ -220,13 +225,14 @@ class PipeReader:
         self._on_data = on_data
         self._on_end = on_end
         self._closed = False
+        self._paused = False
         self._size = CHUNK
         os.set_blocking(fd, False)
         loop.add_reader(fd, self.read)
 
     def read(self) -> None:
         for _ in range(TURNS):
-            if self._closed:
+            if self._closed or self._paused:
                 return
             try:
                 data = os.read(self._fd, self._size)
@@ -250,6 +256,17 @@ class PipeReader:
             if not more:
                 return
 
+    def pause(self) -> None:
+        """Read no more until `resume`: what was read has to be digested first."""
+        if not self._paused and not self._closed and not self.ended:
+            self._paused = True
+            self._loop.remove_reader(self._fd)
+
+    def resume(self) -> None:
+        if self._paused and not self._closed:
+            self._paused = False
+            self._loop.add_reader(self._fd, self.read)
+
     def drain(self) -> None:
         """Read what is there now: the server is gone, but a child of it may hold the pipe open."""
         for _ in range(TURNS):
@@ -260,7 +277,7 @@ class PipeReader:
         if self._closed:
             return
         self._closed = True
-        if not self.ended:
+        if not self.ended and not self._paused:
             self._loop.remove_reader(self._fd)
         with contextlib.suppress(OSError):
             os.close(self._fd)

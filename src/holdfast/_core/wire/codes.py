@@ -19,7 +19,7 @@ UNENCODABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 class RequestError(Exception):
     """A request that is answered with a JSON-RPC error.
 
-    A handler of a server raises it to refuse a request; ``Peer.ask`` and ``Incoming.ask``
+    A handler of a server raises it to refuse a request; ``Peer.ask`` and ``ServerRequest.ask``
     raise it when the client refuses theirs.
 
     Args:

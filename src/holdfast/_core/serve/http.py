@@ -16,14 +16,16 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from msgspec import UNSET
 
 from holdfast._core.eras import headers
 from holdfast._core.eras.revisions import HEADER_MISMATCH, PROTOCOL_VERSION
 from holdfast._core.eras.serving import Json, is_stateless, known_version
-from holdfast._core.runners.aio import LoopRunner
-from holdfast._core.server.incoming import is_id, meta_of
-from holdfast._core.server.server import Server, ServerSession
-from holdfast._core.wire.codes import RequestError
+from holdfast._core.serve.runner import LoopRunner
+from holdfast._core.server.message import ClientMessage, decode, read
+from holdfast._core.server.server import Server
+from holdfast._core.server.session import ServerSession
+from holdfast._core.wire.codes import PARSE_ERROR, RequestError
 from holdfast._core.wire.jsonrpc import encode
 
 Handle: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -78,39 +80,45 @@ class HttpServer:
         await self._runner.cleanup()
 
     async def _post(self, request: web.Request) -> web.StreamResponse:
-        try:
-            message = LoopRunner().decode(await request.read())
-        except RequestError as error:
-            return _refused(None, error)
-        first = message if isinstance(message, dict) else {}
-        params = first.get("params")
-        params = params if isinstance(params, dict) else {}
-        if is_stateless(meta_of(params), self._server.versions):
-            return await self._post_stateless(request, first, params)
-        if first.get("method") == "initialize":
-            return await self._post_initialize(request, first)
-        return await _exchange(request, self._connection(request)[0], message)
+        body = await request.read()
+        message = read(body)[0]
+        if isinstance(message, RequestError):
+            if message.code == PARSE_ERROR:
+                return _refused(None, message)
+        elif is_stateless(meta := message.meta(), self._server.versions):
+            return await self._post_stateless(request, message, meta)
+        elif message.method == "initialize":
+            return await self._post_initialize(request, message)
+        session, _ = self._connection(request)
+        batches = session.era is not None and session.era.batches
+        return await _exchange(request, session, read(body, batches=batches))
 
     async def _post_stateless(
-        self, request: web.Request, message: Json, params: Json
+        self, request: web.Request, message: ClientMessage, meta: Json
     ) -> web.StreamResponse:
-        version, method = str(meta_of(params).get(PROTOCOL_VERSION)), str(message.get("method"))
+        version, method = str(meta.get(PROTOCOL_VERSION)), str(message.method)
+        try:
+            params = {} if message.params is UNSET else decode(message.params)
+        except RequestError as error:
+            return _refused(message.request_id, error)
         wrong = headers.mismatch(request.headers, version, method, params)
         if wrong is not None:
-            error = RequestError(HEADER_MISMATCH, f"header {wrong} does not match the body")
-            return _refused(message.get("id"), error)
+            fault = RequestError(HEADER_MISMATCH, f"header {wrong} does not match the body")
+            return _refused(message.request_id, fault)
         # What belongs to no request is dropped: the stateless era has no channel for it.
         session = ServerSession(self._server, lambda line: None, LoopRunner(), next(self._numbers))
         try:
-            return await _exchange(request, session, message)
+            return await _exchange(request, session, [message])
         finally:
             session.close()
 
-    async def _post_initialize(self, request: web.Request, message: Json) -> web.StreamResponse:
+    async def _post_initialize(
+        self, request: web.Request, message: ClientMessage
+    ) -> web.StreamResponse:
         waiting = _Written()
         session = ServerSession(self._server, waiting.keep, LoopRunner(), next(self._numbers))
         name = secrets.token_urlsafe(24)
-        reply = await _exchange(request, session, message, {headers.SESSION: name})
+        reply = await _exchange(request, session, [message], {headers.SESSION: name})
         if session.era is not None:
             self._connections[name] = (session, waiting)
             while len(self._connections) > MOST_SESSIONS:
@@ -147,9 +155,9 @@ async def _refuse_strangers(request: web.Request, handler: Handle) -> web.Stream
     (Transports: Security Warning).
     """
     origin = request.headers.get("Origin")
-    named = [urlsplit(f"//{request.host}").hostname]
-    named += [] if origin is None else [urlsplit(origin).hostname]
-    if not LOOPBACK.issuperset(named):
+    hosts = [urlsplit(f"//{request.host}").hostname]
+    hosts += [] if origin is None else [urlsplit(origin).hostname]
+    if not LOOPBACK.issuperset(hosts):
         raise web.HTTPForbidden(text="Host or Origin is not accepted")
     return await handler(request)
 
@@ -157,13 +165,14 @@ async def _refuse_strangers(request: web.Request, handler: Handle) -> web.Stream
 async def _exchange(
     request: web.Request,
     session: ServerSession,
-    message: Any,
+    messages: list[ClientMessage | RequestError],
     extra: Mapping[str, str] | None = None,
 ) -> web.StreamResponse:
     """Answer a POST: with JSON if the response is all there is, else with a stream."""
     written = _Written()
-    session.take(message, written.add)
-    ids = _requests(message)
+    for message in messages:
+        session.take(message, written.add)
+    ids = _requests(messages)
     if not ids and written.empty():
         return web.Response(status=202)
     line = await written.get()
@@ -176,10 +185,11 @@ async def _exchange(
     return stream
 
 
-def _requests(message: Any) -> list[int | str]:
-    parts = message if isinstance(message, list) else [message]
-    found = [one.get("id") for one in parts if isinstance(one, dict) and "method" in one]
-    return [one for one in found if one is not None and is_id(one)]
+def _requests(messages: list[ClientMessage | RequestError]) -> list[int | str]:
+    """Return the ids of the requests among some messages."""
+    readable = [message for message in messages if isinstance(message, ClientMessage)]
+    ids = [message.request_id for message in readable if message.method is not UNSET]
+    return [request_id for request_id in ids if request_id is not None]
 
 
 async def _stream(request: web.Request, extra: Mapping[str, str]) -> web.StreamResponse:
@@ -193,7 +203,7 @@ def _event(line: bytes) -> bytes:
     return b"data: " + line.rstrip(b"\n") + b"\n\n"
 
 
-def _refused(request_id: Any, error: RequestError) -> web.Response:
-    named = {"id": request_id} if is_id(request_id) else {}
-    body = encode({"jsonrpc": "2.0", **named, "error": error.fault})
+def _refused(request_id: int | str | None, error: RequestError) -> web.Response:
+    answered = {} if request_id is None else {"id": request_id}
+    body = encode({"jsonrpc": "2.0", **answered, "error": error.fault})
     return web.Response(body=body, status=400, content_type="application/json")

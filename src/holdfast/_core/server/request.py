@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from msgspec import UNSET, Raw
+
 from holdfast._core.eras.serving import (
     LEVELS,
     ClientRefused,
@@ -13,12 +15,13 @@ from holdfast._core.eras.serving import (
     answers_before,
     request_state,
 )
+from holdfast._core.server.message import EMPTY, ClientMessage, decode, is_id
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from holdfast._core.server.server import ServerSession
+    from holdfast._core.server.session import ServerSession
 
 SILENCE: Final = object()
 """Returned by a handler to give no answer at all."""
@@ -26,7 +29,7 @@ SILENCE: Final = object()
 Write: TypeAlias = Callable[[bytes], None]
 """Takes one encoded line."""
 
-Handler: TypeAlias = "Callable[[Incoming], Any]"
+Handler: TypeAlias = "Callable[[ServerRequest], Any]"
 """Returns a result or an awaitable of one; raises `RequestError` to refuse."""
 
 
@@ -43,12 +46,14 @@ class ToolFailure(Exception):  # noqa: N818
     """The tool ran and failed: a result with ``isError``, for the model to read."""
 
 
-class Incoming:
+class ServerRequest:
     """A request or notification of the client.
 
     Attributes:
         method: The JSON-RPC method.
-        params: Its parameters; empty if there were none.
+        params: Its parameters, decoded when they are first asked for; empty if there were none.
+        params_raw: The same as they came, for a handler that passes them on.
+        meta: The ``_meta`` of the parameters; empty if there is none.
         id: The request's id; None for a notification.
         connection: The number of the connection it came on, from 1.
     """
@@ -57,15 +62,16 @@ class Incoming:
         self,
         session: ServerSession,
         era: ServingEra,
-        method: str,
-        params: Json,
-        request_id: int | str | None,
+        message: ClientMessage,
+        meta: Json,
     ) -> None:
         self.session = session
         self.era = era
-        self.method: str = method
-        self.params: dict[str, Any] = params
-        self.id: int | str | None = request_id
+        self.method: str = message.method
+        self.params_raw: Raw = EMPTY if message.params is UNSET else message.params
+        self._params: dict[str, Any] | None = None
+        self.meta: dict[str, Any] = meta
+        self.id: int | str | None = message.request_id
         self.connection: int = session.number
         self.cancelled: bool = False
         self.stop: Callable[[], object] = lambda: None
@@ -74,12 +80,13 @@ class Incoming:
         """Called with the message of each progress report."""
 
     def __repr__(self) -> str:
-        return f"<Incoming {self.method} id={self.id!r}>"
+        return f"<ServerRequest {self.method} id={self.id!r}>"
 
     @property
-    def meta(self) -> dict[str, Any]:
-        """The ``_meta`` of the parameters; empty if there is none."""
-        return meta_of(self.params)
+    def params(self) -> dict[str, Any]:
+        if self._params is None:
+            self._params = _object(decode(self.params_raw), "params")
+        return self._params
 
     @property
     def stateless(self) -> bool:
@@ -100,16 +107,20 @@ class Incoming:
         params = {"progressToken": token, "progress": progress, **fields}
         if not self.era.knows("notifications/progress", "message"):
             params.pop("message", None)
-        self.session.notify("notifications/progress", params, self.write)
+        self.notify("notifications/progress", params)
+
+    def notify(self, method: str, params: Json | Raw | None = None) -> None:
+        """Send a notification that belongs to this request, on its stream if it has one."""
+        self.session.notify(method, params, self.write)
 
     def log(self, level: str, data: Any, logger: str | None = None) -> None:
         """Send a log message, if the client wants messages of this level."""
-        wanted = self.era.log_level
-        if wanted is None or LEVELS.index(level) < LEVELS.index(wanted) or self.cancelled:
+        least = self.era.log_level
+        if least is None or LEVELS.index(level) < LEVELS.index(least) or self.cancelled:
             return
-        named = {} if logger is None else {"logger": logger}
-        params = {"level": level, **named, "data": data}
-        self.session.notify("notifications/message", params, self.write)
+        source = {} if logger is None else {"logger": logger}
+        params = {"level": level, **source, "data": data}
+        self.notify("notifications/message", params)
 
     async def ask(self, method: str, params: Json, key: str = "input") -> Json:
         """Ask the client something and return its result.
@@ -154,17 +165,6 @@ class Incoming:
         return self.session.runner.sleep(seconds)
 
 
-def meta_of(params: Json) -> Json:
-    """Return the ``_meta`` of some parameters, or an empty object."""
-    meta = params.get("_meta")
-    return meta if isinstance(meta, dict) else {}
-
-
-def is_id(value: Any) -> bool:
-    """Return whether a value can be the id of a request (MCP allows no null)."""
-    return isinstance(value, str | int) and not isinstance(value, bool)
-
-
 def _object(value: Any, where: str) -> Json:
     if not isinstance(value, dict):
         raise RequestError(INVALID_PARAMS, f"{where} must be an object")
@@ -181,15 +181,15 @@ def error_result(message: str) -> Json:
     return {**text_result(message), "isError": True}
 
 
-def outcome(incoming: Incoming, error: Exception) -> Json | RequestError:
+def outcome(request: ServerRequest, error: Exception) -> Json | RequestError:
     """Return the answer to a request whose handler raised: a result, or an error.
 
     A failure of a tool that a model could fix is a result (Server: Tools: Error Handling).
     """
     if isinstance(error, InputRequired):
-        asked = {"inputRequests": error.requests, "requestState": error.state}
-        return {"resultType": "input_required", **asked}
-    if incoming.method == "tools/call" and isinstance(error, ToolFailure | ClientRefused):
+        questions = {"inputRequests": error.requests, "requestState": error.state}
+        return {"resultType": "input_required", **questions}
+    if request.method == "tools/call" and isinstance(error, ToolFailure | ClientRefused):
         return error_result(str(error))
     if isinstance(error, RequestError):
         return error

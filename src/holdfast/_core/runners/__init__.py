@@ -1,1 +1,0 @@
-"""Runners of the server side: on asyncio (memory, stdio), or on the standard library alone."""

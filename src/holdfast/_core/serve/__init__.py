@@ -1,0 +1,1 @@
+"""The server side on asyncio: in memory, over stdio and over Streamable HTTP."""

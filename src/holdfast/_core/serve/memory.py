@@ -1,0 +1,24 @@
+"""The server side in memory: its client is in the same process."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from holdfast._core.serve.runner import LoopRunner
+from holdfast._core.server.server import Server
+from holdfast._core.server.session import ServerSession
+
+
+class Line(Protocol):
+    """The server's end of a link in memory."""
+
+    @property
+    def open(self) -> bool: ...
+
+    def write(self, data: bytes) -> None: ...
+
+
+def accept(server: Server, line: Line, number: int = 1) -> ServerSession:
+    """Return the session of a client that connected in memory."""
+    write = lambda data: line.write(data) if line.open else None  # noqa: E731
+    return ServerSession(server, write, LoopRunner(), number)

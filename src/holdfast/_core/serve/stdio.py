@@ -1,0 +1,241 @@
+"""The server side over standard input and output, for one client.
+
+Pipes, which is what a client gives its server, are read and written through their descriptors.
+Files and terminals cannot be waited for by a loop: a thread reads them, and writing to them blocks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import BinaryIO, Final, Protocol
+
+from holdfast._core.serve.runner import LoopRunner
+from holdfast._core.server.server import Server
+from holdfast._core.server.session import ServerSession
+from holdfast._core.transports.pipes import PipeReader, Writer
+from holdfast._core.wire.framing import FrameTooLarge, Lines
+
+LARGEST: Final = 64 * 1024 * 1024
+"""Bytes of a message."""
+BACKLOG: Final = 16 * 1024 * 1024
+"""Bytes of answers that wait to be read before no more requests are read."""
+MOST_WAITING: Final = 1_000
+"""Messages beyond that before notifications are dropped."""
+LONGEST_END: Final = 0.5
+"""Seconds for a client to read the last answers, once its own output has ended."""
+_READ_AHEAD: Final = 100
+"""Lines of a file that wait to be handled."""
+_POLL: Final = 0.005
+
+
+class _Input(Protocol):
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class _Output(Protocol):
+    def send(self, frame: bytes, wire_id: None) -> bool: ...
+    @property
+    def backlog(self) -> int: ...
+    def close(self) -> None: ...
+
+
+async def serve(
+    server: Server, source: BinaryIO | None = None, target: BinaryIO | None = None
+) -> None:
+    """Serve one client until its input ends, or nobody reads the answers any more.
+
+    Args:
+        server: What is served.
+        source: Where its messages come from; standard input by default.
+        target: Where the answers go to; standard output by default.
+    """
+    conversation = _Conversation(server, source or sys.stdin.buffer, target or sys.stdout.buffer)
+    try:
+        await conversation.ended
+        await conversation.finish()
+    finally:
+        conversation.close()
+
+
+def run(server: Server) -> None:
+    """Serve on standard input and output, as the whole of a program."""
+    try:
+        asyncio.run(serve(server))
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+class _Conversation:
+    """One client: what it sends is handled in order, what it does not read waits."""
+
+    def __init__(self, server: Server, source: BinaryIO, target: BinaryIO) -> None:
+        loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[None] = loop.create_future()
+        self._loop = loop
+        self._lines = Lines(LARGEST)
+        self._overflow: deque[bytes] = deque()
+        """Messages that the output has refused; while there are any, nothing is read."""
+        self._session = ServerSession(server, self._write, LoopRunner())
+        self._output: _Output
+        if _is_pipe(target):
+            descriptor = os.dup(target.fileno())
+            self._output = Writer(descriptor, loop, BACKLOG, self._broken, self._room)
+        else:
+            self._output = _FileOutput(target, self._broken)
+        self._input: _Input
+        if _is_pipe(source):
+            self._input = PipeReader(os.dup(source.fileno()), loop, self._feed, self._end)
+        else:
+            self._input = _FileInput(source, loop, self._feed, self._end)
+        self._shared = [file for file in (source, target) if _is_pipe(file)]
+
+    # In
+
+    def _feed(self, data: bytes) -> None:
+        if self.ended.done():
+            return
+        try:
+            lines = self._lines.feed(data)
+        except FrameTooLarge:
+            # Where the next message begins is not known: as good as the end.
+            self._end()
+            return
+        for line in lines.splitlines():
+            self._session.feed(line)
+
+    def _end(self) -> None:
+        if not self.ended.done():
+            self._session.feed(self._lines.rest())
+            self.ended.set_result(None)
+
+    # Out
+
+    def _write(self, line: bytes) -> None:
+        if not self._overflow and self._output.send(line, None):
+            return
+        # The client does not read. It will not be answered more than it has asked already; what
+        # it is told of beside that would be without a bound.
+        self._input.pause()
+        if len(self._overflow) < MOST_WAITING or b'"method":"notifications/' not in line[:200]:
+            self._overflow.append(line)
+
+    def _room(self) -> None:
+        while self._overflow:
+            if not self._output.send(self._overflow[0], None):
+                return
+            self._overflow.popleft()
+        self._input.resume()
+
+    def _broken(self, error: OSError) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    # The end
+
+    async def finish(self) -> None:
+        """Let handlers that need not wait finish, cancel the rest, and have the answers read."""
+        await asyncio.sleep(0)
+        self._session.close()
+        until = self._loop.time() + LONGEST_END
+        await asyncio.sleep(0)
+        # A pipe does not report that all has been written; this is the end, and it is bounded.
+        while (self._overflow or self._output.backlog) and self._loop.time() < until:  # noqa: ASYNC110
+            await asyncio.sleep(_POLL)
+
+    def close(self) -> None:
+        self._input.close()
+        self._output.close()
+        for file in self._shared:
+            # The descriptors were copies, but whether they block is a property that they share.
+            with suppress(OSError, ValueError):
+                os.set_blocking(file.fileno(), True)
+
+
+def _is_pipe(file: BinaryIO) -> bool:
+    """Return whether a loop can wait for a file; never on Windows."""
+    if os.name != "posix":
+        return False
+    try:
+        mode = os.fstat(file.fileno()).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+class _FileInput:
+    """Reads lines on a thread, some ahead of those that are handled."""
+
+    def __init__(
+        self,
+        source: BinaryIO,
+        loop: asyncio.AbstractEventLoop,
+        on_data: Callable[[bytes], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        self._source = source
+        self._copy: BinaryIO | None = None
+        with suppress(OSError, ValueError):
+            # Not sys.stdin itself: at the end Python would wait for the thread that reads it.
+            self._source = self._copy = os.fdopen(os.dup(source.fileno()), "rb")
+        self._loop = loop
+        self._on_data = on_data
+        self._on_end = on_end
+        self._ahead = threading.Semaphore(_READ_AHEAD)
+        # A daemon: a read that waits for a person to type must not hold up the end.
+        threading.Thread(target=self._read, name="holdfast-stdin", daemon=True).start()
+
+    def _read(self) -> None:
+        # RuntimeError: the loop is closed.
+        with suppress(RuntimeError):
+            with suppress(OSError, ValueError):
+                for line in iter(self._source.readline, b""):
+                    self._ahead.acquire()
+                    self._loop.call_soon_threadsafe(self._take, line)
+            self._loop.call_soon_threadsafe(self._on_end)
+        if self._copy is not None:
+            self._copy.close()
+
+    def _take(self, line: bytes) -> None:
+        self._ahead.release()
+        self._on_data(line)
+
+    def pause(self) -> None:
+        """Do nothing: what is written to a pipe from a file is bounded by the file."""
+
+    def resume(self) -> None:
+        """Do nothing, as `pause` did."""
+
+    def close(self) -> None:
+        """Do nothing: the thread may be reading."""
+
+
+class _FileOutput:
+    """Writes to a file or a terminal, at once."""
+
+    def __init__(self, target: BinaryIO, on_broken: Callable[[OSError], None]) -> None:
+        self._target = target
+        self._on_broken = on_broken
+
+    def send(self, frame: bytes, wire_id: None) -> bool:
+        try:
+            self._target.write(frame)
+            self._target.flush()
+        except OSError as error:
+            self._on_broken(error)
+        return True
+
+    @property
+    def backlog(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        """Leave the file to its owner."""

@@ -1,0 +1,296 @@
+"""One client's connection to a server: messages in, handlers run, messages out. Pure.
+
+`ServerSession.feed` takes a frame. A handler that returns a value is answered at once, in order;
+one that returns an awaitable is handed to the `HandlerRunner`, which owns tasks and time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Coroutine
+from typing import Any, Protocol
+
+from msgspec import UNSET, Raw
+
+from holdfast._core.eras.serving import (
+    HandshakeServing,
+    Json,
+    ServingEra,
+    StatelessServing,
+    adopt,
+    grants,
+    is_stateless,
+    no_era,
+    subscription_meta,
+)
+from holdfast._core.server.message import ClientMessage, decode, is_id, read
+from holdfast._core.server.request import SILENCE, Handler, ServerRequest, Write, outcome
+from holdfast._core.server.server import Server
+from holdfast._core.wire.codes import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    UNENCODABLE,
+    RequestError,
+)
+from holdfast._core.wire.jsonrpc import decode_error_object, encode
+
+CANCELLED = "notifications/cancelled"
+
+
+class HandlerRunner(Protocol):
+    """Runs handlers that wait."""
+
+    def start(self, request: ServerRequest, work: Coroutine[Any, Any, None]) -> None:
+        """Run ``work``, and set ``request.stop`` to what cancels it."""
+
+    def answer(self) -> Any:
+        """Return an awaitable that is settled once, like a future of asyncio."""
+
+    def sleep(self, seconds: float) -> Awaitable[None]: ...
+
+
+class ServerSession:
+    """One connection.
+
+    Args:
+        server: What is served.
+        write: Takes one encoded line.
+        runner: Runs handlers that wait.
+        number: The number of the connection.
+    """
+
+    def __init__(
+        self, server: Server, write: Write, runner: HandlerRunner, number: int = 1
+    ) -> None:
+        self.server = server
+        self.write = write
+        self.runner = runner
+        self.number = number
+        self.era: HandshakeServing | None = None
+        self._running: dict[int | str, ServerRequest] = {}
+        self._questions: dict[str, Any] = {}
+        """The answers that handlers wait for, by the ids of their questions."""
+        self._question_count = 0
+        self.subscribed: set[str] = set()
+        self.streams: dict[int | str, Json] = {}
+        """The filters of ``subscriptions/listen``, by the ids of the requests."""
+        server.sessions.add(self)
+
+    def __repr__(self) -> str:
+        return f"<ServerSession #{self.number} {self.era!r} {len(self._running)} running>"
+
+    # Out
+
+    def send(self, write: Write | None = None, **message: Any) -> None:
+        """Encode and write a message; ``write`` is that of the request it belongs to."""
+        (write or self.write)(encode({"jsonrpc": "2.0", **message}) + b"\n")
+
+    def notify(
+        self, method: str, params: Json | Raw | None = None, write: Write | None = None
+    ) -> None:
+        """Send a notification, regardless of subscriptions."""
+        self.send(write, method=method, **({} if params is None else {"params": params}))
+
+    def announce(self, method: str, params: Json | None = None) -> None:
+        """Send a change notification to the session, and to the streams that asked for it."""
+        params = params or {}
+        if self.era is not None and (
+            method != "notifications/resources/updated" or params.get("uri") in self.subscribed
+        ):
+            self.notify(method, params)
+        for stream, filters in self.streams.items():
+            if grants(filters, method, params):
+                self.notify(
+                    method, {**params, **subscription_meta(stream)}, self._running[stream].write
+                )
+
+    async def ask(
+        self, method: str, params: Json | Raw | None = None, write: Write | None = None
+    ) -> Any:
+        """Send the client a request and return its result, whatever the era.
+
+        Raises:
+            RequestError: The client answered with an error.
+        """
+        return decode(await self.ask_raw(method, params, write))
+
+    async def ask_raw(
+        self, method: str, params: Json | Raw | None = None, write: Write | None = None
+    ) -> Raw:
+        """Send the client a request and return its result as it came."""
+        self._question_count += 1
+        question = f"server-{self._question_count}"
+        answer = self._questions[question] = self.runner.answer()
+        fields = {} if params is None else {"params": params}
+        self.send(write, id=question, method=method, **fields)
+        try:
+            raw: Raw = await answer
+            return raw
+        finally:
+            if self._questions.pop(question, None) is not None:
+                self.notify(CANCELLED, {"requestId": question}, write)
+
+    # In
+
+    def feed(self, frame: bytes) -> None:
+        """Take one line; a blank one is ignored."""
+        if not frame.strip():
+            return
+        for message in read(frame, batches=self.era is not None and self.era.batches):
+            self.take(message)
+
+    def take(self, message: ClientMessage | RequestError, write: Write | None = None) -> None:
+        """Handle a message.
+
+        Args:
+            message: What `message.read` made of it.
+            write: Takes the answer and what else belongs to the request; `ServerSession.write` if
+                there is one channel for all.
+        """
+        write = write or self.write
+        if isinstance(message, RequestError):
+            self._send_error(None, message, write)
+        elif message.is_answer:
+            self._settle(message)
+        else:
+            self._take(message, write)
+
+    def is_running(self, request_id: int | str) -> bool:
+        """Return whether a request waits for its answer."""
+        return request_id in self._running
+
+    def _take(self, message: ClientMessage, write: Write) -> None:
+        try:
+            message.check()
+            meta = message.meta()
+            # The era that the message claims; `_find` checks it.
+            era: ServingEra = self.era or HandshakeServing()
+            if is_stateless(meta, self.server.versions):
+                era = StatelessServing(meta)
+            request = ServerRequest(self, era, message, meta)
+            request.write = write
+            self._dispatch(request)
+        except RequestError as error:
+            # JSON-RPC 2.0, section 4.1: a notification is never answered.
+            if message.request_id is not None or error.code == INVALID_REQUEST:
+                self._send_error(message.request_id, error, write)
+
+    def _dispatch(self, request: ServerRequest) -> None:
+        handler = self.server.overrides.get(request.method)
+        self.server.heard(request)
+        if request.id is None:
+            self._notice(request, handler or self.server.handlers.get(request.method))
+            return
+        if handler is None:
+            handler = self._find(request)
+        if request.id in self._running:
+            text = f"id {request.id!r} is in use by a running request"
+            raise RequestError(INVALID_REQUEST, text)
+        self._running[request.id] = request
+        self._run(request, handler)
+
+    def _notice(self, request: ServerRequest, handler: Handler | None) -> None:
+        """Handle a notification; the ids in a cancellation mean nothing to anybody else."""
+        if request.method == CANCELLED:
+            self._cancel(request.params.get("requestId"))
+        elif handler is None:
+            handler = self.server.default
+        if handler is not None:
+            self._run(request, handler)
+
+    def _cancel(self, request_id: Any) -> None:
+        cancelled = self._running.pop(request_id, None) if is_id(request_id) else None
+        if cancelled is not None:
+            self.streams.pop(request_id, None)
+            cancelled.cancelled = True
+            cancelled.stop()
+
+    def _settle(self, message: ClientMessage) -> None:
+        """Settle a question with the client's answer."""
+        question = message.id
+        answer = self._questions.pop(question, None) if isinstance(question, str) else None
+        if answer is None or answer.done():
+            return
+        if message.error is UNSET:
+            answer.set_result(message.result)
+            return
+        fault = decode_error_object(message.error)
+        if fault is None:
+            text = bytes(message.error).decode("utf-8", "replace")
+            answer.set_exception(RequestError(INTERNAL_ERROR, text))
+            return
+        code = fault.code if isinstance(fault.code, int) else INTERNAL_ERROR
+        answer.set_exception(RequestError(code, str(fault.message), fault.data))
+
+    def _find(self, request: ServerRequest) -> Handler:
+        """Return the handler of a request, or raise what is wrong with it."""
+        method, era = request.method, request.era
+        handler = self.server.handlers.get(method) or self.server.default
+        if isinstance(era, StatelessServing):
+            era.check(self.server.versions)
+        elif self.era is None and self.server.strict and method not in ("initialize", "ping"):
+            raise no_era(method, handler is not None, self.server.versions)
+        if handler is None or method in era.absent:
+            raise RequestError(METHOD_NOT_FOUND, f"method not found: {method}")
+        return handler
+
+    def _run(self, request: ServerRequest, handler: Handler) -> None:
+        try:
+            result = handler(request)
+        except Exception as error:
+            result = outcome(request, error)
+        if isinstance(result, Awaitable):
+            self.runner.start(request, self._wait(request, result))
+        else:
+            self._finish(request, result)
+
+    async def _wait(self, request: ServerRequest, work: Awaitable[Any]) -> None:
+        try:
+            result = await work
+        except Exception as error:
+            result = outcome(request, error)
+        self._finish(request, result)
+
+    def _finish(self, request: ServerRequest, result: Any) -> None:
+        """Answer a request with a result or a `RequestError`, if it still waits for an answer."""
+        if request.id is None or result is SILENCE:
+            return
+        # A cancelled id may already belong to a newer request.
+        if self._running.get(request.id) is not request:
+            return
+        del self._running[request.id]
+        if isinstance(result, RequestError):
+            self._send_error(request.id, result, request.write)
+            return
+        try:
+            self.send(request.write, id=request.id, result=self._completed(request, result))
+        except UNENCODABLE as error:
+            fault = RequestError(INTERNAL_ERROR, f"the result is not JSON: {error}")
+            self._send_error(request.id, fault, request.write)
+
+    def _completed(self, request: ServerRequest, result: Any) -> Any:
+        """Return a result as the revision has it; one that is raw passes as it is."""
+        if request.method == "initialize":
+            fields = decode(result) if isinstance(result, Raw) else result
+            if isinstance(fields, dict):
+                self.era = adopt(request.params, fields)
+            return result
+        if not isinstance(result, dict) or (request.era.asks and self.server.verbatim):
+            return result
+        hints = self.server.hints.get(request.method, {})
+        return request.era.finish(request.method, result, self.server.info, hints)
+
+    def _send_error(self, request_id: int | str | None, error: RequestError, write: Write) -> None:
+        # MCP, Basic: Requests: ids are never null, so an unreadable one is left out.
+        self.send(write, **({} if request_id is None else {"id": request_id}), error=error.fault)
+
+    def close(self) -> None:
+        """Cancel running handlers, and answer the requests that opened streams."""
+        for stream in self.streams:
+            self._finish(self._running[stream], subscription_meta(stream))
+        self.streams.clear()
+        for request in list(self._running.values()):
+            request.stop()
+        self._running.clear()
+        self.server.sessions.discard(self)
+        self.server.left(self)
