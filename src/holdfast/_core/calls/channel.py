@@ -31,7 +31,7 @@ from holdfast._core.eras.base import (
     Reading,
 )
 from holdfast._core.mailbox import handling, log
-from holdfast._core.observers.observer import TOOL_CALL, Observers
+from holdfast._core.observers.observer import TOOL_CALL, ObservedCall, Observers
 from holdfast.errors import (
     Hint,
     HoldfastError,
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from holdfast._core.eras.conversation import Plan
     from holdfast._core.trace import Tap
 
+T = TypeVar("T")
 W = TypeVar("W", bound=Wire)
 
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -189,16 +190,33 @@ class Channel(Struct, eq=False):
 
     async def _open(self, *, wait: bool, timeout: float | None, until: float) -> None:
         """Connect before ``until``; log in first if that is needed and allowed."""
-        driver, logins = self.driver, 0
+        driver = self.driver
+
+        def attempt(logins: int) -> Awaitable[None]:
+            rest = timeout
+            if rest is not None:
+                rest = max(0.0, min(rest, until - driver.loop.time()))
+            return driver.open(wait=wait, timeout=rest)
+
+        await self.with_logins(attempt, until)
+
+    async def with_logins(self, attempt: Callable[[int], Awaitable[T]], until: float) -> T:
+        """Return what an attempt returns; make another after each login that it needs.
+
+        ``attempt`` is called with the number of logins before it.
+        """
+        logins = 0
         while True:
             try:
-                if timeout is not None:
-                    timeout = max(0.0, min(timeout, until - driver.loop.time()))
-                return await driver.open(wait=wait, timeout=timeout)
+                return await attempt(logins)
             except LoginRequired as error:
                 logins += 1
-                await self.logins.recover(error, logins, until)
-                driver.retry_now()
+                await self.log_in_again(error, logins, until)
+
+    async def log_in_again(self, error: LoginRequired, logins: int, until: float) -> None:
+        """Log in before ``until``, so that what failed with ``error`` can be tried again."""
+        await self.logins.recover(error, logins, until)
+        self.driver.retry_now()
 
     async def log_in(self, *, fresh: bool) -> None:
         """Log in, whether or not the server has asked for it yet."""
@@ -331,37 +349,51 @@ class Channel(Struct, eq=False):
         Returns:
             The final result, and the number of rounds of questions before it.
         """
-        driver, rounds, logins = self.driver, 0, 0
-        sink = self.sink(None) if self.progress_handlers else None
-        watch = None
-        if self.observers.all:
-            watch = self.observers.begin(call.method, call.about, call.params)
-            call = msgspec.structs.replace(call, meta={**watch.meta, **(call.meta or {})} or None)
-        first = call.params
+        if not self.observers.all:
+            return await self._exchange(call, deadline)
+
+        def exchange(observed: ObservedCall) -> Awaitable[tuple[Raw, int]]:
+            meta = {**observed.meta, **(call.meta or {})} or None
+            again = msgspec.structs.replace(call, meta=meta)
+            return self._exchange(again, deadline, observed.sent)
+
+        return await self.observe(call.method, call.about, call.params, exchange)
+
+    async def observe(
+        self,
+        method: str,
+        about: str,
+        params: dict[str, Any] | None,
+        work: Callable[[ObservedCall], Awaitable[tuple[Raw, T]]],
+    ) -> tuple[Raw, T]:
+        """Do the work of a request; tell the observers how it begins and ends."""
+        observed = self.observers.begin(method, about, params)
         try:
-            while True:
-                try:
-                    raw = await driver.request(
-                        call, on_progress=sink, on_sent=None if watch is None else watch.sent
-                    )
-                except LoginRequired as error:
-                    logins += 1
-                    await self.logins.recover(error, logins, deadline.until)
-                    driver.retry_now()
-                    call = self.again(call, deadline)
-                    continue
-                reading = driver.engine.link.era.read(call.method, raw)  # type: ignore[union-attr]
-                if reading is COMPLETE:
-                    break
-                rounds += 1
-                call = await self.answer(call, first, reading, rounds, deadline)
+            raw, value = await work(observed)
         except BaseException as error:
-            if watch is not None:
-                watch.end(error=error)
+            observed.end(error=error)
             raise
-        if watch is not None:
-            watch.end(raw)
-        return raw, rounds
+        observed.end(raw)
+        return raw, value
+
+    async def _exchange(
+        self, call: Call, deadline: Deadline, on_sent: Callable[[WireId], None] | None = None
+    ) -> tuple[Raw, int]:
+        """Send a request, log in if it needs that, answer the questions, send it again."""
+        driver, rounds, first = self.driver, 0, call.params
+        sink = self.sink(None) if self.progress_handlers else None
+
+        def attempt(logins: int) -> Awaitable[Raw]:
+            present = self.again(call, deadline) if logins else call
+            return driver.request(present, on_progress=sink, on_sent=on_sent)
+
+        while True:
+            raw = await self.with_logins(attempt, deadline.until)
+            reading = driver.engine.link.era.read(call.method, raw)  # type: ignore[union-attr]
+            if reading is COMPLETE:
+                return raw, rounds
+            rounds += 1
+            call = await self.answer(call, first, reading, rounds, deadline)
 
     async def answer(
         self,

@@ -31,7 +31,6 @@ from holdfast.errors import (
     CancelledCallError,
     Hint,
     HoldfastError,
-    LoginRequired,
     ProtocolError,
     RequestTimeout,
     RpcError,
@@ -117,7 +116,7 @@ class Following:
         """A digest of each question that was answered, by key."""
         self._answers: dict[str, Any] = {}
         """Answers that the server has not confirmed."""
-        self._errors = self._logins = 0
+        self._errors = 0
         self._changed = asyncio.Event()
         """Set when the server says that the task has changed."""
         self._stream: asyncio.Task[None] | None = None
@@ -202,6 +201,7 @@ class Following:
             left = self._deadline.until - self._loop.time()
             if left <= 0:
                 return None
+            driver = self._channel.driver
             call = Call(
                 method,
                 {"taskId": self._id, **params},
@@ -212,11 +212,12 @@ class Following:
                 wait=True,
                 extensions=self._form.extensions,
             )
-            return await self._channel.driver.request(call)
-        except LoginRequired as error:
-            self._logins += 1
-            await self._channel.logins.recover(error, self._logins, self._deadline.until)
-            self._channel.driver.retry_now()
+            return await self._channel.with_logins(
+                lambda logins: driver.request(
+                    self._channel.again(call, self._deadline) if logins else call
+                ),
+                self._deadline.until,
+            )
         except _PASSING as error:
             if error.final:
                 raise

@@ -135,18 +135,9 @@ class Tasks(Struct, eq=False):
         deadline = channel.deadline(GET, timeout, total_timeout)
         least = 0.0 if total_timeout else max(channel.policy.timeouts.total, deadline.idle)
         whole = Deadline(deadline.idle, max(deadline.total, least), deadline.since)
-        watch = None
-        if channel.observers.all:
-            watch = channel.observers.begin(GET, task_id, {"taskId": task_id})
-        try:
-            view = TaskView(on_task)
-            raw, result = await Following(self, task_id, "resume_task", whole, view).run(None)
-        except BaseException as error:
-            if watch is not None:
-                watch.end(error=error)
-            raise
-        if watch is not None:
-            watch.end(raw)
+        following = Following(self, task_id, "resume_task", whole, TaskView(on_task))
+        params = {"taskId": task_id}
+        _, result = await channel.observe(GET, task_id, params, lambda _: following.run(None))
         return result
 
     async def list(self, cached: Cached, timeout: float | None) -> Listing[Task]:

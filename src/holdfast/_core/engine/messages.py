@@ -133,6 +133,20 @@ def link_changed(name: str, call: Call, *, repeated: bool, refusals: int) -> Hol
     return error
 
 
+def with_outcome(error: HoldfastError, call: Call, *, may_have_run: bool) -> HoldfastError:
+    """Return the error that ends a call, whatever request of it failed.
+
+    The error of a list or a login knows about its own request only.
+    """
+    if error.outcome_unknown == may_have_run:
+        return error
+    copy = error.again()
+    if not may_have_run:
+        copy.message = f"{error.message}; {subject(call)} was not sent"
+    copy.outcome_unknown = may_have_run
+    return copy
+
+
 def unencodable(name: str, call: Call, error: BaseException) -> HoldfastError:
     text = f"{name}: {subject(call)}: the parameters cannot be written as JSON: {error}"
     return ValidationError(text)

@@ -1,0 +1,371 @@
+"""The memory of one tool call, and the steps that its attempts are made of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, Raw, Struct, structs
+
+from holdfast._core.boundary import Call, LinkChanged, WireId
+from holdfast._core.calls.channel import UNREADABLE
+from holdfast._core.calls.options import CallOptions, Deadline, check_options
+from holdfast._core.calls.running import pending_result
+from holdfast._core.calls.tools import CALL, ReadyTool
+from holdfast._core.engine import messages
+from holdfast._core.eras.base import COMPLETE, FINAL, Invalid, NeedsInput, Reading
+from holdfast._core.eras.revisions import MISSING_CAPABILITY
+from holdfast.errors import HoldfastError, LoginRequired, RpcError, TransportError
+from holdfast.schema.explain import SchemaFault, Unusable
+from holdfast.types.base import decode
+from holdfast.types.tools import ToolResult
+
+if TYPE_CHECKING:
+    from holdfast._core.calls.following import TaskView
+    from holdfast._core.calls.pipeline import Pipeline
+    from holdfast._core.driver import Driver
+    from holdfast._core.eras.tasks import TaskForm, TaskState
+    from holdfast._core.observers.observer import ObservedCall
+    from holdfast.types.lifecycle import Progress
+
+_NO_STRUCTURED: Final = (SchemaFault("", "there is no structured result", "required"),)
+
+
+class ToolCall(Struct, eq=False):
+    """One tool call: what its attempts share."""
+
+    pipeline: Pipeline
+    """The calls of the client that makes it."""
+    driver: Driver
+    """The driver that it is sent by."""
+    name: str
+    """The tool's name."""
+    arguments: Mapping[str, Any]
+    """The tool's arguments, as the caller gave them."""
+    options: CallOptions
+    """The caller's options, not checked yet."""
+    params: dict[str, Any]
+    """The parameters of the request, without answers and task."""
+    since: float
+    """The time from which its deadline counts, on the loop's clock. It moves when a list that no
+    timeout of the caller covers has been read, and when a person has approved the call."""
+    begun: float
+    """The time at which the present attempt began: ``since``, or the end of a login."""
+    view: TaskView | None = None
+    """What the caller sees of the task that the call becomes."""
+    answers: dict[str, Any] | None = None
+    """The answers to a call that was pending, as parameters."""
+    takes_task: bool | None = None
+    """True: it may become a task. None: only if the server accepts it in no other way."""
+    asks_leave: bool = False
+    """There is somebody to ask before it is sent: the server about tasks, a person to approve."""
+    is_approved: bool = True
+    """It needs no approval, or has it."""
+    is_restarted: bool = False
+    """``since`` has been moved to the end of the first list."""
+    deadline: Deadline | None = None
+    """The time that the caller's options give it; None: that of the tool, or the policy."""
+    meta: Mapping[str, Any] | None = None
+    """The entries for ``_meta``: the caller's, and those of observers."""
+    sink: Callable[[list[Progress]], None] | None = None
+    """The receiver of its progress."""
+    observed: ObservedCall | None = None
+    """The call as observers see it; None before they are told, or without any."""
+    form: TaskForm | None = None
+    """The form in which the present attempt may become a task; None: it may not."""
+    task: TaskState | Invalid | None = None
+    """The task that the server has made of it."""
+    request: Call | None = None
+    """The request of the present attempt, once it is out: handed to the driver, whose errors know
+    whether it was sent."""
+    may_have_run: bool = False
+    """An earlier attempt may have had an effect."""
+    rounds: int = 0
+    """The rounds of questions of the server. One that asks has begun."""
+    is_answered: bool = False
+    """The rounds of questions have come to an answer."""
+    is_pending: bool = False
+    """The answer is questions for the caller."""
+    is_relisted: bool = False
+    """The list was read again because of this call; once is enough."""
+    logins: int = 0
+    """The logins that it has waited for."""
+    refusals: int = 0
+    """How often it was turned away for now, over its attempts."""
+
+    # Before it is sent
+
+    def read_options(self) -> None:
+        """Check the caller's options and apply them."""
+        options, channel = self.options, self.pipeline.channel
+        check_options(options)
+        self.meta = options.get("meta")
+        timeout, total = options.get("timeout"), options.get("total_timeout")
+        if timeout is not None or total is not None:
+            self.deadline = channel.deadline(CALL, timeout, total, since=self.since)
+        self.sink = channel.sink(options.get("on_progress"))
+        self.takes_task = self.takes_task or options.get("task")
+        self.asks_leave = self.asks_leave or bool(self.takes_task)
+
+    def time(self) -> Deadline:
+        """Return the time that it has: the caller's, or else the policy's."""
+        if self.deadline is not None:
+            return self.deadline
+        return self.pipeline.channel.deadline(CALL, since=self.since)
+
+    def _restart_clock(self) -> None:
+        """Count the time from now on."""
+        self.since = self.begun = self.driver.loop.time()
+        if self.deadline is not None:
+            self.deadline = structs.replace(self.deadline, since=self.since)
+
+    async def find(self) -> ReadyTool:
+        """Return the tool; list the tools first if need be. A slow start costs a given time."""
+        tool = await self.pipeline.tools.find(self.name, self.time())
+        if not self.is_restarted and self.deadline is None:
+            self._restart_clock()
+        self.is_restarted = True
+        return tool
+
+    def fits(self, tool: ReadyTool) -> bool:
+        """Check the arguments. False: they do not fit a definition that may be old.
+
+        Raises:
+            ValidationError: The tool is disabled, or the arguments do not fit.
+        """
+        tools = self.pipeline.tools
+        if not tool.own["_enabled"]:
+            raise tools.disabled(self.name)
+        if tool.checker is None:
+            return True
+        try:
+            faults = tool.checker.faults(self.arguments)
+        except Unusable as error:
+            if (refusal := tools.unchecked(self.name, error)) is not None:
+                raise refusal from None
+            return True
+        if faults and (self.is_relisted or tools.is_certain):
+            raise tools.invalid_arguments(self.name, faults)
+        return not faults
+
+    async def list_anew(self) -> None:
+        """Read the list of tools again, once for this call."""
+        self.is_relisted = True
+        await self.pipeline.tools.list("refresh", self.time())
+
+    async def get_leave(self, tool: ReadyTool) -> ReadyTool | None:
+        """Find out whether it may become a task, and ask for approval.
+
+        The time that a person takes is not counted, and the tool may change meanwhile.
+
+        Returns:
+            The tool; None if a person was asked: then everything is checked once more.
+        """
+        if self.takes_task or (tool.task == "required" and self.takes_task is None):
+            self.form, tool = await self.pipeline.task_form(self.name, tool, self.time())
+        if self.is_approved:
+            return tool
+        channel = self.pipeline.channel
+        closed = messages.shut(channel.name, Call(CALL, about=self.name), sent=False)
+        async with channel.until_closed(closed):
+            await self.pipeline.approver.ask(self.name, self.arguments, tool.tool)
+        self.is_approved = True
+        self._restart_clock()
+        return None
+
+    # Sending
+
+    async def send(self, tool: ReadyTool) -> tuple[Raw, ToolResult]:
+        """Make the present attempt: send it, and answer the server's questions."""
+        form, channel = self.form, self.pipeline.channel
+        on_sent = self._tell_observers(tool) if channel.observers.all else None
+        if form is not None:
+            on_sent = self._watch_task(on_sent)
+        request = self.request = self._make_request(tool)
+        try:
+            if form is None:
+                raw = await self.driver.request(request, on_progress=self.sink, on_sent=on_sent)
+            else:
+                tasks = self.pipeline.tasks
+                raw = await tasks.request(request, form, on_sent, on_progress=self.sink)
+            result = decode(raw, ToolResult)
+            if form is None and result.result_type in FINAL:
+                return raw, result
+            return await self._answer_questions(request, raw, result, on_sent)
+        except UNREADABLE as error:
+            raise channel.broken(request, str(error)) from error
+
+    def _make_request(self, tool: ReadyTool) -> Call:
+        """Return the request of the present attempt. One deadline holds for all attempts."""
+        deadline, form, params = self.deadline, self.form, self.params
+        if deadline is None:
+            idle = tool.own["_timeout"] or self.pipeline.idle
+            total = self.pipeline.total
+            if total < idle:
+                total = idle
+        else:
+            idle, total = deadline.idle, deadline.total
+        if form is not None:
+            params = form.augment(params)
+        if self.answers:
+            params = {**params, **self.answers}
+        return Call(
+            CALL,
+            params,
+            None if self.meta is None else dict(self.meta),
+            idle=idle,
+            total=total - (self.begun - self.since),
+            since=self.begun,
+            about=self.name,
+            progress=True,
+            repeatable=tool.repeatable and not self.may_have_run,
+            param_headers=None if tool.headers is None else tool.headers(self.arguments),
+            extensions=() if form is None else form.extensions,
+            epoch=tool.epoch,
+            refusals=None if tool.epoch is None else self.refusals,
+        )
+
+    def _tell_observers(self, tool: ReadyTool) -> Callable[[WireId], None] | None:
+        """Tell the observers that the call begins, once; return what wants to know its wire ids."""
+        if self.observed is None:
+            observers = self.pipeline.channel.observers
+            self.observed = observers.begin(CALL, self.name, self.params, tool.tool)
+            if self.observed.meta:
+                self.meta = {**self.observed.meta, **(self.meta or {})}
+        return self.observed.sent
+
+    def _watch_task(
+        self, on_sent: Callable[[WireId], None] | None
+    ) -> Callable[[WireId], None] | None:
+        self.view = self.view or self.pipeline.tasks.view(self.options)
+        if self.observed is not None:
+            self.observed.view = self.view
+        return self.view.tracking(on_sent, self.sink, self.pipeline.channel)
+
+    async def _answer_questions(
+        self,
+        request: Call,
+        raw: Raw,
+        result: ToolResult,
+        on_sent: Callable[[WireId], None] | None,
+    ) -> tuple[Raw, ToolResult]:
+        """Return the final answer, a task, or the questions that are for the caller."""
+        channel = self.pipeline.channel
+        while (reading := self._questions(raw, result)) is not None:
+            if isinstance(reading, NeedsInput) and channel.inputs.for_caller(reading.requests):
+                self.is_pending = True
+                result = pending_result(self.name, self.arguments, reading)
+                break
+            self.rounds += 1
+            request = await channel.answer(request, self.params, reading, self.rounds, self.time())
+            raw = await self.driver.request(request, on_progress=self.sink, on_sent=on_sent)
+            result = decode(raw, ToolResult)
+        self.is_answered = True
+        return raw, result
+
+    def _questions(self, raw: Raw, result: ToolResult) -> Reading | None:
+        """Return what the server wants to know; None if this is its answer, or names a task."""
+        if self.form is not None and (task := self.form.created(raw)) is not None:
+            self.task = task
+            return None
+        if result.result_type in FINAL:
+            return None
+        reading = self.driver.engine.link.era.read(CALL, raw)  # type: ignore[union-attr]
+        return None if reading is COMPLETE else reading
+
+    # After an attempt
+
+    async def recover(self, error: LoginRequired | LinkChanged | RpcError) -> None:
+        """Do what an attempt that failed needs before the next; raise what has no remedy."""
+        tools = self.pipeline.tools
+        if isinstance(error, LoginRequired):
+            # Nothing of this attempt has run, unless it repeated a request. A person may log in
+            # within the rest of the call's time.
+            until = self._until()
+            self._leave_attempt(error.outcome_unknown)
+            self.logins += 1
+            await self.pipeline.channel.log_in_again(error, self.logins, until)
+            self.begun = self.driver.loop.time()
+        elif isinstance(error, LinkChanged):
+            # The tool was checked on a link that is gone: check it on this one.
+            self._leave_attempt(error.outcome_unknown)
+            self.refusals = error.refusals
+            tools.forget()
+        elif self.takes_task is None and self._requires_task(error):
+            # Nothing has run: the server can only do this as a task.
+            self._leave_attempt(False)
+            self.takes_task = self.asks_leave = True
+        elif not self.is_relisted and tools.headers_changed(error):
+            self._leave_attempt(False)
+            await self.list_anew()
+        else:
+            raise error
+
+    def _until(self) -> float:
+        """Return the end of its whole time, on the loop's clock."""
+        assert self.request is not None
+        return self.begun + self.request.total
+
+    def _leave_attempt(self, may_have_run: bool) -> None:
+        """Begin anew; remember whether the attempt that ends here may have had an effect."""
+        self.request = None
+        self.may_have_run = self.may_have_run or may_have_run or self.rounds > 0
+
+    def _requires_task(self, error: RpcError) -> bool:
+        return error.code == MISSING_CAPABILITY and self.pipeline.tasks.required_by(error)
+
+    async def follow_task(self) -> tuple[Raw, ToolResult]:
+        """Poll the task that it has become to its end, over reconnects and restarts."""
+        assert self.task is not None
+        assert self.view is not None
+        assert self.request is not None
+        total = max(self.pipeline.total, self.request.idle)
+        if self.deadline is not None and self.options.get("total_timeout") is not None:
+            total = self.deadline.total
+        return await self.pipeline.tasks.follow_call(self.task, self.request, total, self.view)
+
+    def check_result(self, tool: ReadyTool, raw: Raw, result: ToolResult) -> None:
+        """Check a structured result; warn, or raise where that is asked for."""
+        tools, content = self.pipeline.tools, result.structured_content
+        assert tool.returns is not None
+        try:
+            faults = _NO_STRUCTURED if content is UNSET else tool.returns.faults(content, raw)
+        except Unusable as error:
+            faults = tools.unchecked_result(self.name, error)
+        if faults:
+            tools.report_invalid_result(self.name, result, faults)
+
+    # The end
+
+    def fail(self, error: BaseException) -> BaseException:
+        """Return the error that ends it, which says whether the call may have run.
+
+        The only place that decides it: errors of lists, logins and connections know only about
+        their own request. The last attempt's own error knows, once it is out.
+        """
+        channel = self.pipeline.channel
+        asked = self.rounds > 0 and not self.is_answered
+        if self.task is None and isinstance(error, HoldfastError):
+            # A server that asks has begun: an error of ours leaves open what it has done.
+            ran = self.may_have_run or (asked and not isinstance(error, RpcError))
+            if ran or self.request is None:
+                about = Call(CALL, about=self.name)
+                error = messages.with_outcome(error, about, may_have_run=ran)
+        elif self.task is None and isinstance(error, asyncio.CancelledError):
+            began = asked or self.may_have_run
+            if began or self.request is None:
+                # Cancelled while listing, or while the application answered a question.
+                about = Call(CALL, about=self.name)
+                error.__cause__ = messages.cancelled(channel.name, about, sent=began)
+        if isinstance(error, TransportError):
+            # Over HTTP this may be the only sign that the server was lost or replaced.
+            self.pipeline.tools.disconnected()
+        if channel.observers.all:
+            if self.observed is None:
+                tool = self.pipeline.tools.tools.get(self.name)
+                self.observed = channel.observers.begin(
+                    CALL, self.name, self.params, tool, refused=True
+                )
+            self.observed.end(error=error)
+        return error
