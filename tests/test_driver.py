@@ -30,7 +30,7 @@ def silent_peer() -> Peer:
 
 
 async def reaches(client: holdfast.Client, state: State) -> None:
-    driver = client._channel.driver
+    driver = client._requester.driver
     while client.state is not state:
         await driver.change()
 
@@ -197,7 +197,7 @@ async def test_a_call_that_is_cancelled_as_its_answer_comes_has_run(
     async with holdfast.connect(peer) as client:
         call = client.start_tool("stuck")
         sent = await peer.expect("tools/call")
-        driver = client._channel.driver
+        driver = client._requester.driver
         text = f'{{"jsonrpc":"2.0","id":{sent.id},{ending}}}\n'
         answer = Delivered(driver.engine.link.generation, text.encode())
         if answered_first:
@@ -243,7 +243,7 @@ async def test_a_call_that_has_ended_keeps_no_client_in_memory(how: str) -> None
         call.cancel()
     await outcome(call)
     await client.close()
-    gone = weakref.ref(client._channel.driver)
+    gone = weakref.ref(client._requester.driver)
     del client, call
     for _ in range(3):
         await asyncio.sleep(0)
@@ -436,7 +436,7 @@ async def test_a_listener_that_fails_holds_nothing_up(caplog: pytest.LogCaptureF
         raise RuntimeError("boom")
 
     client = holdfast.connect(silent_peer())
-    client._inbound._subscriptions = SimpleNamespace(restore=boom, close=int)  # type: ignore[assignment]
+    client._unsolicited._subscriptions = SimpleNamespace(restore=boom, close=int)  # type: ignore[assignment]
     async with client:
         assert (await client.call_tool("quick", timeout=5)).text == "done"
     assert "boom" in caplog.text
@@ -572,7 +572,7 @@ async def answer_to_a_stuck_call(
     sent = await peer.expect("tools/call")
     assert isinstance(sent.id, int)
     text = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}\n' % sent.id
-    return task, Delivered(client._channel.driver.engine.link.generation, text)
+    return task, Delivered(client._requester.driver.engine.link.generation, text)
 
 
 async def test_the_only_answer_of_a_read_resumes_its_caller_at_once() -> None:
@@ -581,7 +581,7 @@ async def test_the_only_answer_of_a_read_resumes_its_caller_at_once() -> None:
         task, answer = await answer_to_a_stuck_call(peer, client, seen)
 
         def read() -> None:
-            client._channel.driver.report(answer)
+            client._requester.driver.report(answer)
             seen.append("read")
 
         asyncio.get_running_loop().call_soon(read)
@@ -593,7 +593,7 @@ async def test_an_answer_inside_of_a_task_resumes_its_caller_in_the_next_turn() 
     peer, seen = silent_peer(), list[str]()
     async with holdfast.connect(peer) as client:
         task, answer = await answer_to_a_stuck_call(peer, client, seen)
-        client._channel.driver.report(answer)
+        client._requester.driver.report(answer)
         seen.append("read")
         await task
     assert seen == ["read", "resumed"]
@@ -608,8 +608,8 @@ async def test_a_handler_hears_what_came_before_an_answer_before_its_caller() ->
         note = b'{"jsonrpc":"2.0","method":"notifications/x"}\n'
 
         def read() -> None:
-            client._channel.driver.report(Delivered(answer.generation, note))
-            client._channel.driver.report(answer)
+            client._requester.driver.report(Delivered(answer.generation, note))
+            client._requester.driver.report(answer)
 
         asyncio.get_running_loop().call_soon(read)
         await task

@@ -143,7 +143,7 @@ async def test_a_tap_sees_a_lost_link_and_the_next_generation(peer: Peer) -> Non
         peer.hang_up("the cable was pulled")
         await client.wait_ready(20)
         while [event.new for event in events if event.kind == "state"].count("ready") < 2:
-            await client._channel.driver.change()
+            await client._requester.driver.change()
     (lost,) = [event for event in events if event.kind == "lost"]
     assert "cable" in str(lost.error)
     assert lost.generation == 1
@@ -162,7 +162,7 @@ async def test_a_tap_that_fails_is_taken_off_and_disturbs_nothing(
     client._attach_tap(fail)
     async with client:
         assert (await client.call_tool("say", {"words": "hi"})).text == "hi"
-        assert client._channel.driver.tap is None
+        assert client._requester.driver.tap is None
     assert caplog.text.count("the tap failed") == 1
 
 

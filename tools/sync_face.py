@@ -208,7 +208,7 @@ from functools import wraps
 from typing import Final, Generic, ParamSpec, TypeVar
 from holdfast import _connect
 from holdfast.client import Client as AsyncClient
-from holdfast._core.calls.running import RunningCall as AsyncRunningCall
+from holdfast._core.calls.call_values import RunningCall as AsyncRunningCall
 from holdfast.sync.portal import Portal, SyncWrapper, blocking, closing, on_loop, portal
 from holdfast.sync.portal import with_threads
 """

@@ -66,10 +66,11 @@ if TYPE_CHECKING:
     from holdfast._core.auth.options import (
         Bearer, ClientCredentials, EnterpriseManaged, LoginRequest, OAuth, WorkloadIdentity,
     )
-    from holdfast._core.calls.cached import Listing
+    from holdfast._core.calls.cached_reads import Listing
     from holdfast._core.calls.handlers import ApprovalRequest, Handlers, Notification
     from holdfast._core.calls.options import CallOptions
-    from holdfast._core.calls.running import Invocation, PendingCall, RunningCall
+    from holdfast._core.calls.pending import PendingCall
+    from holdfast._core.calls.call_values import Invocation, RunningCall
     from holdfast._core.engine.state import State
     from holdfast._core.observers.audit import AuditRecord
     from holdfast._core.transports.http import Http
@@ -121,8 +122,9 @@ _HOMES = {
     "_core.calls.handlers": ("ApprovalRequest", "Handlers", "Notification"),
     "_core.calls.options": ("CallOptions",),
     "schema.explain": ("SchemaFault",),
-    "_core.calls.cached": ("Listing",),
-    "_core.calls.running": ("Invocation", "PendingCall", "RunningCall"),
+    "_core.calls.cached_reads": ("Listing",),
+    "_core.calls.call_values": ("Invocation", "RunningCall"),
+    "_core.calls.pending": ("PendingCall",),
     "client": ("Client",),
     "_version": ("__version__",),
     "policies": (

@@ -80,7 +80,7 @@ class AccountsClient(Client):
         """Close the sessions that are too many, the one used least recently first."""
         excess = max(0, len(self._clients) - MAX_SESSIONS)
         clients = self._clients.items()
-        idle = (name for name, one in clients if one is not new and not one._channel.is_busy)
+        idle = (name for name, one in clients if one is not new and not one._requester.is_busy)
         for name in list(islice(idle, excess)):
             self._leave(self._clients.pop(name))
 
@@ -115,5 +115,14 @@ def account_of(client: Client | None) -> str:
 
 
 _PARTS: Final = frozenset(
-    {"_cached", "_channel", "_inbound", "_inputs", "_logins", "_observers", "_pipeline", "_tools"}
+    {
+        "_cached",
+        "_requester",
+        "_unsolicited",
+        "_inputs",
+        "_logins",
+        "_observers",
+        "_pipeline",
+        "_tools",
+    }
 )

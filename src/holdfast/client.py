@@ -8,23 +8,24 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from holdfast import types
 from holdfast._core.calls.cache import ResponseCache, partition
-from holdfast._core.calls.cached import Cached, Listing
-from holdfast._core.calls.channel import ENDED, Channel
+from holdfast._core.calls.cached_reads import CachedReads, Listing
+from holdfast._core.calls.call_values import Invocation, RunningCall, invoke
 from holdfast._core.calls.handlers import (
     Handlers,
     Notification,
     ProgressHandler,
-    added,
-    called,
-    plain,
+    add_removable,
+    require_callable,
+    require_sync,
 )
-from holdfast._core.calls.inbound import Inbound
 from holdfast._core.calls.inputs import Inputs
 from holdfast._core.calls.logins import Logins
-from holdfast._core.calls.options import CallOptions, of_type, performing
+from holdfast._core.calls.options import CallOptions, require_toolset, require_type
+from holdfast._core.calls.pending import PendingCall
 from holdfast._core.calls.pipeline import Pipeline
-from holdfast._core.calls.running import Invocation, PendingCall, RunningCall, invoke
+from holdfast._core.calls.requester import ENDED, Requester
 from holdfast._core.calls.tools import LIST, ToolTable
+from holdfast._core.calls.unsolicited import Unsolicited
 from holdfast._core.engine.state import State
 from holdfast._core.eras import conversation
 from holdfast._core.eras.conversation import Facts, Plan
@@ -88,22 +89,22 @@ class Client:
         self._observers = Observers(self.name, tuple(observers))
         self._inputs = Inputs(handlers, policy.limits.asks, handlers.approval)
         self._logins = Logins(self.name, transport, handlers.login)
-        self._channel = channel = Channel(
+        self._requester = requester = Requester(
             self.name, transport, policy, plan, self._inputs, self._logins, self._observers
         )
         self._observers.all += wanted_observers(
-            self.name, policy, transport, channel.post, channel.era
+            self.name, policy, transport, requester.post, requester.era
         )
         cache = ResponseCache(policy.cache, *partition(transport, policy))
-        self._cached = Cached(channel, cache, shared=traits.credentials is not None)
-        self._tools = ToolTable(channel, self._cached, policy.tools)
-        self._pipeline = Pipeline(channel, self._tools, self._cached)
-        self._inbound = channel.listener = Inbound(channel, cache, self._tools)
-        self._logins.watch(change=self._inbound.leave_session)
+        self._cached = CachedReads(requester, cache, shared=traits.credentials is not None)
+        self._tools = ToolTable(requester, self._cached, policy.tools)
+        self._pipeline = Pipeline(requester, self._tools, self._cached)
+        self._unsolicited = requester.listener = Unsolicited(requester, cache, self._tools)
+        self._logins.watch(change=self._unsolicited.leave_session)
         if handlers.notification is not None:
-            self._inbound.add(handlers.notification, None)
+            self._unsolicited.add(handlers.notification, None)
         if handlers.progress is not None:
-            channel.progress_handlers.append(handlers.progress)
+            requester.progress_handlers.append(handlers.progress)
 
     def __repr__(self) -> str:
         return f"<Client {self.name} {self.state}>"
@@ -128,7 +129,7 @@ class Client:
         Raises:
             HoldfastError: The first attempt to connect failed.
         """
-        await self._channel.open(timeout=timeout)
+        await self._requester.open(timeout=timeout)
         return self
 
     async def wait_ready(self, timeout: float | None = None) -> None:
@@ -141,7 +142,7 @@ class Client:
             RequestTimeout: The server was not ready in time.
             ShutdownError: The client was closed meanwhile.
         """
-        await self._channel.open(wait=True, timeout=timeout)
+        await self._requester.open(wait=True, timeout=timeout)
 
     async def close(self) -> bool:
         """End the server and every call under way.
@@ -152,22 +153,22 @@ class Client:
         Returns:
             True for the call that closed the client, False for those that found it closed.
         """
-        first = self._closing is None and self._channel.state not in ENDED
+        first = self._closing is None and self._requester.state not in ENDED
         if self._closing is None or self._closing.cancelled():
             # A task, which begins in the next turn: calls that were cancelled just now tell the
             # server before it.
-            driver = self._channel.driver
+            driver = self._requester.driver
             self._closing = driver.loop.create_task(self._close(driver))
         await asyncio.shield(self._closing)
         return first
 
     async def _close(self, driver: Driver) -> None:
-        self._channel.end_waits()
+        self._requester.end_waits()
         if self._transport.traits.shutdown_request and self.is_connected:
-            await self._channel.request_shutdown(self._transport.grace)
+            await self._requester.request_shutdown(self._transport.grace)
         if self._policy.protocol is None:
             conversation.remember(self._transport.key, driver.engine.opening)
-        self._inbound.close()
+        self._unsolicited.close()
         try:
             await driver.close()
         finally:
@@ -176,7 +177,7 @@ class Client:
 
     def _attach_tap(self, tap: Tap) -> None:
         """Show what crosses between this client and its transport; before its first use."""
-        self._channel.tap = tap
+        self._requester.tap = tap
 
     # Credentials
 
@@ -190,7 +191,7 @@ class Client:
             LoginFailed: The person refused, or did not log in in time.
             DiscoveryError: The server has no usable authorization server.
         """
-        await self._channel.log_in(fresh=fresh)
+        await self._requester.log_in(fresh=fresh)
 
     async def logout(self) -> bool:
         """Revoke and delete the stored login; return whether there was one."""
@@ -201,7 +202,7 @@ class Client:
     @property
     def state(self) -> State:
         """The state of the connection, such as ``"ready"`` or ``"backoff"``."""
-        return self._channel.state
+        return self._requester.state
 
     @property
     def transport(self) -> Any:
@@ -215,7 +216,7 @@ class Client:
 
     @property
     def _facts(self) -> Facts | None:
-        driver = self._channel.started
+        driver = self._requester.started
         return None if driver is None else driver.engine.facts
 
     @property
@@ -231,7 +232,7 @@ class Client:
     @property
     def protocol_version(self) -> str | None:
         """The negotiated revision; None before the first connection."""
-        era = self._channel.era()
+        era = self._requester.era()
         return None if era is None else era.version
 
     @property
@@ -242,7 +243,7 @@ class Client:
     @property
     def violations(self) -> dict[str, int]:
         """The number of protocol violations by kind; each message was dropped."""
-        driver = self._channel.started
+        driver = self._requester.started
         return {} if driver is None else driver.engine.violations
 
     # Tools
@@ -264,7 +265,7 @@ class Client:
         Returns:
             The tools; ``stale`` says that they are an old answer.
         """
-        return await self._tools.list(cache, self._channel.deadline(LIST, timeout))
+        return await self._tools.list(cache, self._requester.deadline(LIST, timeout))
 
     def guard_tools(
         self, check: Callable[[Sequence[Tool], str | None], None]
@@ -279,8 +280,8 @@ class Client:
         Returns:
             A function that removes the check.
         """
-        remove = self._tools.guard(plain("check", check))
-        self._inbound.subscriptions.changes_wanted()
+        remove = self._tools.guard(require_sync("check", check))
+        self._unsolicited.subscriptions.changes_wanted()
         return remove
 
     async def available_tools(self, *, timeout: float | None = None) -> bool:
@@ -289,7 +290,7 @@ class Client:
         Args:
             timeout: Seconds, connecting included.
         """
-        return await self._tools.any_enabled(self._channel.deadline(LIST, timeout))
+        return await self._tools.any_enabled(self._requester.deadline(LIST, timeout))
 
     async def call_tool(
         self,
@@ -412,7 +413,7 @@ class Client:
 
         Takes and raises what `Servers.perform` does.
         """
-        return await performing(toolset).perform(call)
+        return await require_toolset(toolset).perform(call)
 
     # Tasks
 
@@ -493,7 +494,7 @@ class Client:
         Raises:
             ResourceNotFoundError: The server has no such resource.
         """
-        deadline = self._channel.deadline("resources/read", timeout)
+        deadline = self._requester.deadline("resources/read", timeout)
         return await self._cached.read(uri, deadline, cache)
 
     async def subscribe_resource(self, uri: str, *, timeout: float | None = None) -> None:
@@ -505,8 +506,8 @@ class Client:
             uri: The resource's URI.
             timeout: Seconds for the server to confirm it, connecting included.
         """
-        deadline = self._channel.deadline("resources/subscribe", timeout)
-        await self._inbound.subscriptions.subscribe(uri, deadline)
+        deadline = self._requester.deadline("resources/subscribe", timeout)
+        await self._unsolicited.subscriptions.subscribe(uri, deadline)
 
     async def unsubscribe_resource(self, uri: str, *, timeout: float | None = None) -> None:
         """End a subscription. No update of the resource is delivered after this returns.
@@ -515,8 +516,8 @@ class Client:
             uri: The resource's URI.
             timeout: Seconds, connecting included.
         """
-        deadline = self._channel.deadline("resources/unsubscribe", timeout)
-        await self._inbound.subscriptions.unsubscribe(uri, deadline)
+        deadline = self._requester.deadline("resources/unsubscribe", timeout)
+        await self._unsolicited.subscriptions.unsubscribe(uri, deadline)
 
     # Skills
 
@@ -598,7 +599,7 @@ class Client:
         Returns:
             A function that removes the check.
         """
-        return added(self._cached.skills.guards, plain("check", check))
+        return add_removable(self._cached.skills.guards, require_sync("check", check))
 
     # Prompts and completion
 
@@ -622,11 +623,11 @@ class Client:
             arguments: Its arguments, all of them text.
             timeout: Seconds, connecting included.
         """
-        of_type("name", name)
-        of_type("arguments", arguments, Mapping | None, "a mapping")
+        require_type("name", name)
+        require_type("arguments", arguments, Mapping | None, "a mapping")
         method, params = "prompts/get", {"name": name, "arguments": arguments or {}}
-        deadline = self._channel.deadline(method, timeout)
-        return await self._channel.read(method, params, deadline, types.PromptResult, about=name)
+        deadline = self._requester.deadline(method, timeout)
+        return await self._requester.read(method, params, deadline, types.PromptResult, about=name)
 
     async def complete(
         self,
@@ -652,8 +653,8 @@ class Client:
         params: dict[str, Any] = {"ref": ref, "argument": {"name": name, "value": value}}
         if context is not None:
             params["context"] = {"arguments": context}
-        deadline = self._channel.deadline(method, timeout)
-        found = await self._channel.read(method, params, deadline, CompleteResult, about=name)
+        deadline = self._requester.deadline(method, timeout)
+        found = await self._requester.read(method, params, deadline, CompleteResult, about=name)
         return found.completion
 
     # The rest of the protocol
@@ -667,7 +668,7 @@ class Client:
         Raises:
             RequestTimeout: It does not.
         """
-        await self._channel.ping(timeout)
+        await self._requester.ping(timeout)
 
     async def set_log_level(self, level: str, *, timeout: float | None = None) -> None:
         """Set the lowest level of the log messages that the server sends, after reconnects too.
@@ -680,7 +681,7 @@ class Client:
         Raises:
             ValidationError: There is no such level.
         """
-        await self._channel.set_log_level(level, timeout)
+        await self._requester.set_log_level(level, timeout)
 
     async def request(
         self,
@@ -701,7 +702,7 @@ class Client:
         Returns:
             The result as plain JSON.
         """
-        return await self._channel.request_any(method, params, timeout, total_timeout)
+        return await self._requester.request_any(method, params, timeout, total_timeout)
 
     async def create_message(self, params: types.SamplingRequest | Mapping[str, Any]) -> Any:
         """Run the client's own sampling handler, as a server's request would.
@@ -721,7 +722,7 @@ class Client:
 
     async def roots_changed(self) -> None:
         """Tell the server that the roots have changed, where its revision has that."""
-        driver = self._channel.driver
+        driver = self._requester.driver
         driver.send(driver.engine.notify("notifications/roots/list_changed"))
 
     # Listening
@@ -729,13 +730,13 @@ class Client:
     @property
     def events(self) -> Events:
         """The events to ``subscribe`` to: requests, states, notifications, violations."""
-        if self._inbound.events is None:
+        if self._unsolicited.events is None:
             from holdfast.events import Events
 
-            events = Events(self.name, self._observers.all, self._channel.post)
-            self._inbound.events = events
+            events = Events(self.name, self._observers.all, self._requester.post)
+            self._unsolicited.events = events
             self._logins.watch(events=events.authorization)
-        return self._inbound.events
+        return self._unsolicited.events
 
     def on_notification(
         self, handler: Callable[[Notification], Any], method: str | None = None
@@ -752,7 +753,7 @@ class Client:
         Returns:
             A function that removes the handler.
         """
-        return self._inbound.add(handler, method)
+        return self._unsolicited.add(handler, method)
 
     def on_log(self, handler: Callable[[types.LogMessage], Any]) -> Callable[[], None]:
         """Call a handler with the server's log messages; `set_log_level` sets from which level.
@@ -765,7 +766,7 @@ class Client:
         """
         from holdfast._core.calls.handlers import log_handler
 
-        return self._inbound.add(log_handler(handler), "notifications/message")
+        return self._unsolicited.add(log_handler(handler), "notifications/message")
 
     def on_progress(self, handler: ProgressHandler) -> Callable[[], None]:
         """Call a handler with the progress of every call from now on.
@@ -776,10 +777,12 @@ class Client:
         Returns:
             A function that removes the handler.
         """
-        return added(self._channel.progress_handlers, called("handler", handler))
+        return add_removable(
+            self._requester.progress_handlers, require_callable("handler", handler)
+        )
 
     async def _list(
         self, method: str, key: str, kind: type[W], cache: CacheMode | None, timeout: float | None
     ) -> Listing[W]:
-        deadline = self._channel.deadline(method, timeout)
+        deadline = self._requester.deadline(method, timeout)
         return await self._cached.listing(method, key, kind, deadline, cache)

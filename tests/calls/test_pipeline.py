@@ -367,7 +367,7 @@ async def test_all_rounds_of_a_request_share_its_time() -> None:
 @pytest.mark.req("R3")
 async def test_what_the_caller_said_bounds_the_whole_and_progress_a_few_times_that() -> None:
     async with holdfast.connect(shop(), timeouts=Timeouts(request=5, total=60)) as client:
-        deadline = client._channel.deadline
+        deadline = client._requester.deadline
         assert (deadline("tools/call").idle, deadline("tools/call").total) == (5, 60)
         assert (deadline("tools/call", 2).idle, deadline("tools/call", 2).total) == (2, 6)
         assert deadline("tools/call", 2, 3).total == 3

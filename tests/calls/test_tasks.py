@@ -711,7 +711,7 @@ async def test_a_call_that_was_cancelled_before_it_was_sent_is_never_sent(
         running = client.start_tool("work", task=True)
         for _ in range(turns):
             await asyncio.sleep(0)
-        sent = client._channel.driver._waiters != {} or peer.count("tools/call") > 0
+        sent = client._requester.driver._waiters != {} or peer.count("tools/call") > 0
         if not running.cancel():
             return
         with pytest.raises(CancelledCallError) as caught:

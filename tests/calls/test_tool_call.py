@@ -40,7 +40,7 @@ async def client() -> AsyncIterator[Client]:
 
 def make_call(client: Client, **memory: Any) -> ToolCall:
     """Return a call of ``add`` in the middle of its life."""
-    pipeline, driver = client._pipeline, client._channel.driver
+    pipeline, driver = client._pipeline, client._requester.driver
     params: dict[str, Any] = {"name": "add", "arguments": {}}
     now = driver.loop.time()
     call = ToolCall(pipeline, driver, "add", {}, {}, params, now, now)

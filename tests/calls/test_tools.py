@@ -467,7 +467,7 @@ async def test_a_timeout_set_on_a_record_rules_the_next_call(
 async def test_only_tools_that_say_so_may_run_twice(client: holdfast.Client) -> None:
     await client.list_tools()
     for name, repeatable in (("count", True), ("remove", False), ("search", False)):
-        ready = await client._tools.find(name, client._channel.deadline("tools/call"))
+        ready = await client._tools.find(name, client._requester.deadline("tools/call"))
         assert ready.repeatable is repeatable
 
 

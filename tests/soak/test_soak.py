@@ -97,7 +97,7 @@ async def test_thirty_thousand_calls_leave_nothing_behind() -> None:
         soak = Soak(client, CALLS)
         await soak.run()
         await client.wait_ready(20)
-        driver = client._channel.driver
+        driver = client._requester.driver
         assert len(driver.engine.inflight) == 0
         assert driver._waiters == {}
         assert driver.engine.inflight.tombstones <= 1000

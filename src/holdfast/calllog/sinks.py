@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from holdfast._core.calls.handlers import plain
+from holdfast._core.calls.handlers import require_sync
 from holdfast._core.files import (
     PRIVATE_FILE,
     create_file,
@@ -96,7 +96,7 @@ def sink_for(to: Any) -> Sink:
         label = f"the call log {getattr(to, 'name', None) or type(to).__name__}"
         return Sink(label, partial(_write_to_stream, to))
     if callable(to):
-        callback = plain("log", to)
+        callback = require_sync("log", to)
         label = "the function that takes the call log"
         return Sink(label, lambda line, *_: callback(line.decode()), pause=0)
     kind = type(to).__name__

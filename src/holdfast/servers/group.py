@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from holdfast._core.calls.options import CallOptions, of_type, performing
+from holdfast._core.calls.options import CallOptions, require_toolset, require_type
 from holdfast._core.eras.revisions import SKILLS
 from holdfast._core.text import close_matches
 from holdfast.agents.listing import Partial, ServerTool
@@ -151,7 +151,7 @@ class Servers:
         return self._model_names
 
     def _member(self, name: str) -> Member:
-        of_type("name", name)
+        require_type("name", name)
         found = self._members.get(name)
         if found is None:
             raise ValidationError(f"there is no server {name!r}{hint(name, self._members)}")
@@ -163,10 +163,10 @@ class Servers:
             return [member for member in self._members.values() if not member.disabled]
         if isinstance(names, str):
             names = (names,)
-        of_type("servers", names, Iterable, "a list of names")
+        require_type("servers", names, Iterable, "a list of names")
         names = tuple(names)
         for name in names:
-            of_type("servers", name)
+            require_type("servers", name)
         return [self._member(name) for name in dict.fromkeys(names)]
 
     # Calls
@@ -177,7 +177,7 @@ class Servers:
         Raises:
             ValidationError: The name begins with no server's.
         """
-        of_type("name", name)
+        require_type("name", name)
         ends = [index for index, letter in enumerate(name) if letter == "."]
         for end in reversed(ends):
             if name[:end] in self._members and end + 1 < len(name):
@@ -265,7 +265,7 @@ class Servers:
         timeout: float | None = None,
     ) -> SkillFile:
         """Read a file of a skill from the server that it came from, as `Client.read_skill` does."""
-        of_type("skill", skill, Skill, "a Skill, from list_skills()")
+        require_type("skill", skill, Skill, "a Skill, from list_skills()")
         client = self[skill.server]
         return await client.read_skill(skill, file, dynamic=dynamic, timeout=timeout)
 
@@ -287,8 +287,8 @@ class Servers:
         from holdfast.agents.listing import for_models
         from holdfast.agents.search import Index
 
-        of_type("query", query)
-        of_type("limit", limit, int, "a whole number")
+        require_type("query", query)
+        require_type("limit", limit, int, "a whole number")
         listed = await self.list_tools(servers, timeout=timeout)
         tools = [one for one in listed if for_models(one.tool)]
         if self._index is None or self._index.tools != tools:
@@ -345,7 +345,7 @@ class Servers:
         Raises:
             ValidationError: ``call`` is not a call, so there is nothing to answer.
         """
-        return await performing(toolset).perform(call)
+        return await require_toolset(toolset).perform(call)
 
     # Side by side
 

@@ -10,8 +10,8 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypeVar, Unpack
 
 from holdfast import _connect, types
+from holdfast._core.calls.call_values import RunningCall as AsyncRunningCall
 from holdfast._core.calls.options import CallOptions
-from holdfast._core.calls.running import RunningCall as AsyncRunningCall
 from holdfast._core.engine.state import State
 from holdfast.client import Client as AsyncClient
 from holdfast.sync.portal import (

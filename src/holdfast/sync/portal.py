@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeAlias, TypeVar
 
-from holdfast._core.calls.handlers import Handlers, in_thread, threaded
+from holdfast._core.calls.handlers import Handlers, in_thread, run_in_threads
 from holdfast._core.transports.orphans import guard
 from holdfast.errors import ShutdownError, StateError
 
@@ -262,5 +262,7 @@ def with_threads(options: Any) -> Any:
     """Return options of `connect` whose handlers run where they may block; else what was given."""
     handlers = options.get("handlers") if isinstance(options, Mapping) else None
     return (
-        {**options, "handlers": threaded(handlers)} if isinstance(handlers, Handlers) else options
+        {**options, "handlers": run_in_threads(handlers)}
+        if isinstance(handlers, Handlers)
+        else options
     )

@@ -116,7 +116,7 @@ class ClientScope:
             target, options = server, {"name": name, **kept}
         made = make(target, **options)
         client = _client_of(made)
-        client._channel.observers.all.extend(logs)
+        client._requester.observers.all.extend(logs)
         if self._recording is not None and recorder is not None:
             recorder.client = client
             self._recording.logs.append(recorder)
@@ -317,7 +317,7 @@ def _close_here(thing: Thing, recorder: RecordingLog | None) -> None:
                 thing._portal.run(recorder.learn())
         thing.close()
         return
-    driver = _client_of(thing)._channel.started
+    driver = _client_of(thing)._requester.started
     if driver is None:
         # Never connected: a loop of its own disturbs no other.
         loop = asyncio.new_event_loop()

@@ -156,7 +156,7 @@ class RecordingLog(CallLog):
         """List the server's tools if the client has not; its cache is not touched."""
         client = self.client
         if client is not None and not client.tools and client.is_connected:
-            deadline = client._channel.deadline("tools/list")
+            deadline = client._requester.deadline("tools/list")
             with suppress(HoldfastError):
                 found = await client._cached.listing(
                     "tools/list", "tools", Tool, deadline, "bypass"

@@ -125,7 +125,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 
-def added(items: list[T], item: T) -> Callable[[], None]:
+def add_removable(items: list[T], item: T) -> Callable[[], None]:
     """Add an item; return a function that removes it."""
     items.append(item)
 
@@ -142,16 +142,16 @@ def is_async(handler: Any) -> bool:
     return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
 
 
-def called(option: str, function: T) -> T:
+def require_callable(option: str, function: T) -> T:
     """Return a function; raise `ValidationError` for anything else."""
     if not callable(function):
         raise ValidationError(f"{option}={function!r}: must be a function")
     return function
 
 
-def plain(option: str, function: F) -> F:
+def require_sync(option: str, function: F) -> F:
     """Return a plain function; refuse a coroutine function, which nothing would await."""
-    if is_async(called(option, function)):
+    if is_async(require_callable(option, function)):
         text = "give a plain function; a coroutine cannot be awaited here"
         raise ValidationError(f"{option}={function!r}: {text}")
     return function
@@ -194,7 +194,7 @@ def in_thread(handler: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
 
 def log_handler(handler: Callable[[LogMessage], Any]) -> NotificationHandler:
     """Return a handler of notifications that calls ``handler`` with log messages."""
-    called("handler", handler)
+    require_callable("handler", handler)
 
     def read(notification: Notification) -> Any:
         from holdfast.types.base import decode
@@ -206,7 +206,7 @@ def log_handler(handler: Callable[[LogMessage], Any]) -> NotificationHandler:
     return read
 
 
-def threaded(handlers: Handlers | None) -> Handlers | None:
+def run_in_threads(handlers: Handlers | None) -> Handlers | None:
     """Return handlers for a synchronous application: notifications run in threads too."""
     if handlers is None or handlers.notification is None or is_async(handlers.notification):
         return handlers

@@ -54,7 +54,7 @@ def check_options(options: Mapping[str, Any]) -> None:
     """Refuse an option that does not exist, with the nearest one that does, or of a wrong type."""
     for name, value in options.items():
         if value is not None and name in _KINDS:
-            of_type(name, value, *_KINDS[name])
+            require_type(name, value, *_KINDS[name])
         if name not in NAMES:
             near = close_matches(name, NAMES)
             hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -86,13 +86,13 @@ class Deadline(Struct, frozen=True, gc=False):
         return Deadline(self.idle, self.total, now)
 
 
-def of_type(name: str, value: object, kind: Any = str, expected: str = "a string") -> None:
+def require_type(name: str, value: object, kind: Any = str, expected: str = "a string") -> None:
     """Refuse an argument of another type, by name and value."""
     if not isinstance(value, kind):
         raise ValidationError(f"{name}={value!r}: must be {expected}")
 
 
-def performing(toolset: T) -> T:
+def require_toolset(toolset: T) -> T:
     """Refuse what is no toolset."""
     if not hasattr(toolset, "perform"):
         raise ValidationError(f"toolset={toolset!r}: must be a Toolset")

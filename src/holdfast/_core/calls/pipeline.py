@@ -65,11 +65,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from holdfast._core.boundary import LinkChanged
-from holdfast._core.calls.cached import Cached
-from holdfast._core.calls.channel import Channel
+from holdfast._core.calls.cached_reads import CachedReads
 from holdfast._core.calls.handlers import Approver
-from holdfast._core.calls.options import CallOptions, Deadline, of_type
-from holdfast._core.calls.running import PendingCall, answered
+from holdfast._core.calls.options import CallOptions, Deadline, require_type
+from holdfast._core.calls.pending import PendingCall, answer_params
+from holdfast._core.calls.requester import Requester
 from holdfast._core.calls.tool_call import ToolCall
 from holdfast._core.calls.tools import CALL, ReadyTool, ToolTable
 from holdfast._core.eras.revisions import TASKS
@@ -77,7 +77,7 @@ from holdfast.errors import LoginRequired, RpcError
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
-    from holdfast._core.calls.following import TaskView
+    from holdfast._core.calls.task_poller import TaskView
     from holdfast._core.calls.tasks import Tasks
     from holdfast._core.eras.tasks import TaskForm
 
@@ -85,16 +85,16 @@ if TYPE_CHECKING:
 class Pipeline:
     """The tool calls of one client."""
 
-    def __init__(self, channel: Channel, tools: ToolTable, cached: Cached) -> None:
-        self.channel = channel
+    def __init__(self, requester: Requester, tools: ToolTable, cached: CachedReads) -> None:
+        self.requester = requester
         self.tools = tools
         self._cached = cached
-        self.approver = Approver(channel.name, channel.policy.tools, channel.inputs.approval)
-        self.idle: float = channel.policy.timeouts.for_method(CALL)
-        self.total: float = channel.policy.timeouts.total
-        invalidating = frozenset(channel.policy.cache.invalidate_on)
+        self.approver = Approver(requester.name, requester.policy.tools, requester.inputs.approval)
+        self.idle: float = requester.policy.timeouts.for_method(CALL)
+        self.total: float = requester.policy.timeouts.total
+        invalidating = frozenset(requester.policy.cache.invalidate_on)
         self._invalidating: Collection[str] = invalidating or ()  # an empty set takes 216 bytes
-        declared = channel.policy.identity.capabilities.get("extensions")
+        declared = requester.policy.identity.capabilities.get("extensions")
         self._takes_tasks = True if isinstance(declared, dict) and TASKS in declared else None
         self._asks_leave = bool(self._takes_tasks) or self.approver.wanted
 
@@ -112,11 +112,11 @@ class Pipeline:
         the tool or the link changed before anything ran, and after a login.
         """
         if type(name) is not str:
-            of_type("name", name)
-        channel, ready = self.channel, self.tools.ready
-        driver = channel.started
+            require_type("name", name)
+        requester, ready = self.requester, self.tools.ready
+        driver = requester.started
         if driver is None or driver.loop is not asyncio.get_running_loop():
-            driver = channel.driver
+            driver = requester.driver
         if arguments is None:
             arguments = {}
         params, now = {"name": name, "arguments": arguments}, driver.loop.time()
@@ -136,7 +136,7 @@ class Pipeline:
             not self.approver.wanted,
         )
         try:
-            if options or channel.progress_handlers:
+            if options or requester.progress_handlers:
                 call.read_options()
             while True:
                 tool = ready.get(name) or await call.find()
@@ -163,7 +163,7 @@ class Pipeline:
             raise call.fail(error)  # noqa: B904  (the same error, or one with its cause)
         finally:
             if call.view is not None:
-                call.view.end(channel)
+                call.view.end(requester)
             self._cached.writes += 1
             if name in self._invalidating:
                 self._cached.cache.invalidate()
@@ -175,8 +175,8 @@ class Pipeline:
         self, pending: PendingCall, answers: Mapping[str, Any], options: CallOptions
     ) -> ToolResult:
         """Go on with a call that waited for its caller's answers."""
-        of_type("pending", pending, PendingCall, "a PendingCall")
-        params = answered(self.channel.name, pending, answers)
+        require_type("pending", pending, PendingCall, "a PendingCall")
+        params = answer_params(self.requester.name, pending, answers)
         return await self.call_tool(pending.tool, pending.arguments, options, answers=params)
 
     @cached_property
@@ -184,13 +184,13 @@ class Pipeline:
         """The calls that servers have made tasks of."""
         from holdfast._core.calls.tasks import Tasks
 
-        return Tasks(self.channel)
+        return Tasks(self.requester)
 
     async def task_form(
         self, name: str, tool: ReadyTool, deadline: Deadline
     ) -> tuple[TaskForm | None, ReadyTool]:
         """Return how this call may become a task, if it may; list its tool where that decides."""
-        await self.channel.connected(deadline)
+        await self.requester.connected(deadline)
         form = self.tasks.form()
         if form is None or not form.core:
             return form, tool

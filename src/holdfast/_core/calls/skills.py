@@ -16,9 +16,9 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from holdfast._core.boundary import Call
-from holdfast._core.calls.cached import Cached, Listing, not_found
-from holdfast._core.calls.channel import Channel
-from holdfast._core.calls.options import Deadline, of_type
+from holdfast._core.calls.cached_reads import CachedReads, Listing, not_found
+from holdfast._core.calls.options import Deadline, require_type
+from holdfast._core.calls.requester import Requester
 from holdfast._core.eras.revisions import SKILLS
 from holdfast._core.text import join_words, label, show_json
 from holdfast._core.yaml_reader import YamlFault, read_yaml
@@ -51,8 +51,8 @@ class _Found(Cacheable, kw_only=True):
 class Skills:
     """The skills of one client."""
 
-    def __init__(self, channel: Channel, cached: Cached) -> None:
-        self._channel = channel
+    def __init__(self, requester: Requester, cached: CachedReads) -> None:
+        self._requester = requester
         self._cached = cached
         self.guards: list[SkillGuard] = []
 
@@ -66,13 +66,13 @@ class Skills:
     async def get(self, uri: str, timeout: float | None) -> Skill:
         deadline = await self._declared(GET, timeout)
         try:
-            found = await self._channel.read(GET, {"uri": uri}, deadline, _Found, about=uri)
+            found = await self._requester.read(GET, {"uri": uri}, deadline, _Found, about=uri)
         except RpcError as error:
             raise not_found(error) from None
         skill = self._own(found.skill)
         if skill.uri != uri:
             call = Call(GET, about=uri)
-            raise self._channel.broken(call, f"it is about {skill.uri[:200]!r}")
+            raise self._requester.broken(call, f"it is about {skill.uri[:200]!r}")
         self._guard([skill])
         return skill
 
@@ -86,10 +86,10 @@ class Skills:
         self, skill: Skill, file: str, timeout: float | None, *, dynamic: bool
     ) -> SkillFile:
         """Return a file of a skill, once SKILL.md and the file itself are verified."""
-        of_type("skill", skill, Skill, "a Skill, from list_skills() or get_skill()")
+        require_type("skill", skill, Skill, "a Skill, from list_skills() or get_skill()")
         uri = self._listed(skill, file, dynamic=dynamic)
         self._guard([skill])
-        deadline = self._channel.deadline(READ, timeout)
+        deadline = self._requester.deadline(READ, timeout)
         state = skill.__dict__
         if uri == skill.uri or not state.get("_loaded"):
             main = await self._verified(skill, skill.uri, deadline)
@@ -101,21 +101,21 @@ class Skills:
 
     async def _declared(self, method: str, timeout: float | None, setting: str = "") -> Deadline:
         """Connect, and refuse a method that the server has not declared."""
-        deadline = self._channel.deadline(method, timeout)
-        await self._channel.connected(deadline)
-        facts = self._channel.driver.engine.facts
+        deadline = self._requester.deadline(method, timeout)
+        await self._requester.connected(deadline)
+        facts = self._requester.driver.engine.facts
         extensions = None if facts is None else facts.server_capabilities.extensions
         settings = (extensions or {}).get(SKILLS)
         if settings is None or "revision" in settings:
-            raise StateError(f"{self._channel.name}: the server does not offer skills")
+            raise StateError(f"{self._requester.name}: the server does not offer skills")
         if setting and settings.get(setting) is not True:
-            raise StateError(f"{self._channel.name}: the server does not offer {method}")
-        return deadline.after_connecting(self._channel.driver.loop.time())
+            raise StateError(f"{self._requester.name}: the server does not offer {method}")
+        return deadline.after_connecting(self._requester.driver.loop.time())
 
     def _own(self, skill: Skill) -> Skill:
         """Return a skill with its origin; a copy, because pages are shared by a cache."""
         copy = msgspec.structs.replace(skill)
-        copy.__dict__.update(skill.__dict__, _server=self._channel.name)
+        copy.__dict__.update(skill.__dict__, _server=self._requester.name)
         return copy
 
     def _guard(self, skills: Sequence[Skill]) -> None:
@@ -124,10 +124,10 @@ class Skills:
 
     def _listed(self, skill: Skill, file: str, *, dynamic: bool) -> str:
         """Return the URI of a file, if it is one that may be read."""
-        if skill.server not in ("", self._channel.name):
+        if skill.server not in ("", self._requester.name):
             # Skills extension, Security Considerations: origin-scoped resource reads.
             text = f"the skill {skill.uri!r} is one of the server {skill.server!r}"
-            raise ValidationError(f"{self._channel.name}: {text}; nothing was sent")
+            raise ValidationError(f"{self._requester.name}: {text}; nothing was sent")
         uri = file if file.startswith(skill.root + "/") else f"{skill.root}/{file}"
         if skill.dynamic:
             if not dynamic:
@@ -165,7 +165,7 @@ class Skills:
                 raise self._refused(skill, f"{uri!r} has {len(data)} bytes, not {entry.size}")
             if f"sha256:{sha256(data).hexdigest()}" != entry.digest:
                 raise self._refused(skill, f"{uri!r} does not have the digest of the manifest")
-        return SkillFile(server=self._channel.name, uri=uri, data=data)
+        return SkillFile(server=self._requester.name, uri=uri, data=data)
 
     def _compare_frontmatter(self, skill: Skill, main: SkillFile) -> None:
         try:
@@ -182,7 +182,7 @@ class Skills:
             raise self._refused(skill, f"the frontmatter of {SKILL_FILE} differs: {difference}")
 
     def _refused(self, skill: Skill, why: str, hint: Hint = _UPDATED) -> DriftError:
-        text = f"{self._channel.name}: skill {skill.uri!r}: {why}; not used"
+        text = f"{self._requester.name}: skill {skill.uri!r}: {why}; not used"
         return DriftError(text, hints=(hint,))
 
 

@@ -17,8 +17,8 @@ from msgspec import Raw, Struct, field
 
 from holdfast._core.boundary import Call, LinkChanged
 from holdfast._core.calls.cache import updated_uri
-from holdfast._core.calls.channel import ENDED, UNREADABLE, Channel
-from holdfast._core.calls.options import Deadline, of_type
+from holdfast._core.calls.options import Deadline, require_type
+from holdfast._core.calls.requester import ENDED, UNREADABLE, Requester
 from holdfast._core.calls.tools import ToolTable
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import Era, OutgoingRequest
@@ -45,7 +45,7 @@ MOST_ENDED: Final = 10_000
 class Subscriptions(Struct, eq=False):
     """The subscriptions of one client."""
 
-    _channel: Channel
+    _requester: Requester
     _tools: ToolTable
     _listeners: Sized
     """Handlers of notifications: list changes are for them."""
@@ -65,12 +65,12 @@ class Subscriptions(Struct, eq=False):
             task.cancel()
 
     async def subscribe(self, uri: str, deadline: Deadline) -> None:
-        of_type("uri", uri)
+        require_type("uri", uri)
         self._ended.pop(uri, None)
 
         async def watch(era: Era) -> None:
             if not era.listens:
-                await self._channel.send(era.watch(uri), deadline, uri)
+                await self._requester.send(era.watch(uri), deadline, uri)
                 self._uris.add(uri)
                 return
             known = uri in self._uris
@@ -78,16 +78,18 @@ class Subscriptions(Struct, eq=False):
             try:
                 if uri not in await self._open_stream(deadline):
                     self._wanted = None
-                    raise ProtocolError(f"{self._channel.name}: no updates are offered for {uri!r}")
+                    raise ProtocolError(
+                        f"{self._requester.name}: no updates are offered for {uri!r}"
+                    )
             except BaseException:
                 if not known:
                     self._uris.discard(uri)
                 raise
 
-        await self._channel.in_era(deadline, watch)
+        await self._requester.in_era(deadline, watch)
 
     async def unsubscribe(self, uri: str, deadline: Deadline) -> None:
-        of_type("uri", uri)
+        require_type("uri", uri)
         known = uri in self._uris
         self._uris.discard(uri)
         self._ended[uri] = None
@@ -96,11 +98,11 @@ class Subscriptions(Struct, eq=False):
 
         async def unwatch(era: Era) -> None:
             if not era.listens:
-                await self._channel.send(era.unwatch(uri), deadline, uri)
+                await self._requester.send(era.unwatch(uri), deadline, uri)
             elif known:
                 await self._open_stream(deadline)
 
-        await self._channel.in_era(deadline, unwatch)
+        await self._requester.in_era(deadline, unwatch)
 
     def is_unwanted(self, params: Raw | None) -> bool:
         """Return True for the update of a resource whose subscription has been ended."""
@@ -108,30 +110,30 @@ class Subscriptions(Struct, eq=False):
 
     def changes_wanted(self) -> None:
         """Ask for list changes if the server sends them only to subscribers."""
-        if self._channel.state is State.READY:
+        if self._requester.state is State.READY:
             self.restore()
 
     def restore(self) -> None:
         """Subscribe again, on a new link, to everything that was subscribed to before."""
-        era = self._channel.era()
+        era = self._requester.era()
         if era is not None and (self._uris or (era.listens and self._changes())):
             self._spawn(self._restore(era))
 
     async def _restore(self, era: Era) -> None:
         """Subscribe again. A resource that is no longer offered does not affect the others."""
-        channel = self._channel
-        epoch = channel.driver.engine.link.epoch
+        requester = self._requester
+        epoch = requester.driver.engine.link.epoch
         for uri in [""] if era.listens else sorted(self._uris):
-            if channel.driver.engine.link.epoch != epoch:
+            if requester.driver.engine.link.epoch != epoch:
                 return
             try:
-                deadline = channel.deadline(SUBSCRIBE)
+                deadline = requester.deadline(SUBSCRIBE)
                 if era.listens:
                     await self._open_stream(deadline)
                 elif uri in self._uris:
-                    await channel.send(era.watch(uri), deadline, uri)
+                    await requester.send(era.watch(uri), deadline, uri)
             except HoldfastError as error:
-                log.warning("%s: a subscription was not restored: %s", channel.name, error)
+                log.warning("%s: a subscription was not restored: %s", requester.name, error)
 
     # The stream of the stateless era
 
@@ -147,11 +149,11 @@ class Subscriptions(Struct, eq=False):
         except TimeoutError as error:
             if isinstance(error, HoldfastError):
                 raise
-            text = f"{self._channel.name}: the subscription was not acknowledged in {span:g} s"
+            text = f"{self._requester.name}: the subscription was not acknowledged in {span:g} s"
             raise RequestTimeout(text) from None
 
     async def _replace_stream(self) -> frozenset[str]:
-        driver = self._channel.driver
+        driver = self._requester.driver
         era = driver.engine.link.era
         assert era is not None
         if not era.listens:
@@ -230,8 +232,8 @@ class Subscriptions(Struct, eq=False):
 
     def _changes(self) -> list[str]:
         """Return the list changes to subscribe to: those offered, if anything here uses them."""
-        facts = self._channel.driver.engine.facts
-        wanted = self._listeners or self._tools.guarded or self._channel.policy.cache.watch
+        facts = self._requester.driver.engine.facts
+        wanted = self._listeners or self._tools.guarded or self._requester.policy.cache.watch
         if not wanted or facts is None:
             return []
         declared = facts.server_capabilities
@@ -244,9 +246,9 @@ class Subscriptions(Struct, eq=False):
         def ended(task: asyncio.Task[None]) -> None:
             self._tasks.discard(task)
             if not task.cancelled() and (error := task.exception()) is not None:
-                log.error("%s: a subscription failed", self._channel.name, exc_info=error)
+                log.error("%s: a subscription failed", self._requester.name, exc_info=error)
 
-        task: asyncio.Task[None] = self._channel.driver.loop.create_task(work)
+        task: asyncio.Task[None] = self._requester.driver.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(ended)
         return task

@@ -11,10 +11,10 @@ from typing import Any, Final
 from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Call, WireId
-from holdfast._core.calls.cached import Cached, Listing
-from holdfast._core.calls.channel import Channel
-from holdfast._core.calls.following import Following, TaskView
+from holdfast._core.calls.cached_reads import CachedReads, Listing
 from holdfast._core.calls.options import CallOptions, Deadline
+from holdfast._core.calls.requester import Requester
+from holdfast._core.calls.task_poller import TaskPoller, TaskView
 from holdfast._core.engine import messages
 from holdfast._core.eras import tasks
 from holdfast._core.eras.base import Invalid
@@ -36,11 +36,11 @@ NAMING: Final = 0.5
 class Tasks(Struct, eq=False):
     """The tasks of one client."""
 
-    channel: Channel
+    requester: Requester
 
     def form(self) -> TaskForm | None:
         """Return the form of tasks on the current connection; None: the server has none."""
-        engine = self.channel.driver.engine
+        engine = self.requester.driver.engine
         if engine.link.era is None or engine.facts is None:
             return None
         return engine.link.era.tasks(engine.facts.capabilities)
@@ -57,7 +57,7 @@ class Tasks(Struct, eq=False):
         If the caller is cancelled before the server has named the task, wait shortly for the
         name and cancel the task: nobody else could. A request that is not sent by then is dropped.
         """
-        driver, sent = self.channel.driver, False
+        driver, sent = self.requester.driver, False
         caller = asyncio.current_task()
         assert caller is not None
         before = caller.cancelling()
@@ -83,7 +83,7 @@ class Tasks(Struct, eq=False):
                 driver.loop.call_later(NAMING, asking.cancel)
             else:
                 asking.cancel()
-            error.__cause__ = messages.cancelled(self.channel.name, call, sent=sent)
+            error.__cause__ = messages.cancelled(self.requester.name, call, sent=sent)
             raise
 
     def _named_late(self, form: TaskForm, asking: asyncio.Future[Raw]) -> None:
@@ -94,7 +94,7 @@ class Tasks(Struct, eq=False):
 
     def send_cancel(self, task_id: str) -> None:
         """Send ``tasks/cancel`` where there is such a request, without waiting for its answer."""
-        form, driver = self.form(), self.channel.driver
+        form, driver = self.form(), self.requester.driver
         if form is None or not form.cancels:
             return
         params, time = {"taskId": task_id}, CANCEL_TIME
@@ -117,10 +117,10 @@ class Tasks(Struct, eq=False):
     ) -> tuple[Raw, ToolResult]:
         """Return the result of the task that answered a call; ``call.idle`` is for one poll."""
         if isinstance(state, Invalid):
-            raise self.channel.broken(call, state.reason)
-        deadline = Deadline(call.idle, total, self.channel.driver.loop.time())
+            raise self.requester.broken(call, state.reason)
+        deadline = Deadline(call.idle, total, self.requester.driver.loop.time())
         subject = messages.subject(call)
-        return await Following(self, state.task.task_id, subject, deadline, view).run(state)
+        return await TaskPoller(self, state.task.task_id, subject, deadline, view).run(state)
 
     async def resume(
         self,
@@ -130,36 +130,36 @@ class Tasks(Struct, eq=False):
         on_task: Callable[[Task], Any] | None,
     ) -> ToolResult:
         """Follow a task that another call, or another process, has started."""
-        channel = self.channel
+        requester = self.requester
         self._check(task_id)
-        deadline = channel.deadline(GET, timeout, total_timeout)
-        least = 0.0 if total_timeout else max(channel.policy.timeouts.total, deadline.idle)
+        deadline = requester.deadline(GET, timeout, total_timeout)
+        least = 0.0 if total_timeout else max(requester.policy.timeouts.total, deadline.idle)
         whole = Deadline(deadline.idle, max(deadline.total, least), deadline.since)
-        following = Following(self, task_id, "resume_task", whole, TaskView(on_task))
+        following = TaskPoller(self, task_id, "resume_task", whole, TaskView(on_task))
         params = {"taskId": task_id}
-        _, result = await channel.observe(GET, task_id, params, lambda _: following.run(None))
+        _, result = await requester.observe(GET, task_id, params, lambda _: following.run(None))
         return result
 
-    async def list(self, cached: Cached, timeout: float | None) -> Listing[Task]:
-        deadline = self.channel.deadline(LIST, timeout)
-        await self.channel.connected(deadline)
+    async def list(self, cached: CachedReads, timeout: float | None) -> Listing[Task]:
+        deadline = self.requester.deadline(LIST, timeout)
+        await self.requester.connected(deadline)
         if not (await self.require(deadline)).lists:
-            raise StateError(f"{self.channel.name}: the server does not offer {LIST}")
+            raise StateError(f"{self.requester.name}: the server does not offer {LIST}")
         return await cached.listing(LIST, "tasks", Task, deadline, "bypass")
 
     async def get(self, task_id: str, timeout: float | None) -> Task:
         """Ask for a task once."""
         form, call = await self._request(task_id, GET, timeout)
-        state = form.read(await self.channel.driver.request(call), task_id)
+        state = form.read(await self.requester.driver.request(call), task_id)
         if isinstance(state, Invalid):
-            raise self.channel.broken(call, state.reason)
+            raise self.requester.broken(call, state.reason)
         return state.task
 
     async def cancel(self, task_id: str, timeout: float | None) -> None:
         form, call = await self._request(task_id, CANCEL, timeout)
         if not form.cancels:
-            raise StateError(f"{self.channel.name}: the server does not offer {CANCEL}")
-        await self.channel.driver.request(call)
+            raise StateError(f"{self.requester.name}: the server does not offer {CANCEL}")
+        await self.requester.driver.request(call)
 
     async def require(self, deadline: Deadline) -> TaskForm:
         """Connect, over failed attempts too, and return the form of tasks.
@@ -167,21 +167,21 @@ class Tasks(Struct, eq=False):
         Raises:
             StateError: The server does not offer tasks.
         """
-        await self.channel.connected(deadline, persist=True)
+        await self.requester.connected(deadline, persist=True)
         form = self.form()
         if form is None:
-            raise StateError(f"{self.channel.name}: the server does not offer tasks")
+            raise StateError(f"{self.requester.name}: the server does not offer tasks")
         return form
 
     async def _request(
         self, task_id: str, method: str, timeout: float | None
     ) -> tuple[TaskForm, Call]:
         self._check(task_id)
-        deadline = self.channel.deadline(method, timeout)
-        await self.channel.connected(deadline)
+        deadline = self.requester.deadline(method, timeout)
+        await self.requester.connected(deadline)
         form = await self.require(deadline)
         params = {"taskId": task_id}
-        call = self.channel.call(
+        call = self.requester.call(
             method, params, deadline, about=task_id, repeatable=True, extensions=form.extensions
         )
         return form, call
@@ -189,4 +189,4 @@ class Tasks(Struct, eq=False):
     def _check(self, task_id: Any) -> None:
         if not isinstance(task_id, str) or not 0 < len(task_id) <= tasks.LONGEST_ID:
             text = f"{visible(repr(task_id), 80)} is not the id of a task; nothing was sent"
-            raise ValidationError(f"{self.channel.name}: {text}")
+            raise ValidationError(f"{self.requester.name}: {text}")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw, Struct, structs
 
 from holdfast._core.boundary import Call, LinkChanged, WireId
-from holdfast._core.calls.channel import UNREADABLE
 from holdfast._core.calls.options import CallOptions, Deadline, check_options
-from holdfast._core.calls.running import pending_result
+from holdfast._core.calls.pending import pending_result
+from holdfast._core.calls.requester import UNREADABLE
 from holdfast._core.calls.tools import CALL, ReadyTool
 from holdfast._core.engine import messages
 from holdfast._core.eras.base import COMPLETE, FINAL, Invalid, NeedsInput, Reading
@@ -22,8 +22,8 @@ from holdfast.types.base import decode
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
-    from holdfast._core.calls.following import TaskView
     from holdfast._core.calls.pipeline import Pipeline
+    from holdfast._core.calls.task_poller import TaskView
     from holdfast._core.driver import Driver
     from holdfast._core.eras.tasks import TaskForm, TaskState
     from holdfast._core.observers.observer import ObservedCall
@@ -98,13 +98,13 @@ class ToolCall(Struct, eq=False):
 
     def read_options(self) -> None:
         """Check the caller's options and apply them."""
-        options, channel = self.options, self.pipeline.channel
+        options, requester = self.options, self.pipeline.requester
         check_options(options)
         self.meta = options.get("meta")
         timeout, total = options.get("timeout"), options.get("total_timeout")
         if timeout is not None or total is not None:
-            self.deadline = channel.deadline(CALL, timeout, total, since=self.since)
-        self.sink = channel.sink(options.get("on_progress"))
+            self.deadline = requester.deadline(CALL, timeout, total, since=self.since)
+        self.sink = requester.sink(options.get("on_progress"))
         self.takes_task = self.takes_task or options.get("task")
         self.asks_leave = self.asks_leave or bool(self.takes_task)
 
@@ -112,7 +112,7 @@ class ToolCall(Struct, eq=False):
         """Return the time that it has: the caller's, or else the policy's."""
         if self.deadline is not None:
             return self.deadline
-        return self.pipeline.channel.deadline(CALL, since=self.since)
+        return self.pipeline.requester.deadline(CALL, since=self.since)
 
     def _restart_clock(self) -> None:
         """Count the time from now on."""
@@ -145,7 +145,7 @@ class ToolCall(Struct, eq=False):
             if (refusal := tools.unchecked(self.name, error)) is not None:
                 raise refusal from None
             return True
-        if faults and (self.is_relisted or tools.is_certain):
+        if faults and (self.is_relisted or tools.list_is_current):
             raise tools.invalid_arguments(self.name, faults)
         return not faults
 
@@ -166,9 +166,9 @@ class ToolCall(Struct, eq=False):
             self.form, tool = await self.pipeline.task_form(self.name, tool, self.time())
         if self.is_approved:
             return tool
-        channel = self.pipeline.channel
-        closed = messages.shut(channel.name, Call(CALL, about=self.name), sent=False)
-        async with channel.until_closed(closed):
+        requester = self.pipeline.requester
+        closed = messages.shut(requester.name, Call(CALL, about=self.name), sent=False)
+        async with requester.until_closed(closed):
             await self.pipeline.approver.ask(self.name, self.arguments, tool.tool)
         self.is_approved = True
         self._restart_clock()
@@ -178,8 +178,8 @@ class ToolCall(Struct, eq=False):
 
     async def send(self, tool: ReadyTool) -> tuple[Raw, ToolResult]:
         """Make the present attempt: send it, and answer the server's questions."""
-        form, channel = self.form, self.pipeline.channel
-        on_sent = self._tell_observers(tool) if channel.observers.all else None
+        form, requester = self.form, self.pipeline.requester
+        on_sent = self._tell_observers(tool) if requester.observers.all else None
         if form is not None:
             on_sent = self._watch_task(on_sent)
         request = self.request = self._make_request(tool)
@@ -194,7 +194,7 @@ class ToolCall(Struct, eq=False):
                 return raw, result
             return await self._answer_questions(request, raw, result, on_sent)
         except UNREADABLE as error:
-            raise channel.broken(request, str(error)) from error
+            raise requester.broken(request, str(error)) from error
 
     def _make_request(self, tool: ReadyTool) -> Call:
         """Return the request of the present attempt. One deadline holds for all attempts."""
@@ -229,7 +229,7 @@ class ToolCall(Struct, eq=False):
     def _tell_observers(self, tool: ReadyTool) -> Callable[[WireId], None] | None:
         """Tell the observers that the call begins, once; return what wants to know its wire ids."""
         if self.observed is None:
-            observers = self.pipeline.channel.observers
+            observers = self.pipeline.requester.observers
             self.observed = observers.begin(CALL, self.name, self.params, tool.tool)
             if self.observed.meta:
                 self.meta = {**self.observed.meta, **(self.meta or {})}
@@ -241,7 +241,7 @@ class ToolCall(Struct, eq=False):
         self.view = self.view or self.pipeline.tasks.view(self.options)
         if self.observed is not None:
             self.observed.view = self.view
-        return self.view.tracking(on_sent, self.sink, self.pipeline.channel)
+        return self.view.tracking(on_sent, self.sink, self.pipeline.requester)
 
     async def _answer_questions(
         self,
@@ -251,14 +251,16 @@ class ToolCall(Struct, eq=False):
         on_sent: Callable[[WireId], None] | None,
     ) -> tuple[Raw, ToolResult]:
         """Return the final answer, a task, or the questions that are for the caller."""
-        channel = self.pipeline.channel
+        requester = self.pipeline.requester
         while (reading := self._questions(raw, result)) is not None:
-            if isinstance(reading, NeedsInput) and channel.inputs.for_caller(reading.requests):
+            if isinstance(reading, NeedsInput) and requester.inputs.for_caller(reading.requests):
                 self.is_pending = True
                 result = pending_result(self.name, self.arguments, reading)
                 break
             self.rounds += 1
-            request = await channel.answer(request, self.params, reading, self.rounds, self.time())
+            request = await requester.answer(
+                request, self.params, reading, self.rounds, self.time()
+            )
             raw = await self.driver.request(request, on_progress=self.sink, on_sent=on_sent)
             result = decode(raw, ToolResult)
         self.is_answered = True
@@ -285,7 +287,7 @@ class ToolCall(Struct, eq=False):
             until = self._until()
             self._leave_attempt(error.outcome_unknown)
             self.logins += 1
-            await self.pipeline.channel.log_in_again(error, self.logins, until)
+            await self.pipeline.requester.log_in_again(error, self.logins, until)
             self.begun = self.driver.loop.time()
         elif isinstance(error, LinkChanged):
             # The tool was checked on a link that is gone: check it on this one.
@@ -344,7 +346,7 @@ class ToolCall(Struct, eq=False):
         The only place that decides it: errors of lists, logins and connections know only about
         their own request. The last attempt's own error knows, once it is out.
         """
-        channel = self.pipeline.channel
+        requester = self.pipeline.requester
         asked = self.rounds > 0 and not self.is_answered
         if self.task is None and isinstance(error, HoldfastError):
             # A server that asks has begun: an error of ours leaves open what it has done.
@@ -357,14 +359,14 @@ class ToolCall(Struct, eq=False):
             if began or self.request is None:
                 # Cancelled while listing, or while the application answered a question.
                 about = Call(CALL, about=self.name)
-                error.__cause__ = messages.cancelled(channel.name, about, sent=began)
+                error.__cause__ = messages.cancelled(requester.name, about, sent=began)
         if isinstance(error, TransportError):
             # Over HTTP this may be the only sign that the server was lost or replaced.
             self.pipeline.tools.disconnected()
-        if channel.observers.all:
+        if requester.observers.all:
             if self.observed is None:
                 tool = self.pipeline.tools.tools.get(self.name)
-                self.observed = channel.observers.begin(
+                self.observed = requester.observers.begin(
                     CALL, self.name, self.params, tool, refused=True
                 )
             self.observed.end(error=error)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Raw, Struct, UnsetType
 
-from holdfast._core.calls.cached import Cached, Listing
-from holdfast._core.calls.channel import Channel
+from holdfast._core.calls.cached_reads import CachedReads, Listing
 from holdfast._core.calls.options import Deadline
+from holdfast._core.calls.requester import Requester
 from holdfast._core.eras import headers
 from holdfast._core.text import close_matches
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
@@ -73,8 +73,8 @@ class ReadyTool(Struct):
 class ToolTable(Struct, eq=False):
     """The tools of one client."""
 
-    _channel: Channel
-    _cached: Cached
+    _requester: Requester
+    _cached: CachedReads
     _policy: ToolPolicy
     ready: dict[str, ReadyTool] = {}
     _tools: dict[str, Tool] = {}
@@ -105,16 +105,16 @@ class ToolTable(Struct, eq=False):
 
     async def list(self, mode: CacheMode | None, deadline: Deadline) -> Listing[Tool]:
         """List the tools, and show every new list to the guards."""
-        engine = self._channel.driver.engine
+        engine = self._requester.driver.engine
         before: Sequence[Tool] | None = None
         if self._guards:
-            await self._channel.connected(deadline)
-            deadline = deadline.after_connecting(self._channel.driver.loop.time())
+            await self._requester.connected(deadline)
+            deadline = deadline.after_connecting(self._requester.driver.loop.time())
         for _ in range(MOST_READINGS):
             if self._guards:
                 # A guard is shown what this server says now, not what a cache holds.
                 mode = "bypass"
-                await self._channel.connected(deadline)
+                await self._requester.connected(deadline)
             epoch, changes = engine.link.epoch, self._changes
             found = await self._cached.listing(LIST, "tools", Tool, deadline, mode)
             # Pages of two servers, or the list of one that is gone, are not a checked list; nor
@@ -126,7 +126,7 @@ class ToolTable(Struct, eq=False):
             before = found if whole else None
         else:
             text = f"its list of tools changed {MOST_READINGS} times while it was read"
-            raise ProtocolError(f"{self._channel.name}: {LIST}: {text}")
+            raise ProtocolError(f"{self._requester.name}: {LIST}: {text}")
         self._headers.clear()
         if engine.param_headers:
             found[:] = self._with_headers(found)
@@ -141,15 +141,15 @@ class ToolTable(Struct, eq=False):
 
     async def any_enabled(self, deadline: Deadline) -> bool:
         """Return True if there is any tool to call."""
-        await self._channel.connected(deadline)
-        facts = self._channel.driver.engine.facts
+        await self._requester.connected(deadline)
+        facts = self._requester.driver.engine.facts
         if facts is not None and not facts.offers("tools"):
             return False
         return any(tool.enabled for tool in await self.list(None, deadline))
 
     def _show(self, tools: Sequence[Tool]) -> None:
         """Show a list to every guard, which raises to refuse it."""
-        facts = self._channel.driver.engine.facts
+        facts = self._requester.driver.engine.facts
         for guard in tuple(self._guards):
             guard(tools, None if facts is None else facts.instructions)
 
@@ -193,7 +193,7 @@ class ToolTable(Struct, eq=False):
         self._pages = found.pages
         self._current = not found.stale
         self._epoch = epoch
-        self._listed_at = self._channel.driver.loop.time()
+        self._listed_at = self._requester.driver.loop.time()
 
     def _with_headers(self, tools: Sequence[Tool]) -> Sequence[Tool]:
         """Note which arguments go into headers; return the tools whose annotations are allowed.
@@ -208,21 +208,21 @@ class ToolTable(Struct, eq=False):
                     self._headers[tool.name] = headers.header_paths(tool.input_schema)
                 except (headers.BadParamHeader, ValueError) as error:
                     text = "%s: left out the tool %r: %s"
-                    log.warning(text, self._channel.name, tool.name, error)
+                    log.warning(text, self._requester.name, tool.name, error)
                     continue
             allowed.append(tool)
         return allowed
 
     def headers_changed(self, error: RpcError) -> bool:
         """Return True if the server refused the headers, which it does before anything runs."""
-        return error.code == HEADER_MISMATCH and self._channel.driver.engine.param_headers
+        return error.code == HEADER_MISMATCH and self._requester.driver.engine.param_headers
 
     # Finding a tool
 
     @property
-    def is_certain(self) -> bool:
+    def list_is_current(self) -> bool:
         """True if the list is recent, or a change of it would have been announced to us."""
-        driver = self._channel.driver
+        driver = self._requester.driver
         if driver.loop.time() - self._listed_at < RECENT:
             return True
         facts, era = driver.engine.facts, driver.engine.link.era
@@ -244,7 +244,7 @@ class ToolTable(Struct, eq=False):
             return self._unchecked(name)
         tool = self._tools.get(name)
         unchecked = self._policy.validate == "off" and not self._guards
-        if tool is None and not (listed or unchecked or self.is_certain):
+        if tool is None and not (listed or unchecked or self.list_is_current):
             await self._list_once(deadline, "refresh")
             tool = self._tools.get(name)
         if tool is not None:
@@ -261,9 +261,9 @@ class ToolTable(Struct, eq=False):
         raise error
 
     async def _list_once(self, deadline: Deadline, mode: CacheMode | None = None) -> None:
-        await self._channel.connected(deadline)
-        deadline = deadline.after_connecting(self._channel.driver.loop.time())
-        engine = self._channel.driver.engine
+        await self._requester.connected(deadline)
+        deadline = deadline.after_connecting(self._requester.driver.loop.time())
+        engine = self._requester.driver.engine
         has_list = engine.facts is None or engine.facts.offers("tools")
         if not self._guards and (not has_list or self._without_list == engine.link.epoch):
             return
@@ -276,7 +276,7 @@ class ToolTable(Struct, eq=False):
             self.forget()
             self._epoch = self._without_list = engine.link.epoch
             self._show(())
-            log.debug("%s: its tools cannot be listed: %s", self._channel.name, error)
+            log.debug("%s: its tools cannot be listed: %s", self._requester.name, error)
 
     def _make_ready(self, tool: Tool) -> ReadyTool:
         hints, output = tool.annotations, tool.output_schema_json
@@ -354,7 +354,7 @@ class ToolTable(Struct, eq=False):
         return ValidationError(text, data={"tool": name, **data}, hints=hints)
 
     def _subject(self, name: str) -> str:
-        return f"{self._channel.name}: tools/call {name!r}"
+        return f"{self._requester.name}: tools/call {name!r}"
 
 
 _COMPILING: Final = Lock()

@@ -13,9 +13,14 @@ from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Asked, Dismissed, Generation, Moved, Starting, Violated
 from holdfast._core.calls.cache import UPDATED, ResponseCache
-from holdfast._core.calls.channel import Channel, in_context
-from holdfast._core.calls.handlers import Notification, NotificationHandler, added, called
+from holdfast._core.calls.handlers import (
+    Notification,
+    NotificationHandler,
+    add_removable,
+    require_callable,
+)
 from holdfast._core.calls.inputs import refusal
+from holdfast._core.calls.requester import Requester, in_context
 from holdfast._core.calls.tools import ToolTable
 from holdfast._core.engine.state import State
 from holdfast._core.mailbox import handling
@@ -37,10 +42,10 @@ TOOLS_CHANGED = "notifications/tools/list_changed"
 _OF_TASK = b"related-task"
 
 
-class Inbound(Struct, eq=False):
+class Unsolicited(Struct, eq=False):
     """Dispatches what the driver receives; never makes it wait."""
 
-    _channel: Channel
+    _requester: Requester
     _cache: ResponseCache
     _tools: ToolTable
     events: Events | None = None
@@ -58,13 +63,13 @@ class Inbound(Struct, eq=False):
         if self._subscriptions is None:
             from holdfast._core.calls.subscriptions import Subscriptions
 
-            self._subscriptions = Subscriptions(self._channel, self._tools, self._registered)
+            self._subscriptions = Subscriptions(self._requester, self._tools, self._registered)
         return self._subscriptions
 
     def add(self, handler: NotificationHandler, method: str | None) -> Callable[[], None]:
         """Register a handler, to be run in the current context; return its removal."""
-        entry = (method, in_context(copy_context(), called("handler", handler)))
-        remove = added(self._registered, entry)
+        entry = (method, in_context(copy_context(), require_callable("handler", handler)))
+        remove = add_removable(self._registered, entry)
         self.subscriptions.changes_wanted()
         return remove
 
@@ -79,24 +84,24 @@ class Inbound(Struct, eq=False):
     def leave_session(self) -> None:
         """Drop the cache and the session of the account that was logged in before."""
         self._cache.change_owner()
-        if self._channel.started is not None:
-            self._channel.started.renew_session("another person has logged in")
+        if self._requester.started is not None:
+            self._requester.started.renew_session("another person has logged in")
 
     def noticed(self, method: str, params: Raw | None) -> None:
-        channel = self._channel
+        requester = self._requester
         if method == PROGRESS:
             # The progress of a call that became a task; any other comes too late.
-            if channel.task_progress and params is not None:
+            if requester.task_progress and params is not None:
                 progress = decode(params, Progress)
-                sink = channel.task_progress.get(progress.progress_token)  # type: ignore[call-overload]
+                sink = requester.task_progress.get(progress.progress_token)  # type: ignore[call-overload]
                 if sink is not None:
                     sink([progress])
             return
         self._cache.noticed(method, params)
-        if method == TASK_CHANGED and channel.task_changes:
+        if method == TASK_CHANGED and requester.task_changes:
             from holdfast._core.eras import tasks
 
-            wake = channel.task_changes.get(tasks.changed(params) or "")
+            wake = requester.task_changes.get(tasks.changed(params) or "")
             if wake is not None:
                 wake()
         if method == TOOLS_CHANGED:
@@ -115,11 +120,11 @@ class Inbound(Struct, eq=False):
         notification = Notification(method, params)
         for wanted, handler in self._registered:
             if wanted is None or wanted == method:
-                channel.post(handler, notification, size)
+                requester.post(handler, notification, size)
 
     def asked(self, asked: Asked) -> None:
-        driver = self._channel.driver
-        limit = self._channel.policy.limits.asks
+        driver = self._requester.driver
+        limit = self._requester.policy.limits.asks
         if len(self._asks) >= limit:
             text = f"too many requests at once (more than {limit})"
             driver.send(driver.engine.refuse(asked, INTERNAL_ERROR, text))
@@ -136,9 +141,9 @@ class Inbound(Struct, eq=False):
                 task.cancel()
 
     def moved(self, moved: Moved) -> None:
-        log.debug("%s: %s → %s %s", self._channel.name, moved.old, moved.new, moved.reason or "")
-        if self._channel.observers.all:
-            self._channel.observers.moved(moved)
+        log.debug("%s: %s → %s %s", self._requester.name, moved.old, moved.new, moved.reason or "")
+        if self._requester.observers.all:
+            self._requester.observers.moved(moved)
         if moved.old == State.READY:
             self._tools.disconnected()
         if moved.new == State.READY:
@@ -146,7 +151,7 @@ class Inbound(Struct, eq=False):
                 # The server may have changed meanwhile.
                 self._cache.invalidate()
             self._ready_before = True
-            if self._subscriptions is not None or self._channel.policy.cache.watch:
+            if self._subscriptions is not None or self._requester.policy.cache.watch:
                 self.subscriptions.restore()
 
     def starting(self, starting: Starting) -> None:
@@ -156,23 +161,23 @@ class Inbound(Struct, eq=False):
     def violated(self, violated: Violated) -> None:
         level = logging.WARNING if violated.count == 1 else logging.DEBUG
         text = "%s: dropped: %s: %s"
-        log.log(level, text, self._channel.name, violated.reason, violated.detail)
+        log.log(level, text, self._requester.name, violated.reason, violated.detail)
         if self.events is not None and self.events.active:
             self.events.violated(violated)
 
     async def _answer(self, asked: Asked) -> None:
         handling.set(asyncio.current_task())
-        driver = self._channel.driver
+        driver = self._requester.driver
         engine = driver.engine
         try:
-            result = await self._channel.inputs.answer(asked.method, asked.params)
+            result = await self._requester.inputs.answer(asked.method, asked.params)
             if asked.params is not None and _OF_TASK in bytes(asked.params):
                 result = _related(asked.params, result)
         except Exception as error:
             fault = error if isinstance(error, RpcError) else refusal(asked.method, error)
             driver.send(engine.refuse(asked, fault.code or INTERNAL_ERROR, fault.message))
             if error.__cause__ is not None or fault is not error:
-                log.warning("%s: %s: %s", self._channel.name, asked.method, fault)
+                log.warning("%s: %s: %s", self._requester.name, asked.method, fault)
         else:
             driver.send(engine.answer(asked, result))
 

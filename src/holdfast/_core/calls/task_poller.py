@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from holdfast._core.boundary import Call, WireId
-from holdfast._core.calls.channel import UNREADABLE, Channel, progress_sink
 from holdfast._core.calls.options import Deadline
+from holdfast._core.calls.requester import UNREADABLE, Requester, progress_sink
 from holdfast._core.engine import messages
 from holdfast._core.eras import tasks
 from holdfast._core.eras.base import Invalid
@@ -70,41 +70,41 @@ class TaskView(Struct, eq=False):
         self,
         on_sent: Callable[[WireId], None] | None,
         sink: Callable[[list[Progress]], None] | None,
-        channel: Channel,
+        requester: Requester,
     ) -> Callable[[WireId], None]:
         """Return a callback that notes the token of a call, under which its task has progress."""
 
         def sent(wire_id: WireId) -> None:
             if sink is not None:
                 self._tokens.append(wire_id)
-                channel.task_progress[wire_id] = sink
+                requester.task_progress[wire_id] = sink
             if on_sent is not None:
                 on_sent(wire_id)
 
         return sent
 
-    def end(self, channel: Channel) -> None:
+    def end(self, requester: Requester) -> None:
         """Forget the tokens of a call that has ended."""
         for token in self._tokens:
-            channel.task_progress.pop(token, None)
+            requester.task_progress.pop(token, None)
 
-    def show(self, task: Task, channel: Channel) -> None:
+    def show(self, task: Task, requester: Requester) -> None:
         if task != self.task:
             self.task = task
             self.created.set()
             if self.on_task is not None:
-                progress_sink(channel.name, [self.on_task], channel.post)([task])
+                progress_sink(requester.name, [self.on_task], requester.post)([task])
 
 
-class Following:
+class TaskPoller:
     """One task, followed to its end: ``deadline.idle`` is the time for each poll."""
 
     def __init__(
         self, owner: Tasks, task_id: str, subject: str, deadline: Deadline, view: TaskView
     ) -> None:
         self._owner = owner
-        self._channel = owner.channel
-        self._loop = owner.channel.driver.loop
+        self._requester = owner.requester
+        self._loop = owner.requester.driver.loop
         self._id = task_id
         self._subject = subject
         self._deadline = deadline
@@ -125,13 +125,13 @@ class Following:
         """Return the result. ``state`` is the task as the first answer showed it, if any."""
         try:
             if state is not None:
-                self._view.show(state.task, self._channel)
+                self._view.show(state.task, self._requester)
                 if state.task.status == "working":
                     await self._pause(state)
             while True:
                 if (found := await self._poll()) is not None:
                     state = found
-                    self._view.show(state.task, self._channel)
+                    self._view.show(state.task, self._requester)
                     if (result := await self._advance(state)) is not None:
                         return result, self._read(result)
                 await self._pause(state)
@@ -155,7 +155,7 @@ class Following:
     def _error(
         self, kind: type[HoldfastError], text: str, **fields: Unpack[ErrorFields]
     ) -> HoldfastError:
-        name = f"{self._channel.name}: {self._subject}: task {self._id!r}"
+        name = f"{self._requester.name}: {self._subject}: task {self._id!r}"
         fields.setdefault("hints", (Hint("client.resume_task", "asks for it again", self._id),))
         fields["outcome_unknown"], fields["task_id"] = True, self._id
         return kind(f"{name}: {text}", **fields)
@@ -201,7 +201,7 @@ class Following:
             left = self._deadline.until - self._loop.time()
             if left <= 0:
                 return None
-            driver = self._channel.driver
+            driver = self._requester.driver
             call = Call(
                 method,
                 {"taskId": self._id, **params},
@@ -212,9 +212,9 @@ class Following:
                 wait=True,
                 extensions=self._form.extensions,
             )
-            return await self._channel.with_logins(
+            return await self._requester.with_logins(
                 lambda logins: driver.request(
-                    self._channel.again(call, self._deadline) if logins else call
+                    self._requester.again(call, self._deadline) if logins else call
                 ),
                 self._deadline.until,
             )
@@ -234,7 +234,7 @@ class Following:
                 raise self._error(RequestTimeout, "its time to live is over, without an outcome")
             wait = min(wait, end - now)
         wait = max(0.0, min(wait, until - now))
-        async with self._channel.until_closed(self._shut()):
+        async with self._requester.until_closed(self._shut()):
             await asyncio.sleep(min(wait, tasks.SHORTEST))
             if wait > tasks.POLL:
                 self._listen()
@@ -250,7 +250,7 @@ class Following:
 
     def _listen(self) -> None:
         """Subscribe to changes of the task, if its poll interval is long."""
-        form, waiting = self._owner.form(), self._channel.task_changes
+        form, waiting = self._owner.form(), self._requester.task_changes
         if self._stream is not None or form is None or form.core:
             return
         if self._id not in waiting and len(waiting) < MOST_STREAMS:
@@ -270,11 +270,11 @@ class Following:
         request = tasks.listen(self._id)
         call = Call(request.method, request.params, lasting=True, extensions=form.extensions)
         try:
-            await self._channel.driver.request(call, on_related=acknowledged)
+            await self._requester.driver.request(call, on_related=acknowledged)
         except TransportError:
             self._stream = None
         except HoldfastError as error:
-            log.debug("%s: no stream of task %r: %s", self._channel.name, self._id, error)
+            log.debug("%s: no stream of task %r: %s", self._requester.name, self._id, error)
 
     async def _advance(self, state: TaskState) -> Raw | None:
         """Return the result, if the task has one; answer the server's questions otherwise."""
@@ -286,7 +286,7 @@ class Following:
         if self._form.core:
             return None if status == "working" else await self._fetch(failed=status == "failed")
         if state.error is not None and status == "failed":
-            raise messages.refused_by_server(self._channel.name, Call(self._subject), state.error)
+            raise messages.refused_by_server(self._requester.name, Call(self._subject), state.error)
         if state.requests is not None and status == "input_required":
             await self._answer(state.requests)
         return state.result if status == "completed" else None
@@ -305,20 +305,20 @@ class Following:
             return await self._ask("tasks/result", self._deadline.until - self._loop.time())
         except RpcError as error:
             if failed or error.code != INVALID_PARAMS:
-                error.message = f"{self._channel.name}: {self._subject}: {_told(error)}"
+                error.message = f"{self._requester.name}: {self._subject}: {_told(error)}"
                 raise
             raise self._refused(error, "it does not give the result: ") from error
 
     async def _answer(self, questions: dict[str, Raw]) -> None:
         """Answer each question once, and send the answers that are not confirmed yet."""
-        inputs, name = self._channel.inputs, self._channel.name
+        inputs, name = self._requester.inputs, self._requester.name
         if inputs.for_caller(questions):
             text = "it waits for answers, which Handlers(elicitation='return') does not return"
             raise self._error(StateError, f"{text} for tasks; a handler function gives them")
         new = {key: raw for key, raw in questions.items() if self._is_new(key, raw)}
         if new:
             try:
-                async with self._channel.until_closed(self._shut(), self._deadline.until):
+                async with self._requester.until_closed(self._shut(), self._deadline.until):
                     self._answers |= await inputs.answer_all(name, new)
             except TimeoutError as error:
                 if isinstance(error, HoldfastError):

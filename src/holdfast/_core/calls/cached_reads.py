@@ -17,8 +17,8 @@ from msgspec import Raw, Struct
 from holdfast import types
 from holdfast._core.boundary import Call
 from holdfast._core.calls.cache import READ, CacheEntry, ResponseCache
-from holdfast._core.calls.channel import ENDED, UNREADABLE, Channel
-from holdfast._core.calls.options import Deadline, of_type
+from holdfast._core.calls.options import Deadline, require_type
+from holdfast._core.calls.requester import ENDED, UNREADABLE, Requester
 from holdfast._core.engine import messages
 from holdfast._core.engine.state import State
 from holdfast._core.mailbox import log
@@ -69,7 +69,7 @@ class Listing(list[W], Generic[W]):
     pages: tuple[Page[W], ...] = ()
 
 
-class CachedAnswer(Struct):
+class CachedResponse(Struct):
     """A result, and where it came from."""
 
     raw: Raw | bytes
@@ -81,10 +81,10 @@ class CachedAnswer(Struct):
     """The decoded result, shared by all callers that waited for it."""
 
 
-class Cached(Struct, eq=False):
+class CachedReads(Struct, eq=False):
     """The cached requests of one client."""
 
-    _channel: Channel
+    _requester: Requester
     cache: ResponseCache
     shared: bool = True
     """False if each request may have credentials of its own: then one caller's answer is never
@@ -100,50 +100,50 @@ class Cached(Struct, eq=False):
         if self._skills is None:
             from holdfast._core.calls.skills import Skills
 
-            self._skills = Skills(self._channel, self)
+            self._skills = Skills(self._requester, self)
         return self._skills
 
     async def fetch(
         self, call: Call, deadline: Deadline, mode: CacheMode | None = None
-    ) -> CachedAnswer:
+    ) -> CachedResponse:
         """Return the answer to a request, cached or new."""
         if mode is None:
             mode = self.cache.policy.mode
         elif mode not in CACHE_MODES:
             one_of("cache", mode, CACHE_MODES)
-        if mode == "bypass" or self._channel.state in ENDED:
-            return CachedAnswer((await self._channel.request(call, deadline))[0])
+        if mode == "bypass" or self._requester.state in ENDED:
+            return CachedResponse((await self._requester.request(call, deadline))[0])
         until = deadline.since + min(deadline.idle, deadline.total)
         entry = await self.cache.find(call.method, call.params, until)
         fresh = entry is not None and self.cache.is_fresh(call.method, call.params, entry)
         if mode == "use" and entry is not None and fresh:
-            return CachedAnswer(entry.raw, entry, cached=True)
+            return CachedResponse(entry.raw, entry, cached=True)
         try:
             return await self._fetch(call, deadline, join=mode == "use" and self.shared)
         except _UNREACHABLE as error:
             down = not isinstance(error, StateError) or error.state == State.BACKOFF
             if entry is None or not (self.cache.policy.serve_stale and down):
                 raise
-            return CachedAnswer(entry.raw, entry, cached=True, stale=True)
+            return CachedResponse(entry.raw, entry, cached=True, stale=True)
 
     async def read(
         self, uri: str, deadline: Deadline, mode: CacheMode | None = None
     ) -> types.ReadResult:
         """Return the contents of a resource."""
-        of_type("uri", uri)
-        call = self._channel.call(READ, {"uri": uri}, deadline, about=uri, repeatable=True)
+        require_type("uri", uri)
+        call = self._requester.call(READ, {"uri": uri}, deadline, about=uri, repeatable=True)
         try:
             answer = await self.fetch(call, deadline, mode)
         except RpcError as error:
             raise not_found(error) from None
-        result = self._channel.decode(call, answer.raw, types.ReadResult)
+        result = self._requester.decode(call, answer.raw, types.ReadResult)
         if answer.cached:
             result.__dict__.update(_cached=True, _stale=answer.stale)
         return result
 
     # Single flight
 
-    async def _fetch(self, call: Call, deadline: Deadline, *, join: bool) -> CachedAnswer:
+    async def _fetch(self, call: Call, deadline: Deadline, *, join: bool) -> CachedResponse:
         flights = self._flights = self._flights or SingleFlight(abandon=True)
         while True:
             # A tool call that has ended, or an invalidation, makes it another request.
@@ -160,17 +160,19 @@ class Cached(Struct, eq=False):
                     raise
                 # The other caller's time was up; this one's is not.
             except TimeoutError:
-                raise messages.timed_out(self._channel.name, call, sent=True, total=False) from None
+                raise messages.timed_out(
+                    self._requester.name, call, sent=True, total=False
+                ) from None
 
-    async def _ask(self, call: Call, deadline: Deadline) -> CachedAnswer:
+    async def _ask(self, call: Call, deadline: Deadline) -> CachedResponse:
         version = await self.cache.version(call.method, call.params)
         owners = self.cache.owners
-        raw, rounds = await self._channel.request(call, deadline)
+        raw, rounds = await self._requester.request(call, deadline)
         if rounds or owners != self.cache.owners:
             # The result depends on the answers to the server's questions, or is of a person who is
             # not logged in any more.
-            return CachedAnswer(raw)
-        return CachedAnswer(raw, await self.cache.put(call.method, call.params, raw, version))
+            return CachedResponse(raw)
+        return CachedResponse(raw, await self.cache.put(call.method, call.params, raw, version))
 
     # Lists
 
@@ -185,8 +187,8 @@ class Cached(Struct, eq=False):
         params: dict[str, Any] | None = None,
     ) -> Listing[W]:
         """Return every item of a list, within the limits on pages, items and bytes in all."""
-        channel, limits = self._channel, self._channel.policy.limits
-        first = call = channel.call(method, params, deadline, repeatable=True)
+        requester, limits = self._requester, self._requester.policy.limits
+        first = call = requester.call(method, params, deadline, repeatable=True)
         found: Listing[W] = Listing()
         seen: set[str] = set()
         cached, size = False, 0
@@ -204,12 +206,12 @@ class Cached(Struct, eq=False):
             size += len(answer.raw)
             if size > limits.list_bytes:
                 text = f"more than {limits.list_bytes} bytes in all"
-                raise channel.broken(call, text, Hint("limits.list_bytes", "sets this"))
+                raise requester.broken(call, text, Hint("limits.list_bytes", "sets this"))
             page = self._decode(call, answer, key, kind, limits.list_items)
             found.extend(page.items)
             if len(found) > limits.list_items:
                 text = f"more than {limits.list_items} items in all"
-                raise channel.broken(call, text, Hint("limits.list_items", "sets this"))
+                raise requester.broken(call, text, Hint("limits.list_items", "sets this"))
             found.pages += (page,)
             found.stale = found.stale or answer.stale
             cached = cached or answer.cached
@@ -217,14 +219,14 @@ class Cached(Struct, eq=False):
             if cursor is None:
                 return found
             if cursor in seen:
-                raise channel.broken(call, f"the cursor {cursor!r} came twice")
+                raise requester.broken(call, f"the cursor {cursor!r} came twice")
             seen.add(cursor)
             following = {**(params or {}), "cursor": cursor}
-            call = channel.again(msgspec.structs.replace(call, params=following), deadline)
-        raise channel.broken(call, f"more than {limits.pages} pages")
+            call = requester.again(msgspec.structs.replace(call, params=following), deadline)
+        raise requester.broken(call, f"more than {limits.pages} pages")
 
     def _decode(
-        self, call: Call, answer: CachedAnswer, key: str, kind: type[W], most: int
+        self, call: Call, answer: CachedResponse, key: str, kind: type[W], most: int
     ) -> Page[W]:
         """Return a page, decoded once for as long as it is cached or shared."""
         entry = answer.entry
@@ -234,13 +236,13 @@ class Cached(Struct, eq=False):
         try:
             page = decode_page(answer.raw, kind, key, most)
         except UNREADABLE as error:
-            raise self._channel.broken(call, str(error)) from error
+            raise self._requester.broken(call, str(error)) from error
         for fault in page.faults[:MOST_FAULTS]:
             text = "%s: %s: left out %s (number %d): %s"
             name = fault.name or "one without a name"
-            log.warning(text, self._channel.name, call.method, name, fault.index, fault.reason)
+            log.warning(text, self._requester.name, call.method, name, fault.index, fault.reason)
         if (more := len(page.faults) - MOST_FAULTS) > 0:
-            log.warning("%s: %s: left out %d more", self._channel.name, call.method, more)
+            log.warning("%s: %s: left out %d more", self._requester.name, call.method, more)
         (answer if entry is None else entry).memo = page
         return page
 

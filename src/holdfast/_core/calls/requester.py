@@ -1,4 +1,4 @@
-"""The channel of one client: its driver, its deadlines, and requests with their rounds."""
+"""The requests of one client: its driver, its deadlines, and the rounds of questions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast._core.callbacks import EXITS
 from holdfast._core.calls.handlers import ProgressHandler
 from holdfast._core.calls.inputs import Inputs
 from holdfast._core.calls.logins import Logins
-from holdfast._core.calls.options import Deadline, of_type, seconds
+from holdfast._core.calls.options import Deadline, require_type, seconds
 from holdfast._core.engine import messages
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import (
@@ -60,7 +60,7 @@ PROGRESS_FACTOR: Final = 3
 ENDED: Final = (State.CLOSING, State.CLOSED)
 
 
-class Channel(Struct, eq=False):
+class Requester(Struct, eq=False):
     """Sends the requests of one client over its driver, which the first of them starts."""
 
     name: str
@@ -311,8 +311,8 @@ class Channel(Struct, eq=False):
         total_timeout: float | None,
     ) -> Any:
         """Send a request that may have no verb of its own; return its result as plain JSON."""
-        of_type("method", method)
-        of_type("params", params, Mapping | None, "a mapping")
+        require_type("method", method)
+        require_type("params", params, Mapping | None, "a mapping")
         deadline = self.deadline(method, timeout, total_timeout)
         call = self.call(method, None if params is None else dict(params), deadline)
         raw, _ = await self.request(call, deadline)

@@ -1,24 +1,20 @@
-"""Calls as values: a running call, one that waits for answers, and the outcome of one."""
+"""Calls as values: one that is under way, and the outcome of one."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Coroutine, Generator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from holdfast import types
-from holdfast._core.calls.inputs import accepted
-from holdfast._core.eras.base import NeedsInput
-from holdfast.errors import CancelledCallError, HoldfastError, StateError, ValidationError
-from holdfast.types.content import TextContent
+from holdfast.errors import CancelledCallError, HoldfastError, StateError
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
-    from holdfast._core.calls.following import TaskView
+    from holdfast._core.calls.task_poller import TaskView
 
 R = TypeVar("R")
 
@@ -159,56 +155,3 @@ async def invoke(call: Awaitable[ToolResult]) -> Invocation:
         duration=time.perf_counter() - began,
         result=result,
     )
-
-
-class PendingCall(Struct, frozen=True):
-    """A tool call that the server answered with questions.
-
-    ``msgspec.json.encode`` stores it, ``msgspec.json.decode(…, type=PendingCall)`` reads it.
-
-    Attributes:
-        tool: The tool's name.
-        arguments: The arguments of the call.
-        questions: The questions by key, each with ``method`` and ``params``.
-        request_state: The server's own state as JSON text, which goes back to it unchanged.
-    """
-
-    tool: str
-    arguments: dict[str, Any]
-    questions: dict[str, Any]
-    request_state: str | None = None
-
-
-def pending_result(name: str, arguments: Mapping[str, Any], reading: NeedsInput) -> ToolResult:
-    """Return the result of a call that waits for its caller's answers."""
-    questions = {key: msgspec.json.decode(raw) for key, raw in reading.requests.items()}
-    state = None if reading.state is None else bytes(reading.state).decode()
-    content: list[Any] = []
-    for one in questions.values():
-        params = one.get("params") if isinstance(one, dict) else None
-        text = params.get("message") if isinstance(params, dict) else None
-        asked = f"The server asks: {text or 'a question without a text'}"
-        content.append(TextContent(text=asked))
-    result = ToolResult(content=content, result_type="input_required")
-    result.__dict__["_pending"] = PendingCall(name, dict(arguments), questions, state)
-    return result
-
-
-def answered(server: str, pending: PendingCall, answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that carry the answers.
-
-    Specification 2026-07-28, "Multi Round-Trip Requests": the request is sent again with
-    ``inputResponses``, and with ``requestState`` exactly as it came.
-    """
-    missing = [key for key in pending.questions if key not in answers]
-    unknown = [key for key in answers if key not in pending.questions]
-    if missing or unknown:
-        wrong = f"no answer to {missing}" if missing else f"no question {unknown}"
-        text = f"{server}: tools/call {pending.tool!r}: {wrong}; nothing was sent"
-        raise ValidationError(text)
-    found: dict[str, Any] = {}
-    if answers:
-        found["inputResponses"] = {key: accepted(value) for key, value in answers.items()}
-    if pending.request_state is not None:
-        found["requestState"] = Raw(pending.request_state.encode())
-    return found
