@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from msgspec import Raw, json
 
 from holdfast.schema import validate
-from holdfast.schema.explain import SchemaFault, Unbounded, Unusable
+from holdfast.schema.explain import SchemaFault, Unusable
 from holdfast.schema.validate import Checker, Checkers
 from holdfast.schema.walk import MAX_NODES
 
@@ -386,7 +386,7 @@ def test_what_fits_is_not_refused_for_a_pattern_that_is_left_out(pattern: str, a
     part = {"pattern": pattern}
     schema = {"properties": {"a": around(part)}, "$defs": {"part": part}}
     for text in ("bbb", "b" * 2_000_000):
-        with suppress(Unbounded):
+        with suppress(Unusable):
             assert faults(schema, {"a": text}) == {}
 
 
@@ -402,7 +402,7 @@ def test_a_property_of_such_a_pattern_is_not_an_unknown_one() -> None:
 def test_thousands_of_patterns_cost_no_time(shape: str) -> None:
     patterns = {f"p{n}": {"pattern": shape.format(n=n % 40 + 1) + str(n)} for n in range(1200)}
     with bounded():
-        compiled({"properties": patterns}).faults({"p1": "x"})
+        outcome({"properties": patterns}, {"p1": "x"})
 
 
 @pytest.mark.req("T5", "T6")
@@ -423,12 +423,8 @@ def test_thousands_of_patterns_cost_no_time(shape: str) -> None:
 )
 def test_a_hostile_schema_with_a_hostile_result_costs_no_time(schema: Any, value: Any) -> None:
     text = json.encode(value)
-    checker = compiled(schema)
-    with bounded():
-        try:
-            checker.faults(value, text)
-        except Unusable:
-            pass
+    with bounded(), suppress(Unusable):
+        compiled(schema).faults(value, text)
 
 
 @pytest.mark.req("T5", "T6")
@@ -447,7 +443,7 @@ def test_numbers_that_are_compared_as_fractions_are_counted_as_such(
     """Each of these comparisons takes 20 to 40 µs."""
     checker = compiled(schema)
     assert checker.faults(value[:1]) == ()
-    with pytest.raises(Unbounded):
+    with pytest.raises(Unusable):
         checker.faults(value)
 
 
@@ -457,7 +453,7 @@ def test_a_check_may_take_what_compiling_the_schema_has_left() -> None:
     large = {**small, "$defs": {f"d{n}": {} for n in range(1000)}}
     assert compiled(small).faults(value) == ()
     assert compiled(large).faults(value[:9]) == ()
-    with pytest.raises(Unbounded, match="too long to check"):
+    with pytest.raises(Unusable, match="too long to check"):
         compiled(large).faults(value)
 
 
@@ -490,7 +486,7 @@ def test_a_constant_that_looks_like_a_schema_is_left_as_it_is() -> None:
 @pytest.mark.req("T5")
 def test_patterns_that_are_hidden_in_a_constant_hold_nothing_up() -> None:
     schema = {"const": {"a": {"pattern": "[ab]*a[ab]{40}"}}, "allOf": [{"$ref": "#/const/a"}]}
-    with pytest.raises(Unbounded):
+    with pytest.raises(Unusable):
         compiled(schema).faults("a" * 100_000)
 
 
@@ -543,8 +539,8 @@ def test_compiled_schemas_are_kept_up_to_a_bound_in_bytes(size: int) -> None:
     for number in range(5000 if size == 0 else 40):
         with suppress(Unusable):
             checkers.get(Raw(b'{"minimum": %d, "title": "%b"}' % (number, b"x" * size)))
-    assert sum(len(text) for text, _ in checkers._known) <= validate.CACHED_BYTES
-    assert len(checkers._known) <= validate.CACHED_BYTES // validate.ENTRY_BYTES
+    assert sum(len(text) for text, _ in checkers._by_text) <= validate.CACHED_BYTES
+    assert len(checkers._by_text) <= validate.CACHED_BYTES // validate.ENTRY_BYTES
     last = Raw(b'{"minimum": -1}')
     assert checkers.get(last) is checkers.get(last), "the newest is kept"
 

@@ -1,33 +1,70 @@
-"""Upper bounds on the time that a schema takes: compiling it, and checking a value against it.
+"""Upper bounds on the time that a schema takes: compiling it, and checking a value against it."""
 
-The validator has no limit of time, so the work is counted before it is done. All of it is paid
-from one `Budget`: reading and compiling a schema takes a unit for each of its parts, counting a
-unit for each pair of schema and value, checking a unit for each `STEPS` steps of the validator,
-which take about 20 ns. The figures were measured on jsonschema-rs with the schemas that
-``tests/schema/hostile.py`` generates.
-
-There are three bounds for checking; the first one that exists is used:
-
-once        whatever the value: no part of the schema can apply to many values, and no pattern;
-each        times the number of JSON values: the schema does not refer to itself, and
-            ``unevaluated*`` does not have to find out what other subschemas have covered;
-work        of one given value.
-"""
+# Servers write the schemas, and for results the values too. Twenty lines of ``$ref`` of which each
+# refers twice to the next one are a million steps; forty never end. The validator has no limit of
+# time, cannot be interrupted and holds the interpreter, so the work is bounded before it is done.
+# All of it is paid from one `Budget`: reading and compiling a schema takes a unit for each of its
+# parts, checking a unit for each `STEPS` steps of the validator, which take about 20 ns. The
+# figures were measured on jsonschema-rs with the schemas of ``tests/schema/hostile.py``.
+#
+# There are two bounds for checking, and the first one that is low enough is used:
+#
+# once    The steps of one check whatever the value. It exists if no part of the schema can apply
+#         to many values, and none is a pattern: an object of named properties, however nested.
+#         Such a value need not even be looked at before it is checked.
+#
+# each    The most steps that add up on *one* JSON value. A value of n values then takes at most
+#         n times as many. Most schemas of lists and maps are bounded by this.
+#
+# What adds up on one value? Call the schemas that apply to the same value (``allOf``, ``$ref``, …)
+# *in place*. In-place references must not lead back to where they came from, so their steps are a
+# sum over a graph without cycles. The load of a value inside of another one follows:
+#
+#     at(schema)      = own steps + the sum of at(part) for each part in place
+#     inside(schema)  = for properties and for items apart:
+#                         the largest load of those of which one applies (by name, by number)
+#                       + the load of each that always applies (``contains``, patterns, names)
+#                       + the sum of inside(part) for each part in place
+#     load(schema)    = max(at, inside)
+#
+# Properties and items are kept apart because no value has both: the schema of any JSON at all,
+# which recurs through both, applies once to each value, and not twice for each level.
+#
+# Without recursion the equations are solved in one round, parts first. With it they are solved
+# round by round, from inside = 0: after k rounds they hold for values that are k + 1 levels deep.
+# If a schema recurs once for each level, as a tree does, nothing changes after a few rounds, and
+# the bound holds at every depth. If it recurs twice, as an expression does whose four operators
+# have a ``left`` each, the load grows with each round, and there is a bound for shallow values
+# only. The invariant is that a round is never less than the truth for its depth: within a round
+# the parts in place come first, so that no sum is taken of figures of an earlier round.
+#
+# ``unevaluatedProperties`` has to find out for each property what the schemas in place have
+# covered, and evaluates them again for that: the check takes as many times longer as the widest
+# object has properties. If such a schema were inside of another one, or had references in place,
+# that would have to be counted along each way; there, it is left to the server.
+#
+# Refused: to count each pair of schema and value. It is exact, and it was the hardest code of the
+# project: of 418 schemas of 21 servers none needed it, and what it refuses later than these
+# bounds do are deep values of ambiguous recursive schemas. A bound may be too high; it must never
+# be too low.
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection
 from math import log2
 from typing import Any, Final, NamedTuple
 
+from msgspec import Raw
+
 from holdfast.schema import walk
 from holdfast.schema.graph import LEAF, Graph, Node, ordered
-from holdfast.schema.walk import REFERENCES, STEPS, Budget, SchemaTooComplex, named
+from holdfast.schema.walk import REFERENCES, Budget, SchemaTooComplex, named
 
 CHARACTER: Final = 300
 """Steps for one character under the worst pattern that is compiled."""
-FRACTION: Final = 4_000
-"""Steps of a ``multipleOf`` that is no integer: it is computed with fractions."""
+FRACTION: Final = 800
+"""Steps of a ``multipleOf`` that is no integer; five times as many for a number with many digits."""
 UNIQUE: Final = 60
 """Steps for each value inside an array whose items must differ."""
 FEW: Final = 15
@@ -35,23 +72,86 @@ FEW: Final = 15
 NUMBER: Final = 100
 """Steps of comparing a number that is not an integer: it is done with fractions."""
 TINY: Final = 2_000
-"""Steps of comparing one with many digits behind the point."""
+"""Steps of comparing one with many digits."""
 DIALECT: Final = 500
 """Steps for each value that is checked against the schema of a dialect."""
 CALLBACK: Final = 25
 """Steps of passing over an ignored keyword."""
 CAP: Final = 1 << 60
 """More than any budget: there is no bound."""
+ROUNDS: Final = 16
+"""Levels of a value for which a recursive schema is followed, if each adds to the load."""
+MOST_VALUES: Final = 20_000
+"""JSON values that are counted."""
 
 _COMPILE: Final = "it would take too long to compile"
 _CHECK: Final = "it would take too long to check"
+_UNEVALUATED: Final = "what is left unevaluated would take too long to find"
 _COUNTED: Final = re.compile(r"\{(\d{1,4})(?:,(\d{1,4}))?")
 _REPEATS: Final = frozenset({"uniqueItems", "patternProperties"})
 _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-_COMPARES: Final = frozenset({*_BOUNDS, "multipleOf", "const", "enum", "uniqueItems"})
+_COMPARES: Final = frozenset({*_BOUNDS, "multipleOf", "const", "enum"})
+_LONG_NUMBER: Final = re.compile(rb"\d{16}|\d[eE][-+]?\d\d")
+"""A number of many digits, in JSON."""
 
 
-class Outline:
+class ValueSize(NamedTuple):
+    """What the time of a check depends on, of one value."""
+
+    values: int
+    """JSON values in it, names included; a number of many digits counts as many."""
+    characters: int
+    """Those of all texts and names."""
+    depth: int
+    width: int
+    """Values of the largest object or array."""
+    fractions: bool
+    """It has a number that is no integer."""
+    long: bool
+    """It has a number of many digits."""
+
+
+def measure(value: Any, most: int = MOST_VALUES) -> ValueSize:
+    """Return the size of a value, level by level.
+
+    Raises:
+        SchemaTooComplex: It consists of more than ``most`` values.
+        ValueError: It is not made of JSON's types.
+    """
+    values = characters = depth = width = 0
+    fractions = long = False
+    level = [value]
+    while level:
+        depth += 1
+        values += len(level)
+        if values > most:
+            raise SchemaTooComplex(_CHECK)
+        following: list[Any] = []
+        for item in level:
+            if isinstance(item, str):
+                characters += len(item)
+            elif isinstance(item, dict):
+                values += len(item)
+                width = max(width, len(item))
+                characters += sum(map(len, item))
+                following += item.values()
+            elif isinstance(item, list | tuple):
+                width = max(width, len(item))
+                following += item
+            elif isinstance(item, int):
+                if item.bit_length() > 50:
+                    long = True
+                    values += 600 * (1 + item.bit_length() // 256)
+            elif isinstance(item, float):
+                fractions = True
+                long = long or (item != 0 and not 1e-20 < abs(item) < 1e16)
+            elif item is not None:
+                raise ValueError("it is not JSON")
+        level = following
+    return ValueSize(values, characters, depth, width, fractions, long)
+
+
+class SchemaCost:
     """The bounds of one schema.
 
     Raises:
@@ -64,43 +164,75 @@ class Outline:
         """Units of reading and compiling it."""
         budget.spend(self.units, _COMPILE)
         graph = Graph(root)
-        inner = [node for node in graph.nodes if not node.leaf]
-        if ordered(inner, lambda node: node.here) is None:
+        # Each after the schemas that it has in place.
+        order = ordered([*graph.nodes, LEAF], lambda node: node.here)
+        if order is None:
             raise SchemaTooComplex("it refers to itself without an end")
-        if any(node.collects for node in inner):
-            expansion = _expansion_units(inner)
-            self.units += expansion
-            budget.spend(expansion, _COMPILE)
-        self._top = graph.top
-        self.patterns: set[str] = set()
-        for node in graph.nodes:
-            if isinstance(node.schema.get("pattern"), str):
-                self.patterns.add(node.schema["pattern"])
-            self.patterns.update(named(node.schema, "patternProperties"))
+        self._again = _evaluated_again(order)
+        if self._again:
+            budget.spend(2 * self.units, _COMPILE)
+            self.units *= 3
+        self.patterns: set[str] = _patterns(order)
         self.branches: bool = any(
-            "anyOf" in node.schema or "oneOf" in node.schema for node in inner
+            "anyOf" in node.schema or "oneOf" in node.schema for node in order if not node.leaf
         )
         """It has alternatives, whose faults take long to explain."""
-        self.compares: bool = any(not _COMPARES.isdisjoint(node.schema) for node in graph.nodes)
-        """It compares numbers, which takes long if they have many digits."""
-        self.skipped: frozenset[str] = frozenset()
-        """Patterns that are not used."""
-        self.once = self.each = CAP
-        """Steps of one check, whatever the value, and for each two bytes of JSON."""
-        order = ordered([graph.top], Node.all)
-        if order is not None and not any(node.foreign or node.collects for node in order):
-            self.once, self.each = _bound(order)
+        parts_first = ordered([graph.top], Node.all)
+        self.once: int = CAP
+        """Steps of one check, whatever the value."""
+        if parts_first is not None and not self._again:
+            self.once = _once(parts_first)
+        rounds = ROUNDS if parts_first is None else 1
+        self._equations = equations = _Equations(graph.top, parts_first or order, rounds, budget)
+        self._steps = equations.solve(_steps)
+        compares = any(not _COMPARES.isdisjoint(node.schema) for node in order)
+        self._long_steps = equations.solve(_long_steps) if compares else self._steps
+        self._uniques = equations.solve(_uniques)
+        self._matching = _Load([0], settled=True)
 
-    def work(self, value: Any, budget: Budget) -> Work:
-        """Return the steps of checking one value.
+    def price_patterns(self, skipped: Collection[str]) -> None:
+        """Count the patterns from now on, but for those that are not compiled."""
+        if self.patterns:
+            self._matching = self._equations.solve(lambda node: _matching(node, skipped))
+
+    def rough_steps(self, text: bytes | Raw, room: int) -> int:
+        """Return the most steps, patterns included, of checking a value that has this JSON.
+
+        No JSON value takes less than two bytes of its text, separators included. It is `CAP` if
+        there is no ``room`` for so many, or more has to be known than the length.
+        """
+        if self._again or self._uniques.final:
+            return CAP
+        values = len(text) // 2 + 1
+        matching = self._matching.final * len(text)
+        steps = self._steps.final * values + matching
+        if steps > room:
+            return CAP
+        if self._steps != self._long_steps and _LONG_NUMBER.search(memoryview(text)):
+            steps = self._long_steps.final * 16 * values + matching  # hundreds of digits, perhaps
+        return steps
+
+    def measure(self, value: Any, room: int) -> ValueSize:
+        """Return the size of a value; give up when there are more values than steps for them."""
+        # What consists of more than one value has two levels at least.
+        return measure(value, min(MOST_VALUES, 1 + room // self._steps.at(2)))
+
+    def steps(self, size: ValueSize) -> tuple[int, int]:
+        """Return the most steps of checking a value of some size: without patterns, and of these.
 
         Raises:
-            SchemaTooComplex: There are too many, or counting them takes too long.
+            SchemaTooComplex: There is no bound for values that are nested so deep.
         """
-        try:
-            return _Count(budget, self.skipped).of(self._top, value)
-        except RecursionError:
-            raise SchemaTooComplex("it is too deep to check") from None
+        depth = size.depth
+        steps = (self._long_steps if size.long else self._steps).at(depth) * size.values
+        if arrays := self._uniques.at(depth):
+            price = int(UNIQUE * (1 + log2(1 + size.width)))
+            price += FEW // 2 * (TINY if size.long else NUMBER if size.fractions else 5)
+            # What is inside of an array that is inside of another is compared for each.
+            steps += arrays * depth * (size.values * price + size.characters // 16)
+        matching = self._matching.at(depth) * size.characters
+        repeated = 1 + self._again * (1 + size.width)
+        return min(self.once, steps * repeated), matching * repeated
 
 
 # Compiling
@@ -135,24 +267,38 @@ def _units(root: Any) -> int:
     raise SchemaTooComplex(f"it is more than {2 * walk.MAX_DEPTH} levels deep")
 
 
-def _expansion_units(inner: list[Node]) -> int:
-    """Return the units of ``unevaluated*``, for which every way in place is followed anew."""
-    # ``contains`` and all inside it are compiled again too.
-    contains = {node: node.items.every for node in inner if "unevaluatedItems" in node.schema}
-    order = ordered(inner, lambda node: [*node.here, *contains.get(node, [])])
-    if order is None:
-        raise SchemaTooComplex(_COMPILE)
-    ways: dict[Node, int] = {}
-    units = 0
+def _evaluated_again(order: list[Node]) -> int:
+    """Return how deep the schemas are nested in place that ``unevaluated*`` evaluates again.
+
+    Raises:
+        SchemaTooComplex: There are references among them, or others that have ``unevaluated*``.
+    """
+    deepest = 0
     for node in order:
-        refers = 8 * any(keyword in node.schema for keyword in REFERENCES)
-        total = 1 + refers + len(node.schema) // 8 + len(node.properties.by_key) // 4
-        total += sum(ways[one] for one in node.here)
-        total += 2 * sum(ways[one] for one in contains.get(node, []))
-        ways[node] = min(CAP, total)
-        if node.collects:
-            units += ways[node]
-    return units
+        if not node.collects:
+            continue
+        if any(keyword in node.schema for keyword in REFERENCES):
+            raise SchemaTooComplex(_UNEVALUATED)
+        seen: set[Node] = set()
+        level, depth = [*node.here, *node.items.every], 0
+        while level:
+            depth += 1
+            seen.update(level)
+            for part in level:
+                if part.collects or any(keyword in part.schema for keyword in REFERENCES):
+                    raise SchemaTooComplex(_UNEVALUATED)
+            level = [inner for part in level for inner in part.all() if inner not in seen]
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _patterns(nodes: list[Node]) -> set[str]:
+    patterns: set[str] = set()
+    for node in nodes:
+        if isinstance(pattern := node.schema.get("pattern"), str):
+            patterns.add(pattern)
+        patterns.update(named(node.schema, "patternProperties"))
+    return patterns
 
 
 def pattern_units(pattern: str) -> int:
@@ -161,194 +307,178 @@ def pattern_units(pattern: str) -> int:
     return 40 + len(pattern) // 2 + min(counted, 4_000)
 
 
-# Checking, whatever the value
+# Checking
 
 
-def _bound(order: list[Node]) -> tuple[int, int]:
-    """Find the steps whatever the value, and the most that is applied to one value.
-
-    Of the schemas of properties, or of items, one applies to each value inside; those in
-    ``allOf`` and the like add up. A text of so many characters counts as half as many values.
-    """
+def _once(order: list[Node]) -> int:
+    """Return the steps whatever the value; `CAP` if a part can apply to many, or is a pattern."""
     once: dict[Node, int] = {}
-    at: dict[Node, int] = {}
-    inside: dict[Node, int] = {}
-    unique, repeats = 0, False
     for node in order:
-        schema = node.schema
-        own = _own(node)
-        regexes = ("pattern" in schema) + len(named(schema, "patternProperties"))
-        load = 1 + own + NUMBER * node.numbers + 2 * CHARACTER * regexes
-        most = CAP if regexes else own + TINY * node.numbers
-        unique += "uniqueItems" in schema
-        repeats = repeats or not _REPEATS.isdisjoint(schema)
-        if node.leaf:
-            once[node], at[node], inside[node] = most, load, 0
-            continue
-        once[node] = min(CAP, most + sum(once[one] for one in node.all()))
-        at[node] = min(CAP, load + sum(at[one] for one in (*node.here, *node.names)))
-        apart = [max(at[one], inside[one]) for one in node.apart]
-        deeper = sum(max(at[one], inside[one]) for one in node.every)
-        deeper += sum(inside[one] for one in node.here)
-        inside[node] = min(CAP, max(apart, default=0) + deeper)
         # Applied to each value inside another, however many there are.
         of_all = (*node.properties.others, *node.properties.every, *node.names)
-        repeats = repeats or any(one is not LEAF for one in of_all)
-        repeats = repeats or bool(node.items.others or node.items.every)
-    top = order[-1]
-    each = max(at[top], inside[top]) * (1 + unique * (UNIQUE + FEW // 2 * NUMBER))
-    return CAP if repeats else once[top], min(CAP, each)
+        repeats = any(part is not LEAF for part in of_all) or node.items.others or node.items.every
+        if repeats or node.foreign or "pattern" in node.schema:
+            return CAP
+        if not _REPEATS.isdisjoint(node.schema):
+            return CAP
+        once[node] = min(CAP, _own_steps(node, long=True) + sum(once[part] for part in node.all()))
+    return once[order[-1]]
 
 
-def _own(node: Node) -> int:
+class _Load(NamedTuple):
+    """The most that adds up on one value, by the depth of the value as a whole."""
+
+    rounds: list[int]
+    settled: bool
+    """The last one holds for all that is deeper, too."""
+
+    @property
+    def final(self) -> int:
+        """The load whatever the depth."""
+        return self.rounds[-1] if self.settled else CAP
+
+    def at(self, depth: int) -> int:
+        """Return the load for values that are nested so deep.
+
+        Raises:
+            SchemaTooComplex: There is no bound.
+        """
+        if depth > len(self.rounds) and not self.settled:
+            raise SchemaTooComplex(_CHECK)
+        return self.rounds[min(depth, len(self.rounds)) - 1]
+
+
+class _Equations:
+    """The equations at the head of this file, for one schema."""
+
+    def __init__(self, top: Node, order: list[Node], rounds: int, budget: Budget) -> None:
+        self._top = top
+        self._rounds = rounds
+        self._order = order
+        self._inner = [
+            (
+                node,
+                [*node.properties.by_key.values(), *node.properties.others],
+                [*node.properties.every, *node.names],
+                [*node.items.by_key.values(), *node.items.others],
+                node.items.every,
+            )
+            for node in order
+            if not node.leaf
+        ]
+        self._budget = budget
+        self._units = len(order) // 8 + sum(len(node.all()) for node, *_ in self._inner) // 8
+
+    def solve(self, weight: Callable[[Node], int]) -> _Load:
+        """Return what adds up on one value, round by round; ``weight`` is that of one schema."""
+        at: dict[Node, int] = {}
+        for node in self._order:
+            at[node] = min(CAP, weight(node) + sum([at[part] for part in node.here]))
+        if not any(at.values()):
+            return _Load([0], settled=True)
+        properties = dict.fromkeys(at, 0)
+        items = dict.fromkeys(at, 0)
+        load = {**at}
+        rounds = [at[self._top]]
+        for _ in range(self._rounds):
+            self._budget.spend(self._units, _CHECK)
+            changed = False
+            for node, some_properties, all_properties, some_items, all_items in self._inner:
+                before = properties[node], items[node]
+                properties[node] = _inside(some_properties, all_properties, load)
+                items[node] = _inside(some_items, all_items, load)
+                for part in node.here:
+                    properties[node] += properties[part]
+                    items[node] += items[part]
+                after = properties[node], items[node]
+                if before != after:
+                    changed = True
+                    load[node] = min(CAP, max(at[node], *after))
+            if not changed:
+                return _Load(rounds, settled=True)
+            rounds.append(load[self._top])
+        return _Load(rounds, settled=self._rounds == 1)
+
+
+def _inside(apart: list[Node], every: list[Node], load: dict[Node, int]) -> int:
+    """Return what adds up on a value to which one of these applies, and each of those."""
+    largest = max([load[node] for node in apart]) if apart else 0
+    return largest + sum([load[node] for node in every]) if every else largest
+
+
+def _steps(node: Node) -> int:
+    return 1 + _own_steps(node, long=False)
+
+
+def _long_steps(node: Node) -> int:
+    return 1 + _own_steps(node, long=True)
+
+
+def _matching(node: Node, skipped: Collection[str]) -> int:
+    """Return the steps of all patterns for one character."""
+    patterns = [*named(node.schema, "patternProperties")]
+    if isinstance(pattern := node.schema.get("pattern"), str):
+        patterns.append(pattern)
+    return sum(_character_steps(pattern) for pattern in patterns if pattern not in skipped)
+
+
+def _character_steps(pattern: str) -> int:
+    """Return the steps of one pattern for one character: it may be in all its states at once."""
+    states = len(pattern) // 2
+    for low, high in _COUNTED.findall(pattern[:4096]):
+        states = min(CHARACTER, states) * max(1, int(high or low))
+    return min(CHARACTER, 4 + states)
+
+
+def _uniques(node: Node) -> int:
+    return int("uniqueItems" in node.schema)
+
+
+def _own_steps(node: Node, *, long: bool) -> int:
     """Return the steps of one schema without its parts; lists (``enum``) count whole."""
-    if node.own is None:
-        schema = node.schema
-        total = 1
-        # The numbers that a value is compared with by exact arithmetic.
-        operands = [schema[word] for word in _BOUNDS if isinstance(schema.get(word), float)]
-        for keyword, value in schema.items():
-            if keyword in ("enum", "const"):
-                count, numbers, characters = _scan(value)
-                total += count + characters // 256
-                operands += numbers
-            elif keyword == "multipleOf":
-                operands.append(1)
-                total += 0 if isinstance(value, int) else FRACTION
-            elif keyword in walk.IGNORED:
-                total += CALLBACK
-            elif isinstance(value, list):
-                total += len(value)
-            elif isinstance(value, dict) and keyword in ("dependentRequired", "dependencies"):
-                total += sum(len(each) for each in value.values() if isinstance(each, list))
-        node.numbers = len(operands)
-        node.own = total + sum(map(_price, operands))
-    return node.own
+    if node.foreign:
+        return DIALECT
+    schema = node.schema
+    total = 1
+    # The numbers that a value is compared with by exact arithmetic.
+    operands = [schema[word] for word in _BOUNDS if isinstance(schema.get(word), float)]
+    for keyword, value in schema.items():
+        if keyword in ("enum", "const"):
+            count, numbers, characters = _scan(value)
+            total += count + characters // 256
+            operands += numbers
+        elif keyword == "multipleOf":
+            operands.append(1)
+            total += 0 if isinstance(value, int) else FRACTION * (5 if long else 1)
+        elif keyword in walk.IGNORED:
+            total += CALLBACK
+        elif isinstance(value, list):
+            total += len(value)
+        elif isinstance(value, dict) and keyword in ("dependentRequired", "dependencies"):
+            total += sum(len(names) for names in value.values() if isinstance(names, list))
+    total += len(operands) * (TINY if long else NUMBER)
+    return total + sum(map(_price, operands))
 
 
-def _scan(value: Any, most: int = CAP) -> tuple[int, list[int | float], int]:
-    """Return the number of values in one, their numbers, and the characters of names and texts.
-
-    Raises:
-        SchemaTooComplex: There are more than ``most`` values.
-    """
+def _scan(value: Any) -> tuple[int, list[int | float], int]:
+    """Return the number of values in one, their numbers, and the characters of names and texts."""
     count, characters, waiting = 1, 0, [value]
     numbers: list[int | float] = []
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, int | float):
-            numbers.append(one)
-        elif isinstance(one, dict | list | tuple):
-            count += len(one)
-            if count > most:
-                raise SchemaTooComplex(_CHECK)
-            waiting += one.values() if isinstance(one, dict) else one
-            characters += sum(map(len, one)) if isinstance(one, dict) else 0
-        elif isinstance(one, str):
-            characters += len(one)
+        item = waiting.pop()
+        if isinstance(item, int | float):
+            numbers.append(item)
+        elif isinstance(item, dict | list):
+            count += len(item)
+            waiting += item.values() if isinstance(item, dict) else item
+            characters += sum(map(len, item)) if isinstance(item, dict) else 0
+        elif isinstance(item, str):
+            characters += len(item)
     return count, numbers, characters
 
 
 def _price(number: int | float) -> int:
-    """Return the steps of comparing a number."""
+    """Return the steps of comparing with a number."""
     if isinstance(number, int):
         return 5
     return TINY if 0 < abs(number) < 1e-20 else NUMBER
-
-
-# Checking one value
-
-
-class Work(NamedTuple):
-    """Steps of checking one value."""
-
-    steps: int
-    patterns: int
-    """Those for patterns alone; not among ``steps``."""
-    again: int = 0
-    """Those of finding out once more what the schemas in place have covered."""
-
-
-class _Count:
-    """One count. A pair of schema and value that was counted is only added again."""
-
-    def __init__(self, budget: Budget, skipped: frozenset[str]) -> None:
-        self._budget = budget
-        self._skipped = skipped
-        self._most = STEPS * budget.left
-        self._known: dict[tuple[int, int], Work] = {}
-
-    def of(self, node: Node, value: Any) -> Work:
-        """Return the steps of checking a value against a node."""
-        key = (id(node), id(value))
-        known = self._known.get(key)
-        if known is not None:
-            return known
-        self._budget.spend(1, _CHECK)
-        schema = node.schema
-        if node.foreign:
-            return Work(DIALECT * self._scan(value)[0], 0)
-        steps, texts, again = self._alone(node, value), 0, 0
-        if isinstance(value, str) and self._matched(schema.get("pattern")):
-            texts += CHARACTER * len(value)
-        for one in node.here:
-            found = self.of(one, value)
-            steps, texts = steps + found.steps, texts + found.patterns
-            again += found.steps + found.patterns + found.again
-        for one, item in self._inside(node, value):
-            found = self.of(one, item)
-            steps, texts = steps + found.steps, texts + found.patterns
-        if isinstance(value, dict):
-            regexes = sum(map(self._matched, named(schema, "patternProperties")))
-            texts += CHARACTER * regexes * sum(map(len, value)) if regexes else 0
-        if isinstance(value, dict | list | tuple) and node.collects:
-            steps += (again + len(node.properties.by_key) + 1) * (1 + len(value))
-        if steps > self._most or texts > CAP:
-            raise SchemaTooComplex(_CHECK)
-        result = self._known[key] = Work(steps, texts, again)
-        return result
-
-    def _inside(self, node: Node, value: Any) -> list[tuple[Node, Any]]:
-        """Return the pairs that are checked one level further down."""
-        if node.leaf or not isinstance(value, dict | list | tuple):
-            return []
-        is_object = isinstance(value, dict)
-        by_key, others, every = node.properties if is_object else node.items
-        keys, names = (value, node.names) if is_object else (range(len(value)), [])
-        width = len(value) * (len(others) + len(every) + len(names))
-        self._budget.spend((len(by_key) + width) // 4, _CHECK)
-        pairs = [(one, value[key]) for key, one in by_key.items() if key in keys]
-        pairs += [(one, value[key]) for one in others for key in keys if key not in by_key]
-        pairs += [(one, value[key]) for one in every for key in keys]
-        return pairs + [(one, name) for one in names for name in keys]
-
-    def _matched(self, pattern: Any) -> bool:
-        return isinstance(pattern, str) and pattern not in self._skipped
-
-    def _alone(self, node: Node, value: Any) -> int:
-        """Return the steps of the keywords that look at the value itself."""
-        schema, steps = node.schema, _own(node)
-        if isinstance(value, dict | list | tuple):
-            steps += len(value)
-            if isinstance(value, list | tuple) and schema.get("uniqueItems") is True:
-                count, numbers = self._scan(value)
-                if [one for one in numbers if type(one) is int and abs(one) >> 64]:
-                    raise SchemaTooComplex("its integers are too large to compare")
-                steps += int(UNIQUE * count * (1 + log2(1 + len(value))))
-                if len(value) <= FEW:
-                    steps += FEW // 2 * sum(map(_price, numbers))
-            steps += node.numbers * TINY
-        elif isinstance(value, float):
-            steps += NUMBER + node.numbers * _price(value)
-        elif isinstance(value, int) and value.bit_length() > 64:
-            steps += 600 * (1 + value.bit_length() // 256)
-        if not isinstance(schema.get("multipleOf", 1), int) and (
-            not isinstance(value, int | float) or -1e16 < value < 1e16
-        ):
-            steps -= FRACTION - FRACTION // 5
-        return steps
-
-    def _scan(self, value: Any) -> tuple[int, list[int | float]]:
-        count, numbers, _ = _scan(value, 8 * self._budget.left)
-        self._budget.spend(count // 8, _CHECK)
-        return count, numbers

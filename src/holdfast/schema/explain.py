@@ -20,11 +20,7 @@ ALTERNATIVES: Final = 5
 
 
 class Unusable(Exception):  # noqa: N818  (a finding, not a failure)
-    """A schema, or a check, that cannot be carried out; the text says why."""
-
-
-class Unbounded(Unusable):
-    """It would take too long. Nothing is wrong with it otherwise: the server has to check."""
+    """A schema that is not valid, or a check that would take too long: the server has to check."""
 
 
 class SchemaFault(Struct, frozen=True):

@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterable
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, NamedTuple
 
-from holdfast.schema.walk import HOLDS, REFERENCES, Elsewhere, Part, Resolver, Schema, parts
+from holdfast.schema.walk import (
+    HOLDS,
+    REFERENCES,
+    ExternalReference,
+    Part,
+    Resolver,
+    Schema,
+    parts,
+)
 
 DIALECTS: Final = ("http://json-schema.org/", "https://json-schema.org/")
 """The dialects' own schemas, which the validator has."""
@@ -28,20 +36,14 @@ class Inside(NamedTuple):
 class Node:
     """One schema, and the schemas that it applies."""
 
-    __slots__ = (
-        "foreign", "here", "items", "leaf", "names", "numbers", "own", "properties", "schema",
-    )  # fmt: skip
+    __slots__ = ("foreign", "here", "items", "leaf", "names", "properties", "schema")
 
     def __init__(self, schema: Schema, *, foreign: bool = False) -> None:
         self.schema = schema
         self.foreign = foreign
         """It is the schema of a dialect, which is not read."""
-        self.leaf: bool = HOLDS.isdisjoint(schema)
+        self.leaf: bool = HOLDS.isdisjoint(schema) and not foreign
         """It applies no other schema."""
-        self.own: int | None = None
-        """Steps of its own keywords, once they are counted."""
-        self.numbers: int = 0
-        """Numbers that a value is compared with; counted with ``own``."""
         self.here: list[Node] = []
         """Apply to the same value."""
         self.names: list[Node] = []
@@ -50,19 +52,20 @@ class Node:
         self.items = _NOTHING if self.leaf else Inside({}, [], [])
 
     @property
-    def apart(self) -> list[Node]:
-        """The schemas of which one applies to each value inside."""
-        both = (self.properties, self.items)
-        return [node for inside in both for node in (*inside.by_key.values(), *inside.others)]
-
-    @property
     def every(self) -> list[Node]:
         """The schemas that apply to each value inside."""
         return [*self.properties.every, *self.items.every]
 
     def all(self) -> list[Node]:
         """Return every schema that this one applies."""
-        return [] if self.leaf else [*self.here, *self.apart, *self.every, *self.names]
+        if self.leaf:
+            return []
+        apart = [
+            node
+            for inside in (self.properties, self.items)
+            for node in (*inside.by_key.values(), *inside.others)
+        ]
+        return [*self.here, *apart, *self.every, *self.names]
 
     @property
     def collects(self) -> bool:
@@ -88,7 +91,7 @@ class Graph:
     def __init__(self, root: Any) -> None:
         self.nodes: list[Node] = []
         self._resolver = Resolver(root)
-        self._known: dict[int, Node] = {}
+        self._by_schema: dict[int, Node] = {}
         self._groups: dict[str, Node] = {}
         self.top: Node = self._node(root)
         for node in self.nodes:  # grows while it is read
@@ -105,11 +108,11 @@ class Graph:
     def _node(self, schema: Any) -> Node:
         if not isinstance(schema, dict):
             return LEAF
-        found = self._known.get(id(schema))
-        if found is None:
-            found = self._known[id(schema)] = Node(schema)
-            self.nodes.append(found)
-        return found
+        node = self._by_schema.get(id(schema))
+        if node is None:
+            node = self._by_schema[id(schema)] = Node(schema)
+            self.nodes.append(node)
+        return node
 
     def _attach(self, node: Node, part: Part) -> None:
         child = self._node(part.schema)
@@ -132,7 +135,7 @@ class Graph:
             if name not in self._groups:
                 group = self._groups[name] = Node({})
                 group.leaf = False
-                group.here = [self._node(one) for one in candidates]
+                group.here = [self._node(candidate) for candidate in candidates]
             return self._groups[name]
         target = self._resolver.target(node.schema, reference)
         if isinstance(target, (dict, bool)):
@@ -140,13 +143,16 @@ class Graph:
             return self._node(target)
         if reference.startswith(DIALECTS):
             return FOREIGN
-        shown = repr(reference[:200])
-        raise Elsewhere(f"it refers to {shown}, which is not in it, and nothing is ever fetched")
+        text = f"it refers to {reference[:200]!r}, which is not in it, and nothing is ever fetched"
+        raise ExternalReference(text)
 
 
 LEAF: Final = Node({})
 """``true`` and ``false``."""
 FOREIGN: Final = Node({}, foreign=True)
+# A dialect describes schemas, so it applies to each value inside of another, too.
+FOREIGN.properties.others.append(FOREIGN)
+FOREIGN.items.others.append(FOREIGN)
 
 
 def ordered(starts: Iterable[Node], edges: Callable[[Node], list[Node]]) -> list[Node] | None:

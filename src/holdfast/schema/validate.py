@@ -8,7 +8,6 @@ everything whose cost has no bound. ``format`` is not enforced.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
@@ -20,15 +19,15 @@ from msgspec import Raw
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.schema.annotations import without_defaulted
-from holdfast.schema.cost import Outline, pattern_units
-from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, describe
+from holdfast.schema.cost import SchemaCost, pattern_units
+from holdfast.schema.explain import SchemaFault, Unusable, describe
 from holdfast.schema.walk import (
     IGNORED,
     NAMED,
     REFERENCES,
     STEPS,
     Budget,
-    Elsewhere,
+    ExternalReference,
     SchemaTooComplex,
     branches,
 )
@@ -46,15 +45,14 @@ cost a thousand times as much as finding that there is one, and shows the value.
 SHOWN: Final = 48 * 1024
 """Bytes of a value of which a fault is shown: the validator copies the value, and writes it out,
 even to name the first fault."""
+MEASURED: Final = 25
+"""Values that are counted in one unit of work."""
 PATTERN_BYTES: Final = 64 * 1024
 """The size that a compiled pattern may have."""
 CACHED_BYTES: Final = 16 * 1024 * 1024
 """Bytes of compiled schemas that are kept."""
 ENTRY_BYTES: Final = 8 * 1024
 """Bytes that each of them takes besides its text."""
-
-_LONG_NUMBER: Final = re.compile(rb"\d{19}|\d[eE][-+]?\d\d")
-"""A number that takes long to compare, in JSON."""
 
 
 class Checker:
@@ -65,7 +63,7 @@ class Checker:
         fills: The receiver fills in defaults, so a required property that has one may be missing.
 
     Raises:
-        Unusable: It cannot be compiled within bounds.
+        Unusable: It is no valid schema, or cannot be compiled within bounds.
     """
 
     def __init__(self, schema: Any, *, fills: bool = False) -> None:
@@ -78,24 +76,22 @@ class Checker:
         self._budget = Budget()
         """Pays for compiling; each check may use what is left."""
         try:
-            self._outline = outline = Outline(schema, self._budget)
+            self._cost = SchemaCost(schema, self._budget)
             if fills:
                 self._relaxed = without_defaulted(schema, self._budget)
-            self.skipped = tuple(sorted(_unusable_patterns(outline.patterns, self._budget)))
-            outline.skipped = frozenset(self.skipped)
-            self._light = outline.once <= min(LIGHT, self._room)
+            self.skipped = tuple(sorted(_unusable_patterns(self._cost.patterns, self._budget)))
+            self._cost.price_patterns({*self.skipped})
+            self._light = self._cost.once <= min(LIGHT, self._room)
             self._fits: Callable[[Any], bool] = self._validator(schema).is_valid
-        except Elsewhere as error:
-            raise Unusable(str(error)) from None
         except SchemaTooComplex as error:
-            raise Unbounded(str(error)) from None
+            raise Unusable(str(error)) from None
 
     @cached_property
     def _room(self) -> int:
         """The steps that one check may take: half of them if the relaxed schema is checked too."""
         if self._relaxed is self._schema:
             return STEPS * self._budget.left
-        return STEPS * (self._budget.left - self._outline.units // 2) // 2
+        return STEPS * (self._budget.left - self._cost.units // 2) // 2
 
     def faults(self, value: Any, text: bytes | Raw | None = None) -> tuple[SchemaFault, ...]:
         """Return what does not fit; nothing if all does.
@@ -105,20 +101,14 @@ class Checker:
             text: The JSON that it was read from, or any longer text, if there is one.
 
         Raises:
-            Unbounded: It cannot be checked within bounds.
-            Unusable: It cannot be checked.
+            Unusable: It cannot be checked, or not within bounds.
         """
         try:
-            if self._light:
-                return () if self._fits(value) else self._explain(value, text)
-            text = _encoded(value) if text is None else text
-            outline = self._outline
-            steps = outline.each * (len(text) // 2 + 1)
-            if steps > self._room or (outline.compares and _LONG_NUMBER.search(memoryview(text))):
-                return self._counted(value, text)
-            return () if self._fits(value) else self._explain(value, text, steps)
+            if not self._light:
+                return self._bounded(value, text)
+            return () if self._fits(value) else self._explain(value, text, self._cost.once)
         except (SchemaTooComplex, RecursionError) as error:
-            raise Unbounded(str(error)) from None
+            raise Unusable(str(error)) from None
         except ValueError as error:
             return self._retry(value, error)
 
@@ -132,58 +122,52 @@ class Checker:
             raise Unusable(str(error)) from None
         return self.faults(plain)
 
-    def _counted(self, value: Any, text: bytes | Raw) -> tuple[SchemaFault, ...]:
-        """Return the faults of a value whose work is counted; if need be, without patterns."""
-        budget = Budget(self._budget.left)
-        work = self._outline.work(value, budget)
-        counting = STEPS * (self._budget.left - budget.left)
-        room = self._room - counting
-        patterns = work.steps + work.patterns <= room
+    def _bounded(self, value: Any, text: bytes | Raw | None) -> tuple[SchemaFault, ...]:
+        """Return the faults of a value whose work has a bound; if need be, without patterns."""
+        text = _encoded(value) if text is None else text
+        if (steps := self._cost.rough_steps(text, self._room)) <= self._room:
+            return () if self._fits(value) else self._explain(value, text, steps)
+        size = self._cost.measure(value, self._room)
+        steps, matching = self._cost.steps(size)
+        room = self._room - STEPS * (size.values // MEASURED)
+        patterns = steps + matching <= room
         if not patterns:
-            room -= STEPS * self._outline.units // 2  # it is compiled once more
-        if work.steps > room:
+            room -= STEPS * self._cost.units // 2  # it is compiled once more
+        if steps > room:
             raise SchemaTooComplex("it would take too long to check")
         if self._validator(self._schema, patterns=patterns).is_valid(value):
             return ()
-        steps = counting + work.steps + (work.patterns if patterns else 0)
-        return self._explain(value, text, steps, patterns=patterns)
+        return self._explain(value, text, steps + (matching if patterns else 0), patterns=patterns)
 
     def _validator(self, schema: Any, *, patterns: bool = True) -> Validator:
         key = (id(schema), patterns)
         if key not in self._compiled:
-            unused = {*self.skipped} if patterns else self._outline.patterns
-            less = _without(schema, unused)
+            unused = {*self.skipped} if patterns else self._cost.patterns
+            wider = _without(schema, unused)
             try:
-                left = less is not schema and Outline(less, Budget()).patterns
-            except Elsewhere:
+                remaining = wider is not schema and SchemaCost(wider, Budget()).patterns
+            except ExternalReference:
                 raise SchemaTooComplex("it refers to what depends on a pattern") from None
-            if not patterns and left:
+            if not patterns and remaining:
                 raise SchemaTooComplex("its patterns are where values are")
-            self._compiled[key] = _compile(less)
+            self._compiled[key] = _compile(wider)
         return self._compiled[key]
 
     def _explain(
-        self, value: Any, text: bytes | Raw | None, steps: int = 0, *, patterns: bool = True
+        self, value: Any, text: bytes | Raw | None, steps: int, *, patterns: bool = True
     ) -> tuple[SchemaFault, ...]:
         """Return the faults of what does not fit; none if it does with defaults filled in.
 
-        Only the first is named, or none in detail, if finding all takes long after these steps.
+        Only the first is named, or none in detail, if finding all takes long: a check takes so
+        many steps.
         """
         validator = self._validator(self._relaxed, patterns=patterns)
         if self._relaxed is not self._schema and validator.is_valid(value):
             return ()
         size = len(_encoded(value) if text is None else text)
-        most = EXPLAINED // (1 + size // 200)
-        try:
-            # No pair of schema and value takes less than a step.
-            left = (self._room - steps) // STEPS
-            work = self._outline.work(value, Budget(min(left, 100 + most)))
-            affordable = work.steps + work.patterns <= most
-        except SchemaTooComplex:
-            affordable = False
-        if affordable:
+        if size <= SHOWN and steps * (1 + size // 200) <= EXPLAINED:
             return describe(validator.iter_errors(value), self._relaxed)
-        if self._outline.branches or size > SHOWN:
+        if self._cost.branches or size > SHOWN:
             return (SchemaFault("", "does not fit the schema (it is too large to say where)"),)
         from jsonschema_rs import ValidationError
 
@@ -208,7 +192,7 @@ class Checkers:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[bytes, bool], Checker | Unusable] = {}
+        self._by_text: dict[tuple[bytes, bool], Checker | Unusable] = {}
         self._used = 0
         """Bytes taken."""
 
@@ -219,25 +203,25 @@ class Checkers:
             Unusable: It cannot be compiled.
         """
         key = (bytes(text), fills)
-        found = self._known.get(key)
-        if found is None:
+        checker = self._by_text.get(key)
+        if checker is None:
             try:
                 if len(text) > MAX_BYTES:
-                    raise Unbounded(f"it has more than {MAX_BYTES} bytes")
-                found = Checker(msgspec.json.decode(text), fills=fills)
+                    raise Unusable(f"it has more than {MAX_BYTES} bytes")
+                checker = Checker(msgspec.json.decode(text), fills=fills)
             except Unusable as error:
-                found = type(error)(str(error))  # without the frames of this one
+                checker = Unusable(str(error))  # without the frames of this one
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                found = Unusable(f"it cannot be read: {error}")
-            self._known[key] = found
+                checker = Unusable(f"it cannot be read: {error}")
+            self._by_text[key] = checker
             self._used += len(text) + ENTRY_BYTES
             while self._used > CACHED_BYTES:
-                oldest = next(iter(self._known))
-                del self._known[oldest]
+                oldest = next(iter(self._by_text))
+                del self._by_text[oldest]
                 self._used -= len(oldest[0]) + ENTRY_BYTES
-        if isinstance(found, Unusable):
-            raise type(found)(str(found))
-        return found
+        if isinstance(checker, Unusable):
+            raise Unusable(str(checker))
+        return checker
 
 
 class _Ignored:

@@ -27,7 +27,7 @@ class SchemaTooComplex(Exception):  # noqa: N818  (a finding, not a failure)
     """A schema, or a check against it, exceeds its bounds; the text says which."""
 
 
-class Elsewhere(SchemaTooComplex):
+class ExternalReference(SchemaTooComplex):
     """A schema refers to what is not in it: nothing is ever fetched."""
 
 
