@@ -64,7 +64,7 @@ from holdfast.schema.walk import REFERENCES, Budget, SchemaTooComplex, named
 CHARACTER: Final = 300
 """Steps for one character under the worst pattern that is compiled."""
 FRACTION: Final = 800
-"""Steps of a ``multipleOf`` that is no integer; five times as many for a number with many digits."""
+"""Steps of a ``multipleOf`` that is no integer; five times as many for a long number."""
 UNIQUE: Final = 60
 """Steps for each value inside an array whose items must differ."""
 FEW: Final = 15

@@ -48,8 +48,8 @@ class Node:
         """Apply to the same value."""
         self.names: list[Node] = []
         """Apply to the names of properties."""
-        self.properties = _NOTHING if self.leaf else Inside({}, [], [])
-        self.items = _NOTHING if self.leaf else Inside({}, [], [])
+        self.properties: Inside = _NOTHING if self.leaf else Inside({}, [], [])
+        self.items: Inside = _NOTHING if self.leaf else Inside({}, [], [])
 
     @property
     def every(self) -> list[Node]:

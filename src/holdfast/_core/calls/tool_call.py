@@ -142,8 +142,7 @@ class ToolCall(Struct, eq=False):
         try:
             faults = tool.checker.faults(self.arguments)
         except Unusable as error:
-            if (refusal := tools.unchecked(self.name, error)) is not None:
-                raise refusal from None
+            tools.unchecked(self.name, error)
             return True
         if faults and (self.is_relisted or tools.list_is_current):
             raise tools.invalid_arguments(self.name, faults)
@@ -334,7 +333,8 @@ class ToolCall(Struct, eq=False):
         try:
             faults = _NO_STRUCTURED if content is UNSET else tool.returns.faults(content, raw)
         except Unusable as error:
-            faults = tools.unchecked_result(self.name, error)
+            tools.unchecked_result(self.name, error)
+            return
         if faults:
             tools.report_invalid_result(self.name, result, faults)
 

@@ -20,7 +20,7 @@ from holdfast._core.text import close_matches
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.errors import Hint, ProtocolError, RpcError, ValidationError
 from holdfast.policies import CacheMode, ToolPolicy
-from holdfast.schema.explain import SchemaFault, Unbounded, Unusable, lines
+from holdfast.schema.explain import SchemaFault, Unusable, lines
 from holdfast.schema.simple import Check, SimpleCheck, simple_type
 from holdfast.types.tools import Tool, ToolResult
 
@@ -89,7 +89,7 @@ class ToolTable(Struct, eq=False):
     _listed_at: float = 0.0
     _without_list: int | None = None
     """The connection on which the server could not list its tools."""
-    _skipped: dict[str, None] = {}
+    _skipped: dict[tuple[str, str], None] = {}
     """Tools whose arguments are left to the server, each reported once."""
     _guards: list[Guard] = []
 
@@ -314,30 +314,22 @@ class ToolTable(Struct, eq=False):
     def disabled(self, name: str) -> ValidationError:
         return self._refusal(name, "is disabled in this client")
 
-    def unchecked(self, name: str, error: Unusable) -> ValidationError | None:
-        """Return the error for arguments that cannot be checked.
-
-        None if nothing is wrong but the time it would take: the server has to check them.
-        """
-        if isinstance(error, Unbounded):
-            if name not in self._skipped:
-                self._skipped[name] = None
-                text = "%s: the arguments are not checked, the server has to: %s"
-                log.warning(text, self._subject(name), error)
-            return None
-        text = f"its arguments cannot be checked: {error}"
-        return self._refusal(name, text, Hint("tools.validate", "sends them unchecked", "off"))
+    def unchecked(self, name: str, error: Unusable) -> None:
+        """Note that arguments cannot be checked: the server has to, which is said once."""
+        self._warn_unchecked(name, "the arguments are not checked, the server has to", error)
 
     def invalid_arguments(self, name: str, faults: tuple[SchemaFault, ...]) -> ValidationError:
         text = f"the arguments do not fit its schema; nothing was sent:\n{lines(faults)}"
         return ValidationError(f"{self._subject(name)}: {text}", data=faults)
 
-    def unchecked_result(self, name: str, error: Unusable) -> tuple[SchemaFault, ...]:
-        """Return the fault of a result that cannot be checked; none if only time forbids it."""
-        if isinstance(error, Unbounded):
-            log.warning("%s: the result is not checked: %s", self._subject(name), error)
-            return ()
-        return (SchemaFault("", f"could not be checked: {error}"),)
+    def unchecked_result(self, name: str, error: Unusable) -> None:
+        """Note that a result cannot be checked, once."""
+        self._warn_unchecked(name, "the result is not checked", error)
+
+    def _warn_unchecked(self, name: str, text: str, error: Unusable) -> None:
+        if (name, text) not in self._skipped:
+            self._skipped[name, text] = None
+            log.warning("%s: %s: %s", self._subject(name), text, error)
 
     def report_invalid_result(
         self, name: str, result: ToolResult, faults: tuple[SchemaFault, ...]
