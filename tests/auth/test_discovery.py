@@ -133,19 +133,24 @@ def test_the_slash_of_a_bare_origin_may_differ_and_the_document_is_recorded() ->
     assert play.run(discover(refused_request())).login.auth_server.issuer == f"{ISSUER}/"
 
 
-@pytest.mark.req("B18")
-def test_an_issuer_that_the_user_pins_is_accepted_where_the_resource_points() -> None:
+@pytest.mark.req("B18", "A10")
+@pytest.mark.parametrize(
+    "listed", [[ISSUER], ["https://other.example"], ["https://other.example/"]]
+)
+def test_an_issuer_that_the_user_pins_is_asked_at_its_own_address_alone(listed: list[str]) -> None:
+    """A document elsewhere that claims its name could be anybody's."""
     other = "https://other.example"
-    play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, "issuer": other}})
+    place = f"{other}/.well-known/oauth-authorization-server"
+    claims = {**AS_DOCUMENT, "issuer": other}
+    prm = {**PRM_DOCUMENT, "authorization_servers": listed}
+    play = Play({PRM: prm, METADATA: claims, place: {**claims, "token_endpoint": f"{other}/token"}})
     found = play.run(discover(refused_request(options=OAuth(issuer=other))))
-    assert found.login.auth_server.issuer == other
-
-
-@pytest.mark.req("A10")
-def test_a_pinned_issuer_that_the_server_does_not_name_is_an_error() -> None:
-    play = Play({PRM: PRM_DOCUMENT, METADATA: AS_DOCUMENT})
-    with pytest.raises(DiscoveryError, match=r"old\.example"):
-        play.run(discover(refused_request(options=OAuth(issuer="https://old.example"))))
+    assert found.login.auth_server.token_endpoint == f"{other}/token"
+    assert METADATA not in play.urls
+    play = Play({PRM: prm, METADATA: claims})
+    with pytest.raises(DiscoveryError, match=r"other\.example"):
+        play.run(discover(refused_request(options=OAuth(issuer=other))))
+    assert not [url for url in play.urls if url.startswith(ISSUER)]
 
 
 @pytest.mark.req("A7")

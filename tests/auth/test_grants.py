@@ -17,7 +17,7 @@ import holdfast
 from holdfast._core.auth import grants
 from holdfast._core.auth.credentials import Login, Registration
 from holdfast._core.auth.flow import Challenge, Refusal, answer, renew
-from holdfast._core.auth.login import by_machine, log_in, read_redirect
+from holdfast._core.auth.login import log_in, read_redirect
 from holdfast._core.auth.options import (
     ClientCredentials,
     EnterpriseManaged,
@@ -26,6 +26,7 @@ from holdfast._core.auth.options import (
     options_for,
 )
 from holdfast._core.auth.registration import callback_path, identify, stored_key
+from holdfast._core.auth.service import by_machine
 from holdfast._core.auth.steps import Ask, Fetched, Listen, Pause, Sign, Visit, Write
 from holdfast.errors import (
     DiscoveryError,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import time
@@ -21,8 +22,9 @@ from holdfast._core.auth.browser import LOGGED_IN, InteractiveLogin
 from holdfast._core.auth.credentials import Login, Pointer, decode, pointer_key
 from holdfast._core.auth.flow import Attempts, AuthorizationNeed, Challenge, Refusal, RefusedRequest
 from holdfast._core.auth.grants import ENDS_LOGIN, MAX_WAIT, plain
-from holdfast._core.auth.login import LoginAttempt, by_machine, log_in
+from holdfast._core.auth.login import LoginAttempt, log_in
 from holdfast._core.auth.options import Machine, OAuth
+from holdfast._core.auth.service import binding_key, by_machine, check_issuer, remember_issuer
 from holdfast._core.single_flight import SingleFlight, WorkStopped
 from holdfast.errors import (
     AuthError,
@@ -32,6 +34,8 @@ from holdfast.errors import (
     LoginFailed,
     TransportError,
 )
+
+log: logging.Logger = logging.getLogger("holdfast")
 
 NEVER: Final = float("inf")
 REST: Final = 10.0
@@ -80,6 +84,8 @@ class Authorizer:
         self._step_ups: Counter[str] = Counter()
         self._proven: set[str] = set()
         """Clients that the authorization server knew when it was last asked."""
+        self._first_issuer: str | None = None
+        """The issuer that the credentials of a service were first used at."""
         self._work = SingleFlight()
         self._trouble: TransportError | None = None
         """Why the last renewal failed; it is not tried again before ``_trouble_until``."""
@@ -330,14 +336,28 @@ class Authorizer:
         assert not isinstance(options, OAuth)
         if refusal is not None or self.need is None:
             self.need = await self.runner.run(flow.discover(self._request(refusal)))
-        grant = by_machine(options, self.need.with_dpop_key(), await options.assertion(), now)
+        login = self.need.with_dpop_key()
+        await self.runner.run(check_issuer(options, login, self._first_issuer))
+        grant = by_machine(options, login, await options.assertion(), now)
         try:
-            self._take(await self.runner.run(grant))
+            login = await self.runner.run(grant)
+            await self._bind(options, login)
+            self._take(login)
         except GrantError as error:
             self._forget()
             self._tell("auth.failed", self.need, reason=error.error)
             raise
         self._tell("auth.granted", self.need)
+
+    async def _bind(self, options: Machine, login: Login) -> None:
+        """Remember the issuer that gave the first token; a service may have no place to write."""
+        if self._first_issuer is None:
+            self._first_issuer = login.issuer
+            try:
+                await self.runner.run(remember_issuer(options, login))
+            except AuthError as error:
+                text = "%s: the issuer of the credentials is not remembered (%s); issuer=… pins it"
+                log.warning(text, self.name, error.message)
 
     # Logins
 
@@ -411,6 +431,9 @@ class Authorizer:
                     login = decode(await slot.read(), Login) or login
                     await slot.write(None)
             await self.runner.write(pointer_key(self.server, self.account), None)
+            if not isinstance(self.options, OAuth):
+                await self.runner.write(binding_key(self.options, self.server), None)
+                self._first_issuer = None
         self._forget()
         self._persons += 1
         self.need = None

@@ -154,7 +154,7 @@ def split_scope(text: str) -> tuple[str, ...]:
     return tuple(scopes)[:MAX_SCOPES]
 
 
-def entry_key(kind: Literal["login", "server", "client"], *parts: str | None) -> str:
+def entry_key(kind: Literal["login", "server", "client", "issuer"], *parts: str | None) -> str:
     """Return where an entry is stored."""
     text = msgspec.json.encode([part or "" for part in parts])
     return f"{kind}-{sha256(text).hexdigest()[:40]}"

@@ -79,7 +79,7 @@ class Discovery:
                     "the protected resource metadata names no authorization server", final=True
                 )
             listed = document.get("scopes_supported")
-            scopes = tuple(one for one in _strings(listed) if split_scope(one) == (one,))
+            scopes = tuple(scope for scope in _strings(listed) if split_scope(scope) == (scope,))
             return ProtectedResource(
                 resource,
                 servers[:MAX_SERVERS],
@@ -98,10 +98,10 @@ class Discovery:
             issuer = self._options.issuer or urls.origin(self._endpoints["token_endpoint"])
             return AuthServer(issuer=issuer, pkce_methods=("S256",), pinned=True, **self._endpoints)
         self._unreachable = False
-        for issuer, expected in self._candidates(resource, prefer):
-            found = yield from self._metadata(issuer, expected)
-            if found is not None:
-                return found
+        for candidate in self._candidates(resource, prefer):
+            server = yield from self._metadata(candidate)
+            if server is not None:
+                return server
         if resource is None and self._pinned is None and not self._unreachable:
             # Fallbacks for Servers without Metadata Discovery.
             base = urls.origin(self._server)
@@ -113,54 +113,53 @@ class Discovery:
                     registration_endpoint=f"{base}/register",
                     assumed=True,
                 )
-        named = "" if self._pinned is None else f" with the issuer {self._pinned}"
-        raise self._error(f"no usable authorization server{named} was found")
+        which = "" if self._pinned is None else f" with the issuer {self._pinned}"
+        raise self._error(f"no usable authorization server{which} was found")
 
     def resource_parameter(self, resource: ProtectedResource | None) -> str | None:
         """Return the ``resource`` parameter: byte for byte as published (RFC 8707 §2)."""
-        wanted = self._options.resource
-        if wanted is not None:
-            return wanted or None
+        chosen = self._options.resource
+        if chosen is not None:
+            return chosen or None
         if resource is not None:
             return resource.resource
         return urls.canonical(self._server) if self._pinned or self._endpoints else None
 
-    def _candidates(
-        self, resource: ProtectedResource | None, prefer: Container[str]
-    ) -> list[tuple[str, str]]:
-        """Return pairs: the issuer to build URLs from, and the one that the document must name.
+    def _candidates(self, resource: ProtectedResource | None, prefer: Container[str]) -> list[str]:
+        """Return the issuers whose metadata is read, the best first.
 
-        A pinned issuer that the resource does not list may be the one that a listed address
-        names in its document: the user has vouched for it, so it is accepted there.
+        An issuer that the user pinned is asked at its own address alone, whatever the resource
+        lists. At any other address a document that claims to be of that issuer proves nothing:
+        whoever runs the resource could write it, and would be sent the secrets, codes and
+        assertions that were meant for the pinned one.
         """
         pinned = self._options.issuer
-        if resource is None or self._metadata_url is not None:
-            home = pinned or urls.origin(self._server)
-            return [(home, home)]
-        listed = resource.servers
         if pinned is not None:
-            same = [one for one in listed if urls.same_issuer(pinned, one)]
-            return [(one, one) for one in same[:1]] or [(one, pinned) for one in listed]
-        return [(one, one) for one in sorted(listed, key=lambda one: one not in prefer)]
+            return [pinned]
+        if resource is None or self._metadata_url is not None:
+            return [urls.origin(self._server)]
+        return sorted(resource.servers, key=lambda issuer: issuer not in prefer)
 
-    def _metadata(self, issuer: str, expected: str) -> Conversation[AuthServer | None]:
+    def _metadata(self, issuer: str) -> Conversation[AuthServer | None]:
         """Read an issuer's metadata. One that names another issuer is not used (RFC 8414 §3.3)."""
-        own, pinned = self._metadata_url, self._options.issuer
+        metadata_url, pinned = self._metadata_url, self._options.issuer
         if not self._usable(issuer, issuer, issuer=True):
             return None
-        for url in urls.server_metadata_urls(issuer) if own is None else [own]:
-            document = yield from self._fetch(url, pinned=own is not None or issuer == pinned)
+        places = urls.server_metadata_urls(issuer) if metadata_url is None else [metadata_url]
+        is_pinned = metadata_url is not None or pinned is not None
+        for url in places:
+            document = yield from self._fetch(url, pinned=is_pinned)
             if document is None:
                 continue
-            named = document.get("issuer")
+            claimed = document.get("issuer")
             # A document that the user named may name its issuer itself.
-            known = named if own is not None and pinned is None else expected
-            if not isinstance(known, str) or not urls.same_issuer(known, named):
+            expected = claimed if metadata_url is not None and pinned is None else issuer
+            if not isinstance(expected, str) or not urls.same_issuer(expected, claimed):
                 self._note(url, "its issuer is another one; name it as the issuer if you trust it")
-            elif self._usable(url, named, issuer=True):
-                found = self._read({**document, **self._endpoints}, url)
-                if found is not None:
-                    return found
+            elif self._usable(url, claimed, issuer=True):
+                server = self._read({**document, **self._endpoints}, url)
+                if server is not None:
+                    return server
         return None
 
     def _read(self, document: Mapping[str, Any], url: str) -> AuthServer | None:
@@ -205,8 +204,8 @@ class Discovery:
             # An issuer has no query and no fragment (RFC 8414 §2), an endpoint no fragment.
             if "#" in str(url) or (issuer and "?" in str(url)):
                 raise urls.BadUrl("a query or a fragment is not allowed")
-            given = {key for key, _ in parse_qsl(parts.query, keep_blank_values=True)}
-            if name == "authorization_endpoint" and given & OF_THE_REQUEST:
+            parameters = {key for key, _ in parse_qsl(parts.query, keep_blank_values=True)}
+            if name == "authorization_endpoint" and parameters & OF_THE_REQUEST:
                 raise urls.BadUrl("it contains parameters of the authorization request")
         except urls.BadUrl as error:
             self._note(at, f"{name}: {error}" if name else str(error))
@@ -227,4 +226,4 @@ class Discovery:
 
 def _strings(value: object) -> tuple[str, ...]:
     items = value.split() if isinstance(value, str) else value if isinstance(value, list) else ()
-    return tuple(one for one in items if isinstance(one, str))[:MAX_LISTED]
+    return tuple(item for item in items if isinstance(item, str))[:MAX_LISTED]

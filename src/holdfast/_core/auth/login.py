@@ -1,4 +1,4 @@
-"""Authorize: with a person (code grant with PKCE, device grant), or by machine."""
+"""Authorize with a person: by the code grant with PKCE, or by the device grant."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from holdfast._core.auth import grants, jws, urls
 from holdfast._core.auth.credentials import AuthServer, Login, Registration, Secretive
-from holdfast._core.auth.discovery import Discovery
-from holdfast._core.auth.options import EnterpriseManaged, Machine, OAuth
+from holdfast._core.auth.options import OAuth
 from holdfast._core.auth.registration import identify, stored_key
 from holdfast._core.auth.steps import Ask, Conversation, Fetched, Pause, Visit, Write
 from holdfast.errors import DiscoveryError, GrantError, Hint, LoginFailed, TransportError
@@ -202,50 +201,3 @@ def _device(attempt: LoginAttempt, login: Login) -> Conversation[Login]:
             elif refusal.error != "authorization_pending":
                 raise LoginFailed(f"the login failed: {refusal.message}") from refusal
     raise LoginFailed(f"the code of {server.issuer} has expired; log in again for another")
-
-
-def by_machine(
-    options: Machine, login: Login, assertion: str | None, now: float
-) -> Conversation[Login]:
-    """Authorize by the grant that the options name."""
-    names = ("client_id", "client_secret", "private_key", "algorithm", "key_id")
-    client = Registration(
-        **{name: getattr(options, name) for name in names if hasattr(options, name)}
-    )
-    if isinstance(options, EnterpriseManaged):
-        assertion = yield from _exchange(options, login, assertion)
-    fields = {
-        "grant_type": "client_credentials" if assertion is None else grants.JWT_BEARER,
-        "assertion": assertion,
-        "scope": grants.joined(login.requested_scopes),
-        "resource": login.resource,
-    }
-    login = replace(login, client=client, granted=login.requested_scopes)
-    return (yield from grants.obtain(login, fields, now))
-
-
-def _exchange(options: EnterpriseManaged, login: Login, id_token: str | None) -> Conversation[str]:
-    """Exchange the ID token for a grant (RFC 8693; Enterprise-Managed Authorization §4)."""
-    pinned = OAuth(issuer=options.idp_issuer, insecure=options.insecure)
-    provider = yield from Discovery(options.idp_issuer, pinned).find_server(None)
-    client = Registration(client_id=options.idp_client_id, client_secret=options.idp_client_secret)
-    exchange = Login(
-        server=login.server, account=login.account, auth_server=provider, client=client
-    )
-    fields = {
-        "grant_type": grants.TOKEN_EXCHANGE,
-        "requested_token_type": grants.ID_JAG,
-        "audience": login.issuer,
-        "resource": login.resource,
-        "scope": grants.joined(login.requested_scopes),
-        "subject_token": id_token,
-        "subject_token_type": grants.ID_TOKEN,
-    }
-    response = yield from grants.post(exchange, fields)
-    answer = grants.token_answer(response, provider.issuer)
-    # Never forward the user's own access token of the provider: a grant says that it is one, and
-    # that it is no access token (RFC 8693 §2.2.1).
-    kind = answer.get("issued_token_type", None if answer.get("token_type") == "N_A" else "")
-    if kind not in (None, grants.ID_JAG):
-        raise GrantError(f"{provider.issuer} gave no grant, but a token of another kind")
-    return str(answer["access_token"])

@@ -39,6 +39,7 @@ class _Options(Secretive, frozen=True, kw_only=True):
     issuer: str | None = None
     resource: str | Literal[False] | None = None
     insecure: bool = False
+    store: Store | None = None
 
     extension: ClassVar[str | None] = None
     """Its name in ``capabilities``."""
@@ -111,7 +112,6 @@ class OAuth(_Options, frozen=True, kw_only=True):
     endpoints: Mapping[str, str] | None = None
     pkce: Literal["require", "assume"] = "require"
     dpop: Literal["auto"] | bool = "auto"
-    store: Store | None = None
     device: bool = False
     timeout: float = 300.0
     interactive: bool = True
@@ -157,6 +157,9 @@ class ClientCredentials(_Options, frozen=True, kw_only=True):
         client_secret: Its secret; or ``private_key`` as PEM, which signs an assertion.
         algorithm: The algorithm of that key: ``ES256``, ``RS256`` or ``EdDSA``.
         key_id: The key's id, where the server wants one.
+        issuer: The authorization server that the credentials belong to. Without it they are bound
+            to the first one that the server names, and a later change is an error.
+        store: Where that first one is remembered; by default the user's own store.
     """
 
     client_id: str
@@ -179,6 +182,7 @@ class WorkloadIdentity(_Options, frozen=True, kw_only=True):
     Args:
         client_id: The client at the authorization server.
         token: A function that gives the JWT, or the path of a file that is read anew each time.
+        issuer: The authorization server that it is for; see `ClientCredentials`.
     """
 
     client_id: str
@@ -201,6 +205,7 @@ class EnterpriseManaged(_Options, frozen=True, kw_only=True):
             access token is used for all calls of the client.
         client_id: The client at the server's authorization server.
         client_secret: Its secret, if it has one.
+        issuer: The server's authorization server; see `ClientCredentials`.
     """
 
     idp_issuer: str
