@@ -12,11 +12,11 @@ from holdfast import (
     ClientCredentials,
     DiscoveryError,
     EnterpriseManaged,
-    MemoryLogins,
     OAuth,
     WorkloadIdentity,
 )
 from holdfast._core.auth import jws
+from holdfast.stores import MemoryStore, StoreError
 from tests.auth.world import World, world
 
 GRANTS: dict[str, Callable[..., Any]] = {
@@ -35,7 +35,7 @@ MACHINES = ["secret", "key", "workload", "enterprise"]
 
 def grant(name: str, idp: World, **more: Any) -> Any:
     options = {"idp": idp.url} if name == "enterprise" else {}
-    return GRANTS[name](store=MemoryLogins(), **options, **more)
+    return GRANTS[name](store=MemoryStore(), **options, **more)
 
 
 @pytest.mark.req("A10", "A13", "B18")
@@ -90,7 +90,7 @@ async def test_credentials_of_a_service_stay_with_the_first_issuer(name: str) ->
 
 @pytest.mark.req("A10")
 async def test_another_issuer_is_confirmed_by_naming_it() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with world() as here, world() as other:
         auth = ClientCredentials(client_id="me", client_secret="S", store=store)
         await moved(auth, here, other)
@@ -103,7 +103,7 @@ async def test_another_issuer_is_confirmed_by_naming_it() -> None:
 
 @pytest.mark.req("A10")
 async def test_an_issuer_is_remembered_for_each_server_and_client() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with world() as here, world() as other:
         for place in (here, other):
             for name in ("me", "you"):
@@ -114,7 +114,7 @@ async def test_an_issuer_is_remembered_for_each_server_and_client() -> None:
 
 @pytest.mark.req("A10")
 async def test_an_issuer_that_gave_no_token_is_not_remembered() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with world() as here, world() as other:
         auth = ClientCredentials(client_id="me", client_secret="S", store=store)
         other.odd = {"error": "invalid_scope"}
@@ -127,11 +127,11 @@ async def test_an_issuer_that_gave_no_token_is_not_remembered() -> None:
             assert (await session.call_tool("hello")).text == "hello"
 
 
-class Unwritable(MemoryLogins):
+class Unwritable(MemoryStore):
     """A service may run where nothing can be written."""
 
-    async def _write(self, key: str, data: bytes | None) -> None:
-        raise AuthError("logins cannot be kept in /nowhere: read-only")
+    async def put(self, key: str, data: bytes, ttl: float | None = None) -> None:
+        raise StoreError("read-only")
 
 
 @pytest.mark.req("A10")
@@ -148,7 +148,7 @@ async def test_a_service_that_can_store_nothing_works_and_is_bound_while_it_runs
 
 @pytest.mark.req("A10")
 async def test_logout_forgets_the_issuer_of_a_service() -> None:
-    store = MemoryLogins()
+    store = MemoryStore()
     async with world() as here:
         auth = ClientCredentials(client_id="me", client_secret="S", store=store)
         async with here.connect(auth=auth) as session:

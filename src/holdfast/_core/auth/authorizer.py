@@ -355,9 +355,9 @@ class Authorizer:
             self._first_issuer = login.issuer
             try:
                 await self.runner.run(remember_issuer(options, login))
-            except AuthError as error:
+            except (HoldfastError, OSError) as error:
                 text = "%s: the issuer of the credentials is not remembered (%s); issuer=… pins it"
-                log.warning(text, self.name, error.message)
+                log.warning(text, self.name, error)
 
     # Logins
 
