@@ -9,25 +9,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import base64
-import contextlib
-import itertools
 import os
-import re
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import aiohttp
+from tools.chromium import browser, chromium
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 WIDTHS: Final = {"desktop": (1280, 900), "phone": (390, 844)}
-PATIENCE: Final = 120.0
 
 # Blocks of code and tables may scroll inside their own box on a phone; nothing may widen the page.
 # On a desktop a table shall fit as it is, and so shall code, but for lines over 100 characters.
@@ -90,108 +83,12 @@ class Seen:
     picture: bytes
 
 
-class Tab:
-    """A page of a browser, driven by the DevTools protocol."""
-
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
-        self._socket = socket
-        self._ids = itertools.count(1)
-        self._events: list[str] = []
-
-    async def send(self, method: str, **params: Any) -> dict[str, Any]:
-        wanted = next(self._ids)
-        await self._socket.send_json({"id": wanted, "method": method, "params": params})
-        while True:
-            message = await self._socket.receive_json(timeout=PATIENCE)
-            if message.get("id") == wanted:
-                assert "error" not in message, f"{method}: {message}"
-                return dict(message["result"])
-            self._events.append(message.get("method", ""))
-
-    async def open(self, url: str) -> None:
-        """Go to a page, and wait until all of it is loaded."""
-        self._events.clear()
-        await self.send("Page.navigate", url=url)
-        while "Page.loadEventFired" not in self._events:
-            message = await self._socket.receive_json(timeout=PATIENCE)
-            self._events.append(message.get("method", ""))
-
-    async def resize(self, width: int, height: int) -> None:
-        await self.send(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=width < 600,
-        )
-
-    async def ask(self, expression: str) -> Any:
-        found = await self.send("Runtime.evaluate", expression=expression, returnByValue=True)
-        return found["result"].get("value")
-
-    async def picture(self) -> bytes:
-        """Return a picture of the page from its top to its foot."""
-        size = (await self.send("Page.getLayoutMetrics"))["cssContentSize"]
-        clip = {"x": 0, "y": 0, "scale": 1, **pick(size, "width", "height")}
-        found = await self.send(
-            "Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip
-        )
-        return base64.b64decode(found["data"])
-
-
-def pick(values: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: values[name] for name in names}
-
-
-def chromium() -> str | None:
-    return shutil.which("chromium") or shutil.which("chromium-browser")
-
-
-@contextlib.asynccontextmanager
-async def browser(program: str) -> AsyncIterator[Tab]:
-    with tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as profile:
-        process = await asyncio.create_subprocess_exec(
-            program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-            "--no-first-run", "--hide-scrollbars", "--remote-debugging-port=0",
-            "--allow-file-access-from-files", f"--user-data-dir={profile}", "about:blank",
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        assert process.stderr is not None
-        drained = None
-        try:
-            port = await _port(process.stderr)
-            drained = asyncio.create_task(process.stderr.read())
-            async with aiohttp.ClientSession() as session:
-                async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
-                    tabs = await answer.json(content_type=None)
-                address = next(tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page")
-                async with session.ws_connect(address, max_msg_size=0) as socket:
-                    tab = Tab(socket)
-                    await tab.send("Page.enable")
-                    await tab.send("Network.enable")
-                    # Every page would read the index of all; nothing of that is seen.
-                    await tab.send("Network.setBlockedURLs", urls=["*search_index*"])
-                    yield tab
-        finally:
-            process.terminate()
-            await process.wait()
-            if drained is not None:
-                await drained
-
-
-async def _port(said: asyncio.StreamReader) -> str:
-    """Wait until the browser has said where it listens."""
-    async with asyncio.timeout(PATIENCE):
-        async for line in said:
-            if found := re.search(rb"DevTools listening on ws://[^:/]+:(\d+)/", line):
-                return found[1].decode()
-    raise AssertionError("Chromium ended")
-
-
 async def look(program: str, site: Path, pages: Iterable[str], *, draw: bool) -> list[Seen]:
     """Open each page once, and look at it at each width; ``draw`` takes pictures of the whole."""
     found = []
     async with browser(program) as tab:
+        # Every page would read the index of all; nothing of that is seen.
+        await tab.send("Network.setBlockedURLs", urls=["*search_index*"])
         for page in pages:
             await tab.resize(*WIDTHS["desktop"])
             await tab.open((site / page).as_uri())

@@ -17,6 +17,7 @@ import pytest
 import holdfast
 from tests.docs.pages import PROJECT
 from tools import screenshots
+from tools.chromium import chromium
 
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 """What a browser fetches by itself; links that a person may follow are not among them."""
@@ -113,7 +114,7 @@ def test_what_has_no_docstring_is_there_too(site: Path) -> None:
 
 @pytest.mark.req("N4")
 async def test_every_page_fits_a_desktop_and_a_phone(site: Path) -> None:
-    if (program := screenshots.chromium()) is None:
+    if (program := chromium()) is None:
         pytest.skip("there is no Chromium")
     names = [str(page.relative_to(site)) for page, _ in pages(site) if page.name != "404.html"]
     seen = await screenshots.look(program, site, names, draw=False)

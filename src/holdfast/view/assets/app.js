@@ -1,0 +1,230 @@
+/* The page: what is chosen, filtered and shown, and the fragment of the address that holds it. */
+const KEYS = [["j", "next row"], ["k", "previous row"], ["]", "next trouble"], ["[", "previous trouble"], ["/", "filter"], ["Enter", "into the detail"], ["Esc", "range, then zoom, then filter"], ["1", "messages"], ["2", "statistics"], ["w", "calls or wire"], ["?", "these keys"]];
+
+class Page {
+  constructor(trace) {
+    this.trace = trace;
+    this.query = "";
+    this.filter = new Filter("", trace);
+    this.search = null;
+    this.range = null;
+    this.chosen = null;
+    this.tab = "messages";
+    this.isWire = false;
+    this.theme = "";
+    this.lanes = new Lanes(this);
+    this.list = new List(this);
+    this.detail = new Detail(this);
+    this.stats = new Stats(this);
+    this.strip = new Strip(this);
+    this.frame = 0;
+    this.listFrame = 0;
+    this.decorate();
+    this.listen();
+  }
+
+  // What is shown
+
+  refresh() {
+    this.judge();
+    this.strip.draw();
+    this.redraw();
+    if (this.tab === "stats") this.stats.draw();
+    else this.list.draw();
+    this.drawFooter();
+    this.remember();
+  }
+
+  /** Decide which rows fit the filter. */
+  judge() {
+    const requestOf = row => this.trace.rows[row.of], hits = this.search?.hits;
+    const fits = row => this.filter.fits(row, requestOf) && (!hits || hits[row.n] === 1);
+    for (const call of this.trace.calls) call.hit = fits(call);
+    const rows = this.isWire ? this.trace.rows : this.trace.folded;
+    this.list.rows = rows.filter(row => this.trace.isInRange(row, this.range) && (row.kind === "request" ? row.hit : fits(row)));
+    this.listed = rows.length;
+  }
+
+  drawFooter() {
+    const noun = this.isWire ? "messages" : "rows", hidden = this.chosen && !this.list.rows.includes(this.chosen);
+    const parts = [`${this.list.rows.length.toLocaleString("en")} of ${this.listed.toLocaleString("en")} ${noun}${this.search?.isRunning ? ", searching…" : ""}`];
+    if (hidden) parts.push(el("span", "hidden-choice", " · the chosen one is hidden by the filter or the range"));
+    $("shown").replaceChildren(...parts);
+  }
+
+  redraw() {
+    if (!this.frame) this.frame = requestAnimationFrame(() => { this.frame = 0; this.lanes.draw(); });
+  }
+
+  redrawList() {
+    if (!this.listFrame) this.listFrame = requestAnimationFrame(() => { this.listFrame = 0; if (this.tab === "messages") this.list.draw(); });
+  }
+
+  // What a person does
+
+  choose(row, isRevealed) {
+    if (this.tab !== "messages") this.tab = "messages";
+    if (!this.isWire && row.of >= 0 && row.kind !== "request") row = this.trace.rows[row.of];
+    this.chosen = row;
+    this.refresh();
+    if (isRevealed) { this.list.reveal(); this.list.draw(); }
+    this.detail.draw();
+  }
+
+  move(by, test) {
+    const { rows } = this.list;
+    let place = rows.indexOf(this.chosen);
+    if (place < 0 && this.chosen) place = rows.findIndex(row => row.t >= this.chosen.t) - (by > 0 ? 1 : 0);
+    do place += by; while (rows[place] && test && !test(rows[place]));
+    if (rows[place]) this.choose(rows[place], true);
+  }
+
+  selectRange(range) {
+    this.range = range;
+    this.refresh();
+  }
+
+  setQuery(text) {
+    this.query = text;
+    if ($("query").value !== text) $("query").value = text;
+    this.filter = new Filter(text, this.trace);
+    this.search?.stop();
+    this.search = this.filter.texts.length ? new Search(this.trace, this.filter.texts, () => this.refresh()) : null;
+    $("list").scrollTop = 0;
+    this.refresh();
+  }
+
+  clear() {
+    this.range = null;
+    this.setQuery("");
+  }
+
+  setWire(isWire) {
+    this.isWire = isWire;
+    this.refresh();
+    this.list.reveal();
+    this.list.draw();
+  }
+
+  show(tab) {
+    this.tab = tab;
+    this.refresh();
+    if (tab === "messages") { this.list.reveal(); this.detail.draw(); }
+  }
+
+  setTheme(theme) {
+    this.theme = theme;
+    document.documentElement.style.colorScheme = theme || "";
+    this.lanes.readColors();
+  }
+
+  // The fragment
+
+  remember() {
+    const parts = [];
+    if (this.theme) parts.push(this.theme);
+    if (this.tab === "stats") parts.push("stats");
+    if (this.isWire) parts.push("wire");
+    if (this.query) parts.push(`q=${encodeURIComponent(this.query)}`);
+    if (this.range) parts.push(`t=${this.range.map(t => t.toFixed(4)).join("-")}`);
+    if (this.lanes.isZoomed) parts.push(`z=${this.lanes.from.toFixed(4)}-${this.lanes.to.toFixed(4)}`);
+    if (this.chosen) parts.push(`m=${this.chosen.n}`);
+    try { history.replaceState(null, "", `#${parts.join("&")}`); } catch { /* A page from disk may not in some browsers. */ }
+  }
+
+  recall() {
+    const parts = location.hash.slice(1).split("&"), value = name => parts.find(part => part.startsWith(`${name}=`))?.slice(name.length + 1);
+    const times = text => { const range = (text || "").split("-").map(Number); return range.length === 2 && range.every(Number.isFinite) && range[0] < range[1] ? range : null; };
+    this.setTheme(parts.includes("dark") ? "dark" : parts.includes("light") ? "light" : "");
+    this.tab = parts.includes("stats") ? "stats" : "messages";
+    this.isWire = parts.includes("wire");
+    this.range = times(value("t"));
+    const zoom = times(value("z"));
+    this.lanes.zoom(...(zoom || [0, this.trace.end]));
+    let query = "";
+    try { query = decodeURIComponent(value("q") || ""); } catch { /* Not one of ours. */ }
+    this.chosen = this.trace.rows[value("m")] || this.worst() || this.trace.rows[0] || null;
+    this.setQuery(query);
+    this.list.reveal();
+    this.list.draw();
+    if (this.tab === "messages") this.detail.draw();
+  }
+
+  /** The call to begin with: the one whose end leaves most open. */
+  worst() {
+    return this.trace.calls.reduce((worst, call) => !worst || RANK.indexOf(call.outcome) > RANK.indexOf(worst.outcome) ? call : worst, null);
+  }
+
+  // Around it
+
+  decorate() {
+    const { facts } = this.trace, started = facts.started ? new Date(facts.started) : null;
+    document.title = `${facts.title} · Holdfast`;
+    $("brand").append(logo(), el("b", "", ...visible(facts.title, 80)));
+    const when = started && !Number.isNaN(started.getTime()) ? [started.toLocaleString("en-GB", { dateStyle: "long", timeStyle: "medium" })] : [];
+    $("meta").textContent = [...when, duration(this.trace.end), counted(facts.servers.length, "server"), counted(facts.count, "message")].join(" · ");
+    $("filter").prepend(svg("svg", { class: "icon", viewBox: "0 0 14 14", fill: "none", stroke: "currentColor", "stroke-width": 1.6, "stroke-linecap": "round" }, svg("circle", { cx: 6, cy: 6, r: 4 }), svg("path", { d: "M9 9l3.5 3.5" })));
+    $("theme").append(svg("svg", { class: "icon", viewBox: "0 0 14 14" }, svg("circle", { cx: 7, cy: 7, r: 5.5, fill: "none", stroke: "currentColor", "stroke-width": 1.5 }), svg("path", { d: "M7 1.500a5.500 5.500 0 0 1 0 11z", fill: "currentColor" })));
+    $("keys").append(...[["j k", "move"], ["[ ]", "trouble"], ["/", "filter"], ["Esc", "clear"]].map(([keys, word]) => el("span", "", ...keys.split(" ").map(key => el("kbd", "", key)), word)));
+    $("dialog").append(el("h2", "", "Keys"), ...KEYS.map(([key, words]) => el("p", "", words, el("kbd", "", key))));
+    this.warn(facts);
+  }
+
+  /** Say what the trace does not have. */
+  warn(facts) {
+    const faults = [];
+    if (facts.cut) faults.push(el("b", "", "The end of this trace is missing."), ` The last line was cut at ${clock(this.trace.end)} s, as when a process is killed. Everything before it is whole. `);
+    if (facts.dropped) faults.push(el("b", "", `${counted(facts.dropped, "message")} ${facts.dropped === 1 ? "was" : "were"} dropped`), " because they came faster than they could be written. ");
+    if (facts.skipped) faults.push(el("b", "", `${counted(facts.skipped, "line")} could not be read`), `, the first at line ${facts.unreadable[0][0]}: `, ...visible(facts.unreadable[0][1], 200));
+    $("whole").textContent = faults.length ? "" : "The trace is whole: nothing was dropped, the end is there.";
+    if (!faults.length) return;
+    $("banner").append(icon("timeout"), el("div", "", ...faults));
+    $("banner").hidden = false;
+  }
+
+  listen() {
+    $("help").onclick = () => $("dialog").showModal();
+    $("dialog").onclick = () => $("dialog").close();
+    $("theme").onclick = () => {
+      const isDark = this.theme ? this.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+      this.setTheme(isDark ? "light" : "dark");
+      this.refresh();
+    };
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.lanes.readColors(); this.redraw(); });
+    addEventListener("resize", () => this.refresh());
+    addEventListener("hashchange", () => this.recall());
+    addEventListener("keydown", event => this.key(event));
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || $("dialog").open) return;
+    const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+    if (event.key === "Escape") return isTyping ? event.target.blur() : this.back();
+    if (isTyping) return;
+    const isBad = row => isTrouble(row) || (row.kind === "state" && row.name === "backoff");
+    const actions = {
+      j: () => this.move(1), k: () => this.move(-1), ArrowDown: () => this.move(1), ArrowUp: () => this.move(-1),
+      "]": () => this.move(1, isBad), "[": () => this.move(-1, isBad), "/": () => $("query").focus(),
+      1: () => this.show("messages"), 2: () => this.show("stats"), w: () => this.setWire(!this.isWire), "?": () => $("dialog").showModal(),
+      Enter: () => ($("detail").querySelector("summary, button") || $("detail")).focus(),
+    };
+    const action = Object.hasOwn(actions, event.key) && actions[event.key];
+    if (!action || (event.key === "Enter" && event.target.closest("button, summary"))) return;
+    event.preventDefault();
+    action();
+  }
+
+  back() {
+    if (this.range) this.selectRange(null);
+    else if (this.lanes.isZoomed) { this.lanes.zoom(0, this.trace.end); this.refresh(); }
+    else if (this.query) this.setQuery("");
+  }
+}
+
+Trace.fromPage().then(trace => {
+  const page = new Page(trace);
+  page.recall();
+  document.body.dataset.ready = "true";
+}).catch(error => {
+  document.body.replaceChildren(el("div", "empty", el("b", "", "This page cannot be shown"), String(error)));
+});

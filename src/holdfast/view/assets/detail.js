@@ -1,0 +1,163 @@
+/* The right side: one row in full. */
+const VERDICTS = { unknown: "May have run", timeout: "Timeout", cancelled: "Cancelled", tool: "Tool error", rpc: "RPC error", failed: "Not sent", pending: "Waiting" };
+const NO_ANSWER = {
+  pending: "No answer had come when the trace ended.", cancelled: "No answer: the call was cancelled, and the server told.",
+  unknown: "No answer came before the link was lost.", timeout: "No answer came in time.", failed: "It was never sent.",
+};
+const BEFORE = 1.2, AFTER = 1.8, MOST_STDERR = 40;
+
+class Detail {
+  constructor(page) {
+    this.page = page;
+    this.trace = page.trace;
+    this.turn = 0;
+  }
+
+  async draw() {
+    const { chosen } = this.page, turn = ++this.turn, place = $("detail");
+    if (!chosen) return place.replaceChildren(el("div", "empty", el("b", "", "Choose a message"), "Click a bar or a row, or press j."));
+    const call = chosen.kind !== "request" && chosen.of >= 0 ? this.trace.rows[chosen.of] : chosen;
+    const parts = call.kind === "request" ? [call, call.answer >= 0 ? call.answer : call.late].map(n => typeof n === "number" ? this.trace.rows[n] : n).filter(Boolean) : [call];
+    // The row's own facts are there at once; grey lines stand for bodies that take longer.
+    const waiting = setTimeout(() => { if (turn === this.turn) this.show(call, parts.map(() => undefined), []); }, 150);
+    const bodies = await Promise.all(parts.map(row => this.trace.bodyOf(row)));
+    const stderr = await this.stderrNear(call);
+    clearTimeout(waiting);
+    if (turn !== this.turn) return;
+    this.show(call, bodies, stderr);
+    place.scrollTop = 0;
+  }
+
+  show(row, bodies, stderr) {
+    const parts = row.kind === "request" ? this.call(row, bodies) : this.other(row, bodies[0]);
+    $("detail").replaceChildren(...parts, this.stderr(row, stderr));
+  }
+
+  call(row, [body, answer]) {
+    const title = el("h2", "", el("div", "", ...visible(row.name, 400)));
+    if (row.name !== row.method) title.append(el("span", "", row.method));
+    if (body) title.append(this.copies(row, body));
+    const answered = row.answer >= 0 ? this.trace.rows[row.answer] : row.late >= 0 ? this.trace.rows[row.late] : null;
+    const facts = el("div", "facts", fact("server", row.server), fact("link", row.link), ...(row.id ? [fact("id", row.id)] : []), fact("took", duration(row.end - row.t)), fact("sent", size(row.bytes)), fact("got", answered ? size(answered.bytes) : "nothing"));
+    const head = el("div", "title", title, facts);
+    const verdict = this.verdict(row, answer);
+    if (verdict) head.append(verdict);
+    head.append(smallLane(row, this.trace));
+    const request = el("section", "", el("h3", "", row.dir === "<" ? "The server asked" : "Request", el("span", "num", row.t.toFixed(6))), body === undefined ? loading() : treeOf(body));
+    const reply = el("section", "", el("h3", "", row.answer < 0 && row.late >= 0 ? "Late answer" : "Answer", el("span", "num", answered ? answered.t.toFixed(6) : "")));
+    if (answered) reply.append(answer === undefined ? loading() : treeOf(answer, this.trace.facts.faults[row.n]));
+    else reply.append(el("div", "none", own(NO_ANSWER, row.outcome) || "No answer."));
+    if (row.outcome === "unknown") this.whatNext(row, reply);
+    return [head, el("div", "pair", request, reply)];
+  }
+
+  verdict(row, answer) {
+    const faults = this.trace.facts.faults[row.n];
+    if (row.outcome === "ok" && !faults) return null;
+    const name = faults ? "rpc" : row.outcome, words = faults ? "Does not fit the schema" : own(VERDICTS, name) || sign(name).words;
+    const text = faults ? `${counted(Object.keys(faults).length, "field")} of the answer ${Object.keys(faults).length === 1 ? "is" : "are"} not what the tool's output schema promises.` : row.note || answerWords(answer) || own(NO_ANSWER, name) || "";
+    const node = el("div", "verdict", icon(name), el("div", "", el("b", "", words), ". ", ...visible(sentence(text), 4000)));
+    node.style.setProperty("--c", colorOf(name));
+    return node;
+  }
+
+  /** The states of the server until it was ready again. */
+  whatNext(row, place) {
+    const states = (this.trace.states.get(row.server) || []).filter(state => state.t >= row.end - 1e-6);
+    const back = states.findIndex(state => state.name === "ready"), steps = back < 0 ? states : states.slice(0, back + 1);
+    if (!steps.length) return;
+    place.append(el("h3", "next", "What happened next"), ...steps.slice(0, 20).map(state =>
+      button("step num", () => this.page.choose(state, true), icon(state.name), el("span", "", clock(state.t)), el("span", "", el("b", "", state.name), " ", ...visible(state.note, 300)))));
+  }
+
+  other(row, body) {
+    const titles = { junk: "Junk on stdout", stderr: "stderr", state: `${row.method || "new"} → ${row.name}`, http: "HTTP response", dropped: "Dropped", login: "Login" };
+    const head = el("div", "title", el("h2", "", ...visible(own(titles, row.kind) || row.name, 400)), el("div", "facts", fact("server", row.server || "–"), fact("link", row.link), fact("at", `${row.t.toFixed(6)} s`), ...(row.bytes ? [fact("bytes", size(row.bytes))] : [])));
+    if (row.note) {
+      const node = el("div", "verdict", icon(signOf(row)), el("div", "", el("b", "", sign(signOf(row)).words), ". ", ...visible(sentence(row.note), 4000)));
+      node.style.setProperty("--c", colorOf(signOf(row)));
+      head.append(node);
+    }
+    if (body === null) return [head];
+    return [head, el("div", "pair single", el("section", "", el("h3", "", row.kind === "stderr" || row.kind === "junk" ? "Text, as it came" : "Body"), body === undefined ? loading() : treeOf(body)))];
+  }
+
+  async stderrNear(row) {
+    const { rows } = this.trace, from = row.t - BEFORE, to = row.end + AFTER, lines = [];
+    for (let n = lowerBound(rows, from); n < rows.length && rows[n].t <= to && lines.length < MOST_STDERR; n++)
+      if (rows[n].kind === "stderr" && rows[n].server === row.server) lines.push([rows[n], (await this.trace.bodyOf(rows[n]))?.text ?? ""]);
+    return lines;
+  }
+
+  stderr(row, lines) {
+    const section = el("section", "log", el("h3", "", el("div", "", "stderr of ", ...visible(row.server, 80), `, ${Math.max(0, row.t - BEFORE).toFixed(1)} to ${(row.end + AFTER).toFixed(1)} s`), el("span", "", lines.length === MOST_STDERR ? `the first ${MOST_STDERR} lines` : counted(lines.length, "line"))));
+    for (const [line, text] of lines) section.append(el("p", line === this.page.chosen || /fatal|error|panic|cannot|exception|traceback/i.test(text) ? "hot" : "", el("span", "num", clock(line.t)), el("span", "", ...visible(text, 4000))));
+    if (!lines.length) section.append(el("p", "", "Nothing was written in these seconds."));
+    return section;
+  }
+
+  copies(row, body) {
+    const params = body.params || {}, values = params.arguments || {}, copies = el("div", "take", "Copy as");
+    if (row.method === "tools/call" && row.dir === ">") copies.append(
+      copier("command", () => `holdfast call ${quoted(`${row.server}.${row.name}`)} ${asWords(values)}`.trim()),
+      copier("Python", () => `await client.call_tool(${JSON.stringify(row.name)}, ${asPython(values)})`));
+    copies.append(copier("JSON", () => JSON.stringify(body, null, 2)));
+    return copies;
+  }
+}
+
+const sentence = text => text.charAt(0).toUpperCase() + text.slice(1);
+const fact = (name, value) => el("div", "num", el("span", "", name), ...visible(value, 120));
+const loading = () => el("div", "loading", el("i"), el("i"), el("i"));
+
+function answerWords(answer) {
+  if (!answer) return "";
+  if (answer.error) return `${answer.error.code}: ${answer.error.message}`;
+  return (answer.result?.content || []).filter(part => part?.type === "text").map(part => part.text).join("\n").slice(0, 4000);
+}
+
+function copier(label, get) {
+  const node = button("", async () => {
+    try { await navigator.clipboard.writeText(get()); node.textContent = "copied"; }
+    catch { copyBySelection(get()); node.textContent = "copied"; }
+    setTimeout(() => { node.textContent = label; }, 1200);
+  }, label);
+  return node;
+}
+
+/* A page from disk is no secure context in every browser: there the clipboard has the old way only. */
+function copyBySelection(text) {
+  const area = el("textarea");
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+}
+
+function lowerBound(rows, t) {
+  let low = 0, high = rows.length;
+  while (low < high) { const middle = (low + high) >> 1; if (rows[middle].t < t) low = middle + 1; else high = middle; }
+  return low;
+}
+
+/** One call as a small lane: sent, progress, the end, and an answer that came too late. */
+function smallLane(row, trace) {
+  const width = Math.max(300, $("detail").clientWidth - 40), late = row.late >= 0 ? trace.rows[row.late].t : null, end = late ?? row.end;
+  const x = t => (t - row.t) / (end - row.t || 1) * width, stop = Math.max(3, x(row.end)), ink = colorOf(row.outcome), isOpen = row.outcome === "unknown", isHatched = row.outcome === "cancelled";
+  const lane = svg("svg", { class: "small-lane", viewBox: `0 0 ${width} 34`, preserveAspectRatio: "none" });
+  if (isHatched) lane.append(svg("defs", {}, svg("pattern", { id: "hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, svg("rect", { width: 1.5, height: 5, fill: ink }))));
+  lane.append(svg("rect", { x: .5, y: 4, width: Math.max(2, stop - 1), height: 8, rx: isOpen ? 0 : 2, fill: isHatched ? "url(#hatch)" : ink, "fill-opacity": isOpen ? .22 : row.outcome === "ok" ? .8 : 1, stroke: isOpen || isHatched ? ink : "none", "stroke-width": 1.2, "stroke-dasharray": isOpen ? "4 3" : "none" }));
+  if (isOpen) lane.append(svg("path", { d: `M${stop - 1} 1l-4 5 5 2-5 3 4 5`, fill: "var(--panel)", stroke: ink, "stroke-width": 1.6, "stroke-linejoin": "round" }));
+  if (row.outcome === "timeout") lane.append(svg("rect", { x: stop - 3, y: 0, width: 3, height: 16, fill: ink }));
+  const ticks = trace.ticks.get(row.n) || [];
+  for (const t of ticks.slice(0, 500)) lane.append(svg("rect", { x: x(t), y: 1, width: 1.5, height: 14, fill: "var(--text)", opacity: .55 }));
+  if (late !== null) lane.append(svg("path", { d: `M${stop + 6} 8H${width - 10}`, stroke: "var(--late)", "stroke-width": 1.5, "stroke-dasharray": "2 3" }), svg("circle", { cx: width - 5, cy: 8, r: 4, fill: "none", stroke: "var(--late)", "stroke-width": 1.5 }));
+  const words = { ok: "answer", tool: "answer", rpc: "answer", unknown: "lost", timeout: "gave up", cancelled: "cancelled", pending: "the end of the trace", failed: "refused" };
+  const label = (at, text, anchor) => { const node = svg("text", { x: at, y: 29, "text-anchor": anchor }); node.textContent = text; lane.append(node); };
+  label(0, `${row.dir === "<" ? "asked" : "sent"} ${clock(row.t)}`, "start");
+  if (late !== null) label(x(row.end), `${own(words, row.outcome) || "ended"} ${clock(row.end)}`, "end");
+  if (ticks.length) label(width / 2, `${ticks.length} progress`, "middle");
+  label(width, `${late !== null ? "answer set aside" : own(words, row.outcome) || "ended"} ${clock(end)}`, "end");
+  return lane;
+}

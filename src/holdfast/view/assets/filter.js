@@ -1,0 +1,88 @@
+/* The words of the filter: `tool:add status:error slow:>2s` and any text. Words without a colon are
+   looked for in names at once, and in bodies by `search.js`. */
+const WORDS = {
+  tool: { test: (row, value) => row.method === "tools/call" && row.name.toLowerCase().includes(value), values: trace => [...new Set(trace.calls.filter(row => row.method === "tools/call").map(row => row.name))] },
+  method: { test: (row, value) => row.method.toLowerCase().includes(value), values: trace => [...new Set(trace.rows.map(row => row.kind === "state" ? "" : row.method))].filter(Boolean) },
+  server: { test: (row, value) => row.server.toLowerCase().startsWith(value), values: trace => trace.facts.servers.map(server => server.name) },
+  status: { test: (row, value) => hasStatus(row, value), values: () => ["error", "ok", "tool", "rpc", "timeout", "cancelled", "unknown", "failed", "late", "pending"] },
+  kind: { test: (row, value) => row.kind.startsWith(value), values: trace => trace.facts.kinds },
+  dir: { test: (row, value) => row.dir === value, values: () => [">", "<"] },
+  id: { test: (row, value) => row.id.toLowerCase() === value, values: () => [] },
+  link: { test: (row, value) => String(row.link) === value, values: trace => [...new Set(trace.rows.map(row => String(row.link)))].slice(0, 50) },
+  slow: { test: (row, value) => row.kind === "request" && row.end - row.t > seconds(value), values: () => [">100ms", ">1s", ">10s"], isWrong: value => Number.isNaN(seconds(value)) },
+};
+
+function hasStatus(row, value) {
+  if (row.kind !== "request") return row.outcome === "late" && value === "late";
+  if (value === "error") return TROUBLE.has(row.outcome);
+  if (value === "late") return row.late >= 0;
+  return row.outcome.startsWith(value) || sign(row.outcome).words.toLowerCase().startsWith(value);
+}
+
+function seconds(text) {
+  const parts = /^>?(\d*\.?\d+)\s*(ms|s|m)?$/.exec(text);
+  return parts ? parseFloat(parts[1]) * { ms: .001, s: 1, m: 60 }[parts[2] || "s"] : NaN;
+}
+
+class Filter {
+  constructor(text, trace) {
+    this.text = text;
+    this.tests = [];
+    this.texts = [];
+    this.wrong = [];
+    for (const token of text.match(/"[^"]*"?|\S+/g) || []) this.read(token, trace);
+  }
+
+  read(token, trace) {
+    const [, name, value] = /^([a-z]+):(.*)$/i.exec(token) || [];
+    const word = name && own(WORDS, name.toLowerCase());
+    if (!word) {
+      if (name && /^[a-z]+$/.test(name) && nearest(name)) this.wrong.push({ token, instead: `${nearest(name)}:${value}` });
+      this.texts.push(token.replaceAll('"', "").toLowerCase());
+      return;
+    }
+    const wanted = value.replaceAll('"', "").toLowerCase();
+    if (!wanted) return;
+    const isWrong = word.isWrong ? word.isWrong(wanted) : !isPossible(word, wanted, trace);
+    if (isWrong) this.wrong.push({ token, instead: "" });
+    this.tests.push(row => word.test(row, wanted));
+  }
+
+  /** Return whether a row fits, as far as the index tells; texts are decided by the search. */
+  fits(row, requestOf) {
+    const about = row.of >= 0 && row.kind !== "request" ? requestOf(row) : row;
+    return this.tests.every(test => test(row) || (about !== row && row.kind !== "request" && test(about)));
+  }
+}
+
+/** A value that no row can have is marked, so that an empty list is not a riddle. */
+function isPossible(word, wanted, trace) {
+  const values = word.values(trace);
+  return !values.length || values.some(value => value.toLowerCase().includes(wanted) || wanted.startsWith(value.toLowerCase()) || (own(SIGNS, value) && sign(value).words.toLowerCase().startsWith(wanted)));
+}
+
+function nearest(name) {
+  return Object.keys(WORDS).find(word => Math.abs(word.length - name.length) <= 1 && distance(word, name) <= 1);
+}
+
+/** Count the letters to change, add, drop or swap with the next. */
+function distance(a, b) {
+  const rows = Array.from({ length: a.length + 1 }, (_, i) => [i]);
+  for (let j = 1; j <= b.length; j++) rows[0][j] = j;
+  for (let i = 1; i <= a.length; i++) for (let j = 1; j <= b.length; j++) {
+    rows[i][j] = Math.min(rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + (a[i - 1] !== b[j - 1]));
+    if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) rows[i][j] = Math.min(rows[i][j], rows[i - 2][j - 2] + 1);
+  }
+  return rows[a.length][b.length];
+}
+
+/** Return what the word at the end of the text could become. */
+function completions(text, trace) {
+  const token = /\S*$/.exec(text)[0], before = text.slice(0, text.length - token.length);
+  if (!token) return [];
+  const [name, value] = token.split(":");
+  if (value === undefined) return Object.keys(WORDS).filter(word => word.startsWith(name) && word !== name).map(word => `${before}${word}:`);
+  const word = own(WORDS, name);
+  if (!word) return [];
+  return word.values(trace).filter(choice => choice.toLowerCase().includes(value.toLowerCase()) && choice !== value).slice(0, 12).map(choice => `${before}${name}:${/\s/.test(choice) ? `"${choice}"` : choice}`);
+}

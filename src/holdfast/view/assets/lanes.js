@@ -1,0 +1,403 @@
+/* The lanes: a rail for each server, solid while the client holds it; calls grow from it as bars.
+   Above them the whole run as an overview. Where there are more calls than pixels, a column of
+   pixels shows how many there were, in the colour of the worst. */
+const TOP = 52, LANE = 66, MOST_LANES = 4;
+const COLORS = ["bg", "panel", "sunk", "line", "line2", "text", "muted", "faint", "accent", "ok", "tool", "rpc", "timeout", "cancelled", "unknown", "late", "junk"];
+const GROUNDS = { starting: ["late", .07, "."], initializing: ["late", .12, "|"], backoff: ["rpc", .07, "/"], closing: ["cancelled", .1, "|"], closed: ["cancelled", .06, ""] };
+const RANK = ["ok", "pending", "cancelled", "tool", "timeout", "rpc", "failed", "unknown"];
+
+class Lanes {
+  constructor(page) {
+    this.page = page;
+    this.trace = page.trace;
+    this.canvas = $("canvas");
+    this.context = this.canvas.getContext("2d");
+    this.from = 0;
+    this.to = this.trace.end;
+    this.first = 0;
+    this.boxes = [];
+    this.pointer = null;
+    this.drag = null;
+    this.servers = this.trace.facts.servers;
+    this.callsOf = new Map(this.servers.map(server => [server.name, []]));
+    for (const call of this.trace.calls) this.callsOf.get(call.server)?.push(call);
+    this.marks = this.trace.rows.filter(row => row.kind === "stderr" || row.kind === "junk");
+    this.label();
+    this.listen();
+    this.readColors();
+  }
+
+  get isZoomed() {
+    return this.from > 0 || this.to < this.trace.end;
+  }
+
+  get shownServers() {
+    return this.servers.slice(this.first, this.first + MOST_LANES);
+  }
+
+  zoom(from, to) {
+    const span = Math.min(this.trace.end, Math.max(.001, to - from));
+    this.from = Math.max(0, Math.min(this.trace.end - span, from));
+    this.to = this.from + span;
+  }
+
+  x(t) {
+    return (t - this.from) / (this.to - this.from) * this.width;
+  }
+
+  time(x) {
+    return this.from + x / this.width * (this.to - this.from);
+  }
+
+  label() {
+    this.icons = new Map();
+    const labels = this.shownServers.map(server => {
+      const calls = this.callsOf.get(server.name), trouble = calls.filter(isTrouble).length;
+      const links = new Set((this.trace.states.get(server.name) || []).map(row => row.link)).size;
+      const place = el("span", "");
+      this.icons.set(server.name, place);
+      const name = el("b", "", place, el("span", "", ...visible(server.name, 60)));
+      name.title = server.target || server.name;
+      return el("div", "label", name, el("span", "num", `${server.transport || "server"} · ${counted(calls.length, "call")}`),
+        el("span", "num", `${links > 1 ? `${links} links, ` : ""}${trouble ? `${trouble} in trouble` : "no trouble"}`));
+    });
+    $("labels").replaceChildren(...labels);
+    $("stage").style.height = `${TOP + Math.max(1, this.shownServers.length) * LANE}px`;
+  }
+
+  scroll(by) {
+    const first = Math.max(0, Math.min(this.servers.length - MOST_LANES, this.first + by));
+    if (first === this.first) return;
+    this.first = first;
+    this.label();
+    this.page.refresh();
+  }
+
+  readColors() {
+    const probe = el("i");
+    document.body.append(probe);
+    this.color = {};
+    for (const name of COLORS) {
+      probe.style.color = `var(--${name})`;
+      this.color[name] = getComputedStyle(probe).color;
+    }
+    probe.remove();
+    this.patterns = new Map();
+  }
+
+  ink(sign, alpha = 1) {
+    const color = own(this.color, sign) || this.color[tokenOf(sign)];
+    return alpha === 1 ? color : color.replace("rgb(", "rgba(").replace(")", `, ${alpha})`);
+  }
+
+  pattern(color, step, shape) {
+    const key = color + step + shape;
+    if (this.patterns.has(key)) return this.patterns.get(key);
+    const scale = devicePixelRatio || 1, tile = document.createElement("canvas");
+    tile.width = tile.height = step * scale;
+    const g = tile.getContext("2d");
+    g.scale(scale, scale);
+    g.strokeStyle = g.fillStyle = color;
+    g.lineWidth = 1.2;
+    g.beginPath();
+    if (shape === "|") { g.moveTo(step / 2, 0); g.lineTo(step / 2, step); g.stroke(); }
+    else if (shape === ".") { g.arc(step / 2, step / 2, .9, 0, 7); g.fill(); }
+    else { for (const k of [-step, 0, step]) { g.moveTo(k, step); g.lineTo(k + step, 0); } g.stroke(); }
+    const pattern = this.context.createPattern(tile, "repeat");
+    pattern.setTransform(new DOMMatrix().scale(1 / scale));
+    this.patterns.set(key, pattern);
+    return pattern;
+  }
+
+  draw() {
+    const box = $("stage").getBoundingClientRect(), scale = devicePixelRatio || 1, g = this.context;
+    this.width = box.width;
+    this.height = box.height;
+    this.canvas.width = this.width * scale;
+    this.canvas.height = this.height * scale;
+    g.setTransform(scale, 0, 0, scale, 0, 0);
+    g.clearRect(0, 0, this.width, this.height);
+    this.font = getComputedStyle(document.body).fontFamily;
+    g.font = `11px ${this.font}`;
+    g.textBaseline = "middle";
+    this.boxes = [];
+    this.drawOverview();
+    this.drawAxis();
+    this.shownServers.forEach((server, place) => this.drawLane(server, TOP + place * LANE));
+    this.drawTornEnd();
+    this.drawRange();
+    this.drawPointer();
+    const moment = this.page.chosen ? this.page.chosen.t : this.trace.end;
+    for (const [server, place] of this.icons) {
+      const state = this.trace.stateAt(server, moment);
+      place.replaceChildren(icon(state));
+      place.title = `${state} at ${clock(moment)} s`;
+    }
+  }
+
+  drawOverview() {
+    const g = this.context, bins = 120, width = this.width / bins, counts = new Float64Array(bins), worst = new Array(bins).fill(-1);
+    for (const row of this.trace.rows) counts[Math.min(bins - 1, Math.floor(row.t / this.trace.end * bins))]++;
+    for (const call of this.trace.calls) if (isTrouble(call)) {
+      const bin = Math.min(bins - 1, Math.floor(call.end / this.trace.end * bins));
+      worst[bin] = Math.max(worst[bin], RANK.indexOf(call.outcome));
+    }
+    const most = counts.reduce((a, b) => Math.max(a, b), 1);
+    for (let bin = 0; bin < bins; bin++) {
+      const height = counts[bin] ? Math.max(1.5, counts[bin] / most * 22) : 0;
+      g.fillStyle = this.ink("faint", .45);
+      g.fillRect(bin * width + .5, 27 - height, width - 1, height);
+      if (worst[bin] >= 0) { g.fillStyle = this.ink(RANK[worst[bin]]); g.fillRect(bin * width + .5, 27, width - 1, 3); }
+    }
+    $("scale").replaceChildren("messages", el("br"), `per ${duration(this.trace.end / bins)}`);
+    if (this.servers.length > MOST_LANES) $("scale").append(el("span", "more", `servers ${this.first + 1}–${this.first + this.shownServers.length} of ${this.servers.length}: scroll`));
+    if (!this.isZoomed) return;
+    g.fillStyle = this.ink("bg", .75);
+    g.fillRect(0, 0, this.from / this.trace.end * this.width, 31);
+    g.fillRect(this.to / this.trace.end * this.width, 0, this.width, 31);
+  }
+
+  drawAxis() {
+    const g = this.context, span = this.to - this.from;
+    const step = [.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600].find(step => span / step <= 14) || 7200;
+    const digits = Math.max(0, -Math.floor(Math.log10(step)));
+    g.strokeStyle = this.ink("line");
+    g.fillStyle = this.ink("faint");
+    g.lineWidth = 1;
+    for (let t = Math.ceil(this.from / step) * step; t <= this.to + 1e-6; t += step) {
+      const x = Math.round(this.x(t)) + .5, isLeft = x < 12, isRight = x > this.width - 24;
+      g.beginPath(); g.moveTo(x, TOP - 6); g.lineTo(x, this.height); g.stroke();
+      g.textAlign = isLeft ? "left" : isRight ? "right" : "center";
+      g.fillText(`${t.toFixed(digits)} s`, isLeft ? 4 : isRight ? this.width - 8 : x, 40);
+    }
+  }
+
+  drawLane(server, y) {
+    const g = this.context, states = this.trace.states.get(server.name) || [], rail = y + LANE - 12;
+    g.fillStyle = this.ink("line");
+    g.fillRect(0, y, this.width, 1);
+    states.forEach((row, place) => this.drawState(row, states[place - 1], states[place + 1], y, rail));
+    this.drawOutages(states, y);
+    this.drawMarks(server, rail);
+    const calls = this.callsOf.get(server.name).filter(call => call.t <= this.to && Math.max(call.end, call.late < 0 ? 0 : this.trace.rows[call.late].t) >= this.from);
+    const trouble = calls.filter(isTrouble), isDense = calls.length > this.width * 1.5;
+    if (isDense) this.drawDensity(calls, y);
+    else for (const call of calls) if (!isTrouble(call)) this.drawCall(call, y);
+    // Trouble is drawn last, so that nothing covers it.
+    if (!isDense || trouble.length < this.width / 8) for (const call of trouble) this.drawCall(call, y);
+  }
+
+  drawState(row, before, after, y, rail) {
+    const g = this.context, x = Math.max(-8, this.x(row.t)), end = Math.min(this.width + 8, this.x(after ? after.t : this.trace.end)), width = end - x;
+    if (width <= 0 || x > this.width) return;
+    const ground = own(GROUNDS, row.name);
+    if (ground) {
+      const [token, alpha, shape] = ground;
+      g.fillStyle = this.ink(token, alpha);
+      g.fillRect(x, y + 1, width, LANE - 1);
+      if (shape) { g.fillStyle = this.pattern(this.ink(token, .33), { "/": 7, ".": 6, "|": 4 }[shape], shape); g.fillRect(x, y + 1, width, LANE - 1); }
+    }
+    if (row.name === "ready") { g.fillStyle = this.ink("accent"); g.beginPath(); g.roundRect(x, rail + .5, width, 3, 1.5); g.fill(); }
+    else if (ground && row.name !== "backoff" && row.name !== "closed") {
+      g.fillStyle = this.ink(ground[0]);
+      for (let dash = x + 1; dash < end - 2; dash += 6) g.fillRect(dash, rail + 1, 3, 2);
+    }
+    if (row.name === "backoff" && before && before.name === "ready") { g.fillStyle = this.ink("rpc"); g.fillRect(Math.round(x), y + 1, 2, LANE - 1); }
+  }
+
+  /** Write beside each loss how the server ended, and for how long it was gone. */
+  drawOutages(states, y) {
+    const g = this.context;
+    states.forEach((row, place) => {
+      if (row.name !== "backoff" || !place || states[place - 1].name !== "ready") return;
+      const back = states.slice(place).find(state => state.name === "ready"), end = back ? back.t : this.trace.end, x = this.x(row.t);
+      if (this.x(end) - x < 70 || x > this.width || this.x(end) < 0) return;
+      const code = /code (-?\d+)|signal (\w+)/.exec(row.note), words = [code ? `exit ${code[1] || code[2]}` : "lost", `down ${back ? "" : "since "}${duration(end - row.t)}`];
+      words.forEach((text, line) => {
+        g.font = `${line ? "" : "600 "}11px ${this.font}`;
+        g.textAlign = "left";
+        const left = Math.max(4, x + 7);
+        g.fillStyle = this.ink("panel", .88);
+        g.beginPath(); g.roundRect(left, y + 6 + line * 17, g.measureText(text).width + 8, 16, 3); g.fill();
+        g.fillStyle = this.ink(line ? "muted" : "rpc");
+        g.fillText(text, left + 4, y + 14.5 + line * 17);
+      });
+      g.font = `11px ${this.font}`;
+    });
+  }
+
+  drawMarks(server, rail) {
+    const g = this.context;
+    let last = -9;
+    for (const row of this.marks) {
+      if (row.server !== server.name || row.t < this.from || row.t > this.to) continue;
+      const x = this.x(row.t);
+      if (row.kind === "stderr") {
+        if (x - last < 1) continue;
+        last = x;
+        g.fillStyle = this.ink("faint");
+        g.fillRect(x, rail + 6, 1, 4);
+        continue;
+      }
+      g.fillStyle = this.ink("junk");
+      g.strokeStyle = this.ink("panel");
+      g.lineWidth = 1.5;
+      g.beginPath(); g.moveTo(x, rail - 4); g.lineTo(x + 6, rail + 2); g.lineTo(x, rail + 8); g.lineTo(x - 6, rail + 2); g.closePath(); g.stroke(); g.fill();
+      this.boxes.push({ row, x: x - 6, y: rail - 4, width: 12, height: 12 });
+    }
+  }
+
+  drawDensity(calls, y) {
+    const g = this.context, columns = Math.ceil(this.width), counts = new Uint32Array(columns), hits = new Uint32Array(columns), worst = new Int8Array(columns).fill(-1), first = new Array(columns);
+    for (const call of calls) {
+      const column = Math.max(0, Math.min(columns - 1, Math.floor(this.x(call.t))));
+      counts[column]++;
+      if (!call.hit) continue;
+      hits[column]++;
+      const rank = RANK.indexOf(call.outcome);
+      if (rank > worst[column]) { worst[column] = rank; first[column] = call; }
+    }
+    const most = counts.reduce((a, b) => Math.max(a, b), 1), room = LANE - 26;
+    for (let column = 0; column < columns; column++) {
+      if (!counts[column]) continue;
+      const full = Math.max(2, counts[column] / most * room), height = Math.max(hits[column] ? 2 : 0, hits[column] / most * room), foot = y + LANE - 16;
+      g.fillStyle = this.ink("ok", .16);
+      g.fillRect(column, foot - full, 1, full);
+      if (!hits[column]) continue;
+      g.fillStyle = this.ink("ok", .8);
+      g.fillRect(column, foot - height, 1, height);
+      if (worst[column] > RANK.indexOf("pending")) { g.fillStyle = this.ink(RANK[worst[column]]); g.fillRect(column - .5, foot - height - 3, 2, Math.max(6, height * .25)); }
+      this.boxes.push({ row: first[column], x: column, y: foot - height, width: 1, height, count: counts[column] });
+    }
+  }
+
+  drawCall(call, y) {
+    const g = this.context, height = 8, x = this.x(call.t), width = Math.max(2.5, this.x(call.end) - x), top = y + LANE - 25 - call.slot * 11, outcome = call.outcome, ink = this.ink(outcome);
+    if (x > this.width + 20) return;
+    this.boxes.push({ row: call, x, y: top, width, height });
+    g.globalAlpha = call.hit ? 1 : .16;
+    const path = () => { g.beginPath(); g.roundRect(x, top, width, height, Math.min(2, width / 2)); };
+    if (outcome === "cancelled") { path(); g.fillStyle = this.pattern(ink, 4, "/"); g.fill(); g.strokeStyle = ink; g.lineWidth = 1; g.stroke(); }
+    else if (outcome === "unknown") {
+      g.beginPath(); g.moveTo(x + width, top); g.lineTo(x, top); g.lineTo(x, top + height); g.lineTo(x + width, top + height);
+      g.fillStyle = this.ink(outcome, .25); g.fill(); g.strokeStyle = ink; g.lineWidth = 1.5; g.setLineDash([3, 2]); g.stroke(); g.setLineDash([]);
+      g.beginPath(); g.moveTo(x + width, top - 2); g.lineTo(x + width - 3, top + 2); g.lineTo(x + width + 1, top + 4); g.lineTo(x + width - 3, top + 7); g.lineTo(x + width, top + height + 2); g.stroke();
+    } else if (outcome === "pending") { path(); g.fillStyle = this.ink(outcome, .25); g.fill(); g.strokeStyle = ink; g.lineWidth = 1.2; g.stroke(); }
+    else { path(); g.fillStyle = outcome === "ok" ? this.ink("ok", .8) : ink; g.fill(); }
+    this.drawProgress(call, top, height);
+    this.drawEnd(call, x + width, top, height);
+    g.globalAlpha = 1;
+    if (this.page.chosen === call) { g.strokeStyle = this.ink("text"); g.lineWidth = 2; g.beginPath(); g.roundRect(x - 4, top - 4, width + 8, height + 8, 5); g.stroke(); }
+  }
+
+  drawProgress(call, top, height) {
+    const ticks = this.trace.ticks.get(call.n), isHatched = call.outcome === "cancelled";
+    if (!ticks) return;
+    this.context.fillStyle = this.ink(isHatched ? "cancelled" : "panel");
+    let last = -9;
+    for (const t of ticks) {
+      const x = this.x(t);
+      if (x - last < 3) continue;
+      last = x;
+      this.context.fillRect(x, isHatched ? top - 2 : top + 1.5, 1.5, isHatched ? 4 : height - 3);
+    }
+  }
+
+  /** Show by a shape at its end how a call ended, and the answer that came too late. */
+  drawEnd(call, x, top, height) {
+    const g = this.context;
+    g.fillStyle = this.ink(call.outcome);
+    if (call.outcome === "tool") { g.beginPath(); g.moveTo(x + 5, top - 2); g.lineTo(x + 11, top + height + 1); g.lineTo(x - 1, top + height + 1); g.fill(); }
+    if (call.outcome === "rpc" || call.outcome === "failed") {
+      g.fillRect(x, top - 1, 10, 10);
+      g.strokeStyle = this.ink("panel"); g.lineWidth = 1.6;
+      g.beginPath(); g.moveTo(x + 2.5, top + 1.5); g.lineTo(x + 7.5, top + 6.5); g.moveTo(x + 7.5, top + 1.5); g.lineTo(x + 2.5, top + 6.5); g.stroke();
+    }
+    if (call.outcome === "timeout") g.fillRect(x - 1, top - 3, 3, height + 6);
+    if (call.late < 0) return;
+    const late = this.x(this.trace.rows[call.late].t);
+    g.strokeStyle = this.ink("late"); g.lineWidth = 1.5; g.setLineDash([2, 3]);
+    g.beginPath(); g.moveTo(x + 4, top + 4); g.lineTo(late - 5, top + 4); g.stroke(); g.setLineDash([]);
+    g.beginPath(); g.arc(late, top + 4, 4, 0, 7); g.fillStyle = this.ink("panel"); g.fill(); g.stroke();
+  }
+
+  /** The end of a trace whose writer was killed. */
+  drawTornEnd() {
+    if (!this.trace.facts.cut) return;
+    const g = this.context, x = Math.min(this.x(this.trace.end), this.width - 6);
+    g.fillStyle = this.pattern(this.ink("timeout", .4), 7, "/");
+    g.fillRect(x, 0, this.width, this.height);
+    g.strokeStyle = this.ink("timeout"); g.lineWidth = 2; g.beginPath();
+    for (let y = 0, k = 0; y <= this.height; y += 8, k++) g.lineTo(x + (k % 2 ? 4 : -1), y);
+    g.stroke();
+  }
+
+  drawRange() {
+    if (!this.page.range) return;
+    const g = this.context, [from, to] = this.page.range.map(t => this.x(t));
+    g.fillStyle = this.ink("bg", .7); g.fillRect(0, 32, from, this.height); g.fillRect(to, 32, this.width - to, this.height);
+    g.fillStyle = this.ink("accent"); g.fillRect(from - 1, 32, 2, this.height); g.fillRect(to - 1, 32, 2, this.height); g.fillRect(from, 32, to - from, 2);
+  }
+
+  drawPointer() {
+    if (this.pointer === null) return;
+    const g = this.context, x = Math.round(this.pointer) + .5, text = `${this.time(this.pointer).toFixed(3)} s`, width = g.measureText(text).width + 10;
+    g.strokeStyle = this.ink("text", .45); g.lineWidth = 1; g.beginPath(); g.moveTo(x, 32); g.lineTo(x, this.height); g.stroke();
+    const left = Math.max(0, Math.min(x - width / 2, this.width - width));
+    g.fillStyle = this.ink("text"); g.beginPath(); g.roundRect(left, 33, width, 15, 3); g.fill();
+    g.fillStyle = this.ink("bg"); g.textAlign = "center"; g.fillText(text, left + width / 2, 41);
+  }
+
+  at(x, y) {
+    return this.boxes.findLast(box => x >= box.x - 4 && x <= box.x + box.width + 6 && y >= box.y - 2 && y <= box.y + box.height + 2);
+  }
+
+  listen() {
+    const stage = $("stage"), place = event => { const box = stage.getBoundingClientRect(); return [Math.max(0, Math.min(this.width, event.clientX - box.left)), event.clientY - box.top]; };
+    stage.onpointerdown = event => {
+      const [x, y] = place(event);
+      this.drag = { x, y, box: this.at(x, y) };
+      stage.setPointerCapture(event.pointerId);
+    };
+    stage.onpointermove = event => {
+      const [x, y] = place(event), isAbove = y < 31;
+      if (this.drag && Math.abs(x - this.drag.x) > 4) {
+        const time = this.drag.y < 31 ? at => at / this.width * this.trace.end : at => this.time(at);
+        this.pointer = null;
+        return this.page.selectRange([time(Math.min(x, this.drag.x)), time(Math.max(x, this.drag.x))]);
+      }
+      this.pointer = isAbove ? null : x;
+      this.showTip(this.at(x, y), event);
+      this.page.redraw();
+    };
+    stage.onpointerup = event => {
+      if (this.drag?.box && Math.abs(place(event)[0] - this.drag.x) < 5) this.page.choose(this.drag.box.row, true);
+      this.drag = null;
+    };
+    stage.onpointerleave = () => { this.pointer = null; $("tip").hidden = true; this.page.redraw(); };
+    stage.ondblclick = () => {
+      if (this.page.range && !this.isZoomed) this.zoom(...this.page.range); else this.zoom(0, this.trace.end);
+      this.page.selectRange(null);
+    };
+    stage.addEventListener("wheel", event => {
+      event.preventDefault();
+      const t = this.time(place(event)[0]), factor = Math.exp(event.deltaY * .0015), span = (this.to - this.from) * factor;
+      this.zoom(t - (t - this.from) * factor, t - (t - this.from) * factor + span);
+      this.page.redraw();
+    }, { passive: false });
+    $("gutter").addEventListener("wheel", event => { event.preventDefault(); this.scroll(Math.sign(event.deltaY)); }, { passive: false });
+  }
+
+  showTip(box, event) {
+    const tip = $("tip");
+    tip.hidden = !box;
+    if (!box) return;
+    const { row } = box, facts = row.kind === "request"
+      ? [sign(row.outcome).words, duration(row.end - row.t), ...(this.trace.ticks.has(row.n) ? [`${this.trace.ticks.get(row.n).length} progress`] : []), ...(row.late >= 0 ? [`late answer after ${duration(this.trace.rows[row.late].t - row.t)}`] : [])]
+      : [sign(row.kind).words];
+    if (box.count > 1) facts.push(`one of ${box.count} here`);
+    tip.replaceChildren(el("b", "", ...visible(row.name, 120)), facts.join(" · "));
+    tip.style.left = `${Math.min(event.clientX + 14, innerWidth - 260)}px`;
+    tip.style.top = `${event.clientY + 16}px`;
+  }
+}

@@ -1,0 +1,98 @@
+/* The list: only the rows in sight are in the document. */
+const ROW_HEIGHT = 28, MOST_HEIGHT = 15_000_000;
+
+class List {
+  constructor(page) {
+    this.page = page;
+    this.trace = page.trace;
+    this.rows = [];
+    $("list").onscroll = () => this.draw();
+  }
+
+  /* Browsers cap the height of an element: beyond it the list is scrolled by proportion. */
+  get height() {
+    return Math.min(MOST_HEIGHT, this.rows.length * ROW_HEIGHT);
+  }
+
+  get top() {
+    const list = $("list"), room = this.height - list.clientHeight;
+    return room > 0 ? list.scrollTop / room * (this.rows.length * ROW_HEIGHT - list.clientHeight) : 0;
+  }
+
+  draw() {
+    const list = $("list"), space = $("space");
+    space.style.height = `${this.height}px`;
+    if (!this.rows.length) return this.drawEmpty();
+    const top = this.top, first = Math.max(0, Math.floor(top / ROW_HEIGHT) - 4), last = Math.min(this.rows.length, first + Math.ceil(list.clientHeight / ROW_HEIGHT) + 9);
+    const shift = list.scrollTop - top;
+    space.replaceChildren(...this.rows.slice(first, last).map((row, place) => {
+      const node = this.row(row);
+      node.style.top = `${(first + place) * ROW_HEIGHT + shift}px`;
+      return node;
+    }));
+  }
+
+  drawEmpty() {
+    const { page } = this, clear = button("", () => page.clear(), "Clear the filter");
+    const where = page.range ? " in this range" : "";
+    const text = page.query ? [`No message fits “`, ...visible(page.query, 200), `”${where}.`] : [`There is no message${where}.`];
+    $("space").style.height = "auto";
+    $("space").replaceChildren(el("div", "empty", el("b", "", page.search?.isRunning ? "Searching…" : "Nothing matches"), ...text, el("br"), ...(page.query || page.range ? [clear] : [])));
+  }
+
+  row(row) {
+    const isCall = row.kind === "request", isPart = this.page.isWire && row.of >= 0 && !isCall, isChosen = row === this.page.chosen;
+    const look = isCall ? (isTrouble(row) ? "trouble" : "") : isPart ? "part" : row.kind === "stderr" || row.kind === "junk" ? "text" : "quiet";
+    const what = el("span", "what"), summary = this.summary(row);
+    if (this.page.isWire && row.dir) what.append(row.dir === ">" ? "→ " : "← ");
+    if (isCall) what.append(el("b", "", ...visible(row.name, 120)));
+    else if (row.kind === "state") what.append(...visible(`${row.method || "new"} → ${row.name}`, 120));
+    else if (row.kind !== "stderr" && row.kind !== "junk") what.append(...visible(row.name, 120));
+    if (this.trace.facts.faults[row.n]) what.append(el("span", "say", "✕ schema"));
+    if (summary) what.append(look === "text" ? el("span", "", ...visible(summary, 400)) : el("i", "", ...visible(summary, 400)));
+    const span = row.end - row.t, took = el("span", isCall ? "took num right-align" : "", isCall ? duration(span) : "");
+    if (isCall) took.style.setProperty("--w", `${Math.max(4, Math.min(100, Math.log10(Math.max(1, span * 1000)) / 4 * 100))}%`);
+    const bytes = row.total || row.bytes;
+    const node = el("div", `row ${look}${isChosen ? " chosen" : ""}`, el("span", "time num right-align", clock(row.t)), el("span", "server", ...visible(row.server, 40)), icon(signOf(row, this.trace)), what, took, el("span", "bytes num right-align", bytes ? size(bytes) : ""));
+    node.style.setProperty("--c", colorOf(signOf(row, this.trace)));
+    node.setAttribute("role", "option");
+    node.setAttribute("aria-selected", isChosen);
+    node.onclick = () => this.page.choose(row);
+    return node;
+  }
+
+  /** Return what a row is about, from its body; the list is drawn again when a block was opened. */
+  summary(row) {
+    if (row.kind === "state" || row.kind === "outcome") return row.note;
+    const body = this.trace.body(row, () => this.page.redrawList());
+    if (body === undefined || body === null) return row.note;
+    if (row.kind === "stderr" || row.kind === "junk") return body.text || "";
+    if (row.kind === "http") return `${body.status || ""} ${Object.entries(body.headers || {}).map(([name, value]) => `${name}: ${value}`).join(", ")}`;
+    if (row.kind === "dropped") return `${body.count} messages were not recorded`;
+    if (row.kind === "request") return requestSummary(row, body);
+    if (row.kind === "result") return row.outcome === "late" ? "late answer" : "answer";
+    if (row.kind === "error") return `error ${body.error?.code ?? ""}: ${body.error?.message ?? ""}`;
+    return noteSummary(body);
+  }
+
+  reveal() {
+    const list = $("list"), place = this.rows.indexOf(this.page.chosen), y = place * ROW_HEIGHT;
+    if (place < 0 || (y >= this.top + ROW_HEIGHT && y <= this.top + list.clientHeight - 3 * ROW_HEIGHT)) return;
+    const room = this.rows.length * ROW_HEIGHT - list.clientHeight, wanted = Math.max(0, Math.min(room, y - list.clientHeight * .4));
+    list.scrollTop = room > 0 ? wanted / room * (this.height - list.clientHeight) : 0;
+  }
+}
+
+function requestSummary(row, body) {
+  const params = body.params || {};
+  const words = row.method === "tools/call" ? asWords(params.arguments || {}) : params.uri || params.name || params.message || params.protocolVersion || "";
+  return `${words}${row.dir === "<" ? `${words ? " · " : ""}asked by the server` : ""}`;
+}
+
+function noteSummary(body) {
+  const params = body.params || {};
+  if (params.progress !== undefined) return `progress ${params.progress}${params.total ? ` of ${params.total}` : ""}${params.message ? `: ${params.message}` : ""}`;
+  if (params.reason) return params.reason;
+  if (params.data !== undefined) return typeof params.data === "string" ? params.data : JSON.stringify(params.data);
+  return params.uri || "";
+}

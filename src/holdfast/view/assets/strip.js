@@ -1,0 +1,99 @@
+/* The strip below the lanes, and the filter: chips are legend, count and filter in one. */
+const CHIPS = ["ok", "tool", "rpc", "timeout", "cancelled", "unknown", "failed", "pending", "late", "junk", "stderr"];
+const ALWAYS = new Set(["ok", "tool", "rpc", "timeout", "unknown"]);
+
+class Strip {
+  constructor(page) {
+    this.page = page;
+    this.choice = -1;
+    $("tab-messages").onclick = () => page.show("messages");
+    $("tab-stats").onclick = () => page.show("stats");
+    $("mode-calls").onclick = () => page.setWire(false);
+    $("mode-wire").onclick = () => page.setWire(true);
+    $("range").onclick = () => page.selectRange(null);
+    const input = $("query");
+    input.oninput = () => { page.setQuery(input.value); this.complete(); };
+    input.onblur = () => setTimeout(() => this.close(), 120);
+    input.onfocus = () => this.complete();
+    input.onkeydown = event => this.key(event);
+  }
+
+  draw() {
+    const { page } = this, isStats = page.tab === "stats";
+    $("tab-messages").setAttribute("aria-selected", !isStats);
+    $("tab-stats").setAttribute("aria-selected", isStats);
+    $("mode-calls").setAttribute("aria-pressed", !page.isWire);
+    $("mode-wire").setAttribute("aria-pressed", page.isWire);
+    $("segment").classList.toggle("off", isStats);
+    $("left").hidden = isStats;
+    $("table").hidden = !isStats;
+    $("range").hidden = !page.range;
+    if (page.range) $("range").textContent = `${page.range[0].toFixed(2)} – ${page.range[1].toFixed(2)} s  ✕`;
+    this.drawChips();
+  }
+
+  drawChips() {
+    const counts = Object.fromEntries(CHIPS.map(name => [name, 0]));
+    for (const row of this.page.trace.folded) {
+      if (!this.page.trace.isInRange(row, this.page.range)) continue;
+      if (row.kind === "request") { counts[row.outcome]++; if (row.late >= 0) counts.late++; }
+      else if (Object.hasOwn(counts, row.kind)) counts[row.kind]++;
+    }
+    const words = this.page.query.split(/\s+/);
+    $("chips").replaceChildren(...CHIPS.filter(name => counts[name] || ALWAYS.has(name)).map(name => {
+      const word = `${name === "stderr" || name === "junk" ? "kind" : "status"}:${name}`, isOn = words.includes(word);
+      const node = button("chip", () => this.page.setQuery([...words.filter(each => each && !/^(status|kind):/.test(each)), ...(isOn ? [] : [word])].join(" ")), icon(name), `${sign(name).words} `, el("b", "num", counts[name].toLocaleString("en")));
+      node.title = word;
+      node.setAttribute("aria-pressed", isOn);
+      return node;
+    }));
+  }
+
+  /** Offer what the last word could become, and say which words mean nothing. */
+  complete() {
+    const input = $("query"), { filter } = this.page;
+    input.classList.toggle("bad", filter.wrong.length > 0);
+    const choices = document.activeElement === input ? completions(input.value, this.page.trace) : [];
+    const wrong = document.activeElement === input ? filter.wrong : [];
+    this.choice = -1;
+    this.choices = choices;
+    const items = choices.map((text, place) => {
+      const node = el("li", "", ...visible(/\S+$/.exec(text)[0], 80));
+      node.setAttribute("role", "option");
+      node.onpointerdown = event => { event.preventDefault(); this.take(place); };
+      return node;
+    });
+    for (const { token, instead } of wrong) items.push(el("li", "wrong", ...visible(token, 60), instead ? ` means nothing: ${instead}?` : " fits nothing in this trace"));
+    $("choices").replaceChildren(...items);
+    $("choices").hidden = !items.length;
+    input.setAttribute("aria-expanded", items.length > 0);
+  }
+
+  close() {
+    $("choices").hidden = true;
+    $("query").setAttribute("aria-expanded", false);
+  }
+
+  take(place) {
+    $("query").value = this.choices[place] + (this.choices[place].endsWith(":") ? "" : " ");
+    this.page.setQuery($("query").value);
+    this.complete();
+  }
+
+  key(event) {
+    const isOpen = !$("choices").hidden && this.choices?.length;
+    if (isOpen && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
+      event.preventDefault();
+      this.choice = (this.choice + (event.key === "ArrowDown" ? 1 : -1) + this.choices.length) % this.choices.length;
+      [...$("choices").children].forEach((node, place) => node.setAttribute("aria-selected", place === this.choice));
+    } else if (isOpen && event.key === "Tab") {
+      event.preventDefault();
+      this.take(Math.max(0, this.choice));
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      if (isOpen && this.choice >= 0) return this.take(this.choice);
+      $("query").blur();
+      if (this.page.list.rows[0]) this.page.choose(this.page.list.rows[0], true);
+    }
+  }
+}

@@ -1,0 +1,68 @@
+/* A message as a tree that folds. Branches are filled when they are opened. */
+const MOST_ITEMS = 100, LONG_STRING = 2000, MOST_PIXELS = 50_000_000;
+
+function tree(value, key, depth, path, faults) {
+  const label = key === null ? [] : [el("span", "key", ...visible(key, 200)), ": "];
+  if (value === null || typeof value !== "object") return leaf(value, label, faults && own(faults, path));
+  const entries = Object.entries(value), isList = Array.isArray(value);
+  if (!entries.length) return el("div", "leaf", ...label, isList ? "[]" : "{}");
+  const details = el("details"), inside = el("div"), text = JSON.stringify(value);
+  details.append(el("summary", "", ...label, el("span", "preview", isList ? `[${entries.length}] ` : "", ...visible(text.length > 60 ? `${text.slice(0, 60)}…` : text))), inside);
+  const fill = () => { if (!inside.firstChild) more(inside, entries, 0, ([name, item]) => tree(item, name, depth + 1, path ? `${path}.${name}` : name, faults)); };
+  details.ontoggle = fill;
+  details.open = depth < 4 && entries.length < 13;
+  if (details.open) fill();
+  if (isPicture(value)) inside.prepend(picture(value));
+  return details;
+}
+
+function leaf(value, label, fault) {
+  const text = typeof value === "string" ? JSON.stringify(value).slice(1, -1).replaceAll("\\n", "\n").replaceAll('\\"', '"') : String(value);
+  const look = typeof value === "string" ? "string" : typeof value === "number" ? "number" : "word";
+  const quote = typeof value === "string" ? '"' : "", node = el("div", "leaf", ...label);
+  const shown = el("span", look + (fault ? " fault" : ""), quote, ...visible(text, LONG_STRING), quote);
+  if (text.length > LONG_STRING) shown.append(" ", button("", event => event.target.parentNode.replaceChildren(quote, ...visible(text, 1_000_000), quote), "show it"));
+  node.append(shown);
+  if (fault) node.append(el("span", "say", "✕ ", ...visible(fault)));
+  return node;
+}
+
+/** Append items, a hundred at a time. */
+function more(place, entries, from, make) {
+  place.append(...entries.slice(from, from + MOST_ITEMS).map(make));
+  const rest = entries.length - from - MOST_ITEMS;
+  if (rest <= 0) return;
+  const next = button("", () => { next.remove(); more(place, entries, from + MOST_ITEMS, make); }, `${Math.min(rest, MOST_ITEMS)} of ${counted(rest, "more item")}`);
+  place.append(next);
+}
+
+function treeOf(body, faults) {
+  if (body === null || typeof body !== "object") return el("div", "tree", ...visible(String(body ?? "nothing"), 100_000));
+  if (body.text && Object.keys(body).length === 1) return el("div", "tree", ...visible(body.text, 100_000));
+  const entries = Object.entries(body).filter(([key]) => key !== "jsonrpc" && key !== "id");
+  return el("div", "tree", ...entries.map(([key, value]) => tree(value, key, 0, key, faults)));
+}
+
+const isPicture = value => value.type === "image" && typeof value.data === "string" && typeof value.mimeType === "string";
+
+/* A picture is decoded to pixels and drawn anew: an SVG, which could have a script, is never shown. */
+function picture(value) {
+  const canvas = el("canvas", "picture");
+  canvas.style.position = "static";
+  decodePicture(value).then(bitmap => {
+    canvas.width = bitmap.width;
+    canvas.height = bitmap.height;
+    canvas.style.width = `min(100%, ${bitmap.width}px)`;
+    canvas.style.height = "auto";
+    canvas.getContext("2d").drawImage(bitmap, 0, 0);
+  }).catch(() => canvas.replaceWith(el("div", "leaf preview", "(this picture cannot be shown)")));
+  return canvas;
+}
+
+async function decodePicture(value) {
+  if (!/^image\/(png|jpeg|gif|webp|avif|bmp)$/.test(value.mimeType)) throw new Error("not a picture that is shown");
+  const bytes = Uint8Array.from(atob(value.data), letter => letter.charCodeAt(0));
+  const bitmap = await createImageBitmap(new Blob([bytes], { type: value.mimeType }));
+  if (bitmap.width * bitmap.height > MOST_PIXELS) throw new Error("too large");
+  return bitmap;
+}

@@ -1,0 +1,147 @@
+"""The lines of a trace: one JSON object each, in the order of time.
+
+The first line is a header. Every other line is a message, or something that the client saw beside
+the messages: a change of state, a line of stderr, output that is no message, the outcome of a
+request that got no answer. A trace is read leniently, because its writer may have been killed: what
+is whole is used, what is not is counted and reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from holdfast.errors import ValidationError
+
+FORMAT: Final = 1
+"""The version of the format, in the header under `MARK`."""
+MARK: Final = "holdfast-trace"
+LONGEST_LINE: Final = 64 * 1024 * 1024
+"""Bytes of one line; a longer one is skipped. The writer's lines have 16 MiB at most."""
+
+Direction = Literal[">", "<", ""]
+"""To the server, from the server, or neither."""
+
+
+class Header(Struct, rename={"format": MARK}):
+    """The first line."""
+
+    format: int
+    started: str = ""
+    """When the trace began, as ISO 8601 in UTC."""
+    servers: dict[str, dict[str, Any]] = {}
+    """What is known of each server: ``transport``, ``target``."""
+
+
+class Line(Struct, rename={"to_state": "to", "from_state": "from"}):
+    """Any other line."""
+
+    t: float
+    """Seconds since the start."""
+    kind: str
+    """``request result error notification outcome state stderr http junk login dropped``."""
+    server: str = ""
+    link: int = 0
+    """The generation of the connection: a restarted server has another."""
+    dir: Direction = ""
+    method: str = ""
+    id: int | str | None = None
+    of: int | str | None = None
+    """The id of the request that it belongs to."""
+    bytes: int = 0
+    """The size on the wire."""
+    body: Raw | UnsetType = UNSET
+    """The message, redacted; absent if it was too large."""
+    text: str = ""
+    """The line of stderr, the junk, or the beginning of a body that was too large."""
+    sidecar: str = ""
+    """The file that has a large body."""
+    to_state: str = ""
+    from_state: str = ""
+    why: str = ""
+    """Why the state changed, or the request ended."""
+    outcome: str = ""
+    """How a request ended without an answer: ``timeout cancelled unknown failed``."""
+    faults: dict[str, str] = {}
+    """The places of an answer that do not fit the tool's schema, and how."""
+    count: int = 0
+    """How many lines were dropped."""
+    status: int = 0
+    headers: dict[str, str] = {}
+
+
+_header = msgspec.json.Decoder(Header)
+_line = msgspec.json.Decoder(Line)
+
+
+class Reading:
+    """One trace file while it is read, and what was wrong with it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.header = Header(FORMAT)
+        self.is_cut = False
+        """True if the last line has no end, as when the writer was killed."""
+        self.unreadable: list[tuple[int, str]] = []
+        """The numbers of lines that were skipped, and why; the first twenty."""
+        self.skipped = 0
+
+    def lines(self, rows: Iterable[bytes]) -> Iterator[Line]:
+        """Yield the lines that can be read. The first row must be the header of a trace.
+
+        Raises:
+            ValidationError: It is no trace, or one of a later version.
+        """
+        rows = iter(rows)
+        self._read_header(next(rows, b""))
+        for number, row in enumerate(rows, 2):
+            if not row.endswith(b"\n"):
+                self.is_cut = True
+                return
+            if (line := self._read(number, row)) is not None:
+                yield line
+
+    def _read_header(self, row: bytes) -> None:
+        try:
+            self.header = _header.decode(row)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise ValidationError(
+                f"{self.name}: not a trace: its first line is not a header"
+            ) from None
+        if self.header.format > FORMAT:
+            raise ValidationError(
+                f"{self.name}: a trace of version {self.header.format}; this program reads {FORMAT}"
+            )
+
+    def _read(self, number: int, row: bytes) -> Line | None:
+        if row.isspace():
+            return None
+        try:
+            if len(row) > LONGEST_LINE:
+                raise msgspec.DecodeError(f"{len(row)} bytes")
+            return _line.decode(row)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            # A rotated file begins with a header of its own.
+            if not row.startswith(b'{"' + MARK.encode()):
+                self.skipped += 1
+                if len(self.unreadable) < 20:
+                    self.unreadable.append((number, str(error)))
+            return None
+
+
+def rotated(path: Path) -> list[Path]:
+    """Return the files of a trace, the oldest first: ``run.jsonl.2 run.jsonl.1 run.jsonl``."""
+    older = [
+        (int(number), file)
+        for file in path.parent.glob(f"{_escape(path.name)}.*")
+        if (number := file.name.removeprefix(f"{path.name}.")).isdecimal()
+    ]
+    return [*(file for _, file in sorted(older, reverse=True)), path]
+
+
+def _escape(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
