@@ -65,6 +65,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.targets": ("_core.transports",),
     "_core.serve": ("_core.server", "_core.transports"),
     # the products
+    "view": ("errors", "_version"),
     "lock": ("schema", "_core.files", "_core.redact"),
     "codegen": ("lock",),
     "calllog": ("_core.calls", "lock", "_core.serve"),
