@@ -101,15 +101,24 @@ class Terminal:
     def send(self, text: str) -> None:
         os.write(self._master, text.encode())
 
-    def expect(self, text: str) -> str:
-        """Wait until a text has been written; what was written until then, and is now done with."""
+    def expect(self, *texts: str) -> str:
+        """Wait until one of the texts was written; what was until then, and is now done with."""
         deadline = time.monotonic() + PATIENCE
-        while text not in self.text[self._done :]:
-            assert time.monotonic() < deadline, f"no {text!r} in:\n{self.text}"
-            assert self._read(1.0) is not None, f"ended without {text!r}:\n{self.text}"
-        end = self.text.index(text, self._done) + len(text)
+        while not any(text in self.text[self._done :] for text in texts):
+            assert time.monotonic() < deadline, f"no {texts!r} in:\n{self.text}"
+            assert self._read(1.0) is not None, f"ended without {texts!r}:\n{self.text}"
+        rest = self.text[self._done :]
+        end = self._done + min(rest.index(text) + len(text) for text in texts if text in rest)
         before, self._done = self.text[self._done : end], end
         return before
+
+    def turn_pages(self, question: str) -> str:
+        """Press Enter at each screen until the question; all that was shown, without breaks."""
+        shown = self.expect(" -- ", question)
+        while not shown.endswith(question):
+            self.send("\n")
+            shown += self.expect(" -- ", question)
+        return shown.replace("\n", "")
 
     def see(self, text: str) -> None:
         """Wait until a text is on the screen, however it was drawn."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.cli.elicitation import answer
 from holdfast.types.inputs import FormElicitation, UrlElicitation
-from tests.cli.conftest import DEMO, Cli, Open
+from tests.cli.conftest import DEMO, Cli, Open, stdio
+from tests.cli.rig import puppet
 
 
 @pytest.mark.req("F3")
@@ -85,14 +88,14 @@ def test_where_nobody_sits_no_question_is_taken(cli: Cli) -> None:
 
 # What is asked, and what counts as an answer
 
-Ask = Callable[[str], Awaitable[str]]
+Ask = Callable[..., Awaitable[str]]
 
 
 def typing(*lines: str) -> tuple[Ask, list[str]]:
     """Somebody who types these lines, and then Ctrl-D; and the questions they were asked."""
     rest, asked = list(lines), list[str]()
 
-    async def ask(text: str) -> str:
+    async def ask(text: str, is_secret: bool = False) -> str:
         asked.append(text)
         if not rest:
             raise EOFError
@@ -171,3 +174,100 @@ async def test_an_address_is_shown_and_never_opened(line: str | None, action: st
     request = UrlElicitation(message="Sign in", url="https://x.example/\x1b]8", elicitation_id="1")
     assert await answer(request, ask) == {"action": action}
     assert "https://x.example/\\x1b]8" in asked[0]
+
+
+# What others wrote in a question
+
+DRAWING = ("\x1b[2J", "\x1b]0;t\x07", "\x9b8m", "\u202e", "\u2066", "\u200b", "\x08", "\r", "\x85")
+HOSTILE = "A" + "".join(DRAWING) + "\nholdfast: Password: "
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "title": HOSTILE},
+        {"type": "string", "description": HOSTILE},
+        {"type": "string", "default": HOSTILE},
+        {"type": "string", "enum": [HOSTILE, "b"]},
+        {"type": "string", "oneOf": [{"const": HOSTILE, "title": HOSTILE}]},
+        {"type": "array", "items": {"enum": [HOSTILE]}},
+        {"type": "array", "default": [HOSTILE]},
+        {"type": HOSTILE},
+        {"type": "string", "title": {"a": HOSTILE}},
+        {"type": "string", "minLength": 9, "pattern": HOSTILE},
+    ],
+    ids=str,
+)
+async def test_what_a_server_writes_neither_draws_nor_begins_a_line(
+    schema: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, asked = await fill(schema, "zzz")
+    shown = "\n".join(asked) + capsys.readouterr().err
+    assert not [mark for mark in DRAWING if mark in shown]
+    assert "\nholdfast:" not in shown
+
+
+@pytest.mark.req("F3")
+async def test_a_message_and_an_address_neither_draw_nor_begin_a_line() -> None:
+    for request in (
+        FormElicitation(message=HOSTILE, requested_schema={}),
+        UrlElicitation(message=HOSTILE, url=f"https://x.example/{HOSTILE}", elicitation_id="1"),
+    ):
+        ask, asked = typing("n")
+        await answer(request, ask)
+        assert not [mark for mark in DRAWING if mark in asked[0]]
+        assert "\nholdfast:" not in asked[0]
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize(
+    ("name", "extra"), [("password", {}), ("x", {"format": "password"}), ("x", {"writeOnly": True})]
+)
+async def test_the_default_of_a_password_is_not_shown(name: str, extra: dict[str, Any]) -> None:
+    ask, asked = typing("y", "")
+    schema = {"properties": {name: {"type": "string", "default": "hunter22", **extra}}}
+    found = await answer(FormElicitation(message="?", requested_schema=schema), ask)
+    assert found["content"] == {name: "hunter22"}
+    assert asked[1].endswith("[Enter: the default]: ")
+    assert "hunter22" not in asked[1]
+
+
+@pytest.mark.req("F3")
+def test_a_password_is_not_echoed(terminal: Open) -> None:
+    schema = {"type": "object", "properties": {"password": {"type": "string"}}}
+    question = {"message": "Who?", "requestedSchema": schema}
+    calling = terminal("call", "echo", "--", *puppet(question=question))
+    calling.expect("Answer? [Y/n] ")
+    calling.send("y\n")
+    calling.expect("password (string)")
+    calling.send("hunter22\n")
+    assert calling.end() == 0
+    assert "hunter22" not in calling.text
+
+
+# Inputs of a configuration
+
+
+@pytest.mark.req("F3", "N2")
+@pytest.mark.parametrize("password", [True, False])
+def test_an_input_neither_draws_nor_shows_its_password(
+    terminal: Open, home: Path, password: bool
+) -> None:
+    wanted = {
+        **{"id": "key", "type": "promptString", "description": f"Key {HOSTILE}"},
+        **{"default": f"hunter22{HOSTILE}", "password": password},
+    }
+    file = home / "config" / "Code" / "User" / "mcp.json"
+    file.parent.mkdir(parents=True)
+    entry = stdio(DEMO, env={"KEY": "${input:key}"})
+    file.write_text(json.dumps({"inputs": [wanted], "servers": {"demo": entry}}))
+    calling = terminal("call", "demo.echo", "text=hi")
+    shown = calling.expect("the default]: " if password else "Password: ]: ")
+    calling.send("typed\n")
+    calling.expect("hi\n")
+    assert calling.end() == 0
+    assert not [mark for mark in DRAWING if mark in shown]
+    assert "\nholdfast:" not in shown
+    assert ("hunter22" in calling.text) is not password
+    assert ("typed" in calling.text) is not password

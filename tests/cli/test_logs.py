@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import DEMO, Cli
-from tests.cli.rig import puppet
+from tests.cli.conftest import DEMO, Cli, Open
+from tests.cli.rig import puppet, told
 from tests.cli.terminal import PATIENCE, interruptible
 from tests.cli.test_codegen import SZKRABOK
 
@@ -176,3 +176,65 @@ def test_calls_that_may_change_something_are_not_sent_unasked(
     assert "Nothing was sent. Add --yes" in done.err
     assert "\u200b" not in done.err
     assert not journal.exists() or "nav.goto" not in journal.read_text()
+
+
+@pytest.fixture
+def many() -> Path:
+    """Calls of which the twenty-fifth, at the end of its argument, is another one."""
+    long = "x" * 400
+    calls = [{"name": "echo", "arguments": {"text": f"{long} {number}"}} for number in range(24)]
+    return lines(*calls, {"name": "echo", "arguments": {"text": f"{long}; rm -rf /"}})
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("verb", ["replay", "run"])
+@pytest.mark.parametrize("reply", ["y", "n", "q"])
+def test_every_call_is_read_to_its_end_before_the_yes(
+    terminal: Open, many: Path, tmp_path: Path, verb: str, reply: str
+) -> None:
+    journal = tmp_path / "journal"
+    server = puppet(journal=str(journal))
+    sending = terminal(verb, str(many), "--", *server, NO_COLOR="1", lines=50)
+    sending.expect("These calls may change something:")
+    if reply == "q":
+        sending.expect("Enter: more, q: stop, nothing is sent -- ")
+        sending.send("q\n")
+    else:
+        shown = sending.turn_pages("Send them?")
+        assert all(f"{number} of 25: echo" in shown for number in range(1, 26))
+        assert "; rm -rf /" in shown
+        sending.send(f"{reply}\n")
+    assert sending.end() == (0 if reply == "y" else 2)
+    assert len(told(journal, "tools/call")) == (25 if reply == "y" else 0)
+
+
+@pytest.mark.req("F3")
+def test_the_yes_is_for_the_calls_that_were_shown(terminal: Open, tmp_path: Path) -> None:
+    path = lines({"name": "echo", "arguments": {"text": "shown"}})
+    journal = tmp_path / "journal"
+    sending = terminal("replay", str(path), "--", *puppet(journal=str(journal)), NO_COLOR="1")
+    sending.expect("Send them?")
+    lines({"name": "echo", "arguments": {"text": "exchanged"}})
+    sending.send("y\n")
+    sending.end()
+    (call,) = told(journal, "tools/call")
+    assert call["params"]["arguments"] == {"text": "shown"}
+
+
+@pytest.mark.req("F3")
+def test_a_script_learns_where_the_other_calls_are(cli: Cli, many: Path) -> None:
+    done = cli("replay", str(many), "--", *puppet())
+    assert done.code == 2
+    assert f"and 5 more; all are in {many}" in done.err
+    assert "Nothing was sent. Add --yes" in done.err
+
+
+@pytest.mark.req("F3")
+def test_ctrl_c_at_the_question_sends_nothing(terminal: Open, tmp_path: Path) -> None:
+    path = lines({"name": "echo", "arguments": {"text": "x"}})
+    journal = tmp_path / "journal"
+    sending = terminal("replay", str(path), "--", *puppet(journal=str(journal)))
+    sending.expect("Send them?")
+    sending.send("\x03")
+    assert sending.end() == 130
+    assert not told(journal, "tools/call")

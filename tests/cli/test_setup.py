@@ -91,12 +91,18 @@ def test_in_the_home_folder_only_the_users_own_file_is_searched(
     assert cli("remove", "demo").code == 0
 
 
-def test_at_a_terminal_it_shows_and_asks(terminal: Open, own: Path) -> None:
-    one = terminal("add", "demo", "--", "npx", "-y", "thing")
-    assert "demo: npx -y thing" in one.expect("Add it to your configuration?")
-    one.send("n\n")
-    assert one.end() == 130
-    assert not own.exists()
+@pytest.mark.req("F3", "N2")
+@pytest.mark.parametrize("words", [[], ["--yes"], ["--overwrite"], ["--project"]], ids=str)
+def test_what_a_user_types_needs_no_approval(
+    terminal: Open, own: Path, home: Path, words: list[str]
+) -> None:
+    Path(".git").mkdir()
+    adding = terminal("add", "demo", *words, "--", "npx", "-y", "thing")
+    assert adding.end() == 0, adding.text
+    file = Path(".mcp.json") if "--project" in words else own
+    assert servers(file)["demo"]["args"] == ["-y", "thing"]
+    assert "demo: added to" in adding.text
+    assert "[y/N]" not in adding.text
 
 
 # Import
@@ -124,7 +130,8 @@ def test_another_products_servers_are_imported(
 def test_nothing_is_imported_where_nobody_can_be_asked(cli: Cli, own: Path, cursor: Path) -> None:
     done = cli("import", str(cursor), "--only", "demo")
     assert done.code == 5
-    assert f"demo: {' '.join(DEMO)} (from {cursor})" in done.err
+    assert f"demo, from {cursor}:" in done.err
+    assert all(f'"{word}"' in done.err for word in DEMO)
     assert f"holdfast import {cursor} --only=demo --yes" in done.err
     assert not own.exists()
 
@@ -135,15 +142,107 @@ def test_only_what_can_be_imported_is_asked_about(
     entries = {"demo": stdio(DEMO), "new": {"url": "https://x/mcp"}, "broken": {"args": ["x"]}}
     cursor.write_text(json.dumps({"mcpServers": entries}), encoding="utf-8")
     cli("import", "--only", "demo", "--yes")
-    one = terminal("import")
-    assert one.expect("Import it?").strip().splitlines()[:-1] == [
-        "new: https://x/mcp (from Cursor)"
-    ]
-    one.send("y\n")
-    assert one.end() == 0
-    assert "demo: left out: a server of this name exists already" in one.text
-    assert "broken: left out:" in one.text
+    importing = terminal("import", NO_COLOR="1")
+    shown = importing.expect("Import it?")
+    assert f"new, from {cursor}:" in shown
+    assert '"url": "https://x/mcp"' in shown
+    assert "demo" not in shown
+    importing.send("y\n")
+    assert importing.end() == 0
+    assert "demo: left out: a server of this name exists already" in importing.text
+    assert "broken: left out:" in importing.text
     assert list(servers(own)) == ["demo", "new"]
+
+
+HIDING: dict[str, dict[str, Any]] = {
+    "a shell's password": stdio(["sh", "-c", "password=`touch witness`"]),
+    "a token's flag": stdio(["server", "--token", "$(touch witness)"]),
+    "a secret's form": stdio(
+        ["sh", "-c", "x=ghp_0123456789abcdefghijABCDEFGHIJ456789;touch witness"]
+    ),
+    "a user in a URL": stdio(["curl", "https://u:touch-witness@example.org"]),
+    "the fifty-first word": stdio(["server", *["word"] * 60, "touch-witness"]),
+    "a long word": stdio(["sh", "-c", " " * 5000 + "touch witness"]),
+    "env": stdio(["server"], env={"API_TOKEN": "witness-of-env"}),
+    "cwd": stdio(["server"], cwd="/witness/folder"),
+    "a preload": stdio(["server"], env={"LD_PRELOAD": "/witness.so"}),
+    "settings": stdio(["server"], holdfast={"inherit_env": True, "log": "/witness.jsonl"}),
+    "headers": {"url": "https://example.org/mcp", "headers": {"Authorization": "Bearer witness"}},
+    "a query": {"url": "https://example.org/mcp?api_key=witness"},
+    "a login": {"url": "https://example.org/mcp", "oauth": {"clientSecret": "witness"}},
+}
+
+
+@pytest.mark.req("F3", "N2")
+@pytest.mark.parametrize("entry", HIDING.values(), ids=HIDING)
+@pytest.mark.parametrize("place", ["script", "project"])
+def test_whatever_is_approved_is_shown_whole(
+    cli: Cli, cursor: Path, entry: dict[str, Any], place: str
+) -> None:
+    file = Path(".mcp.json") if place == "project" else cursor
+    file.write_text(json.dumps({"mcpServers": {"evil": entry}}), encoding="utf-8")
+    words = ["config", "trust", "evil"] if place == "project" else ["import", "cursor"]
+    done = cli(*words)
+    assert done.code == 5
+    assert "nobody to ask; after reading it: " in done.err
+    hidden = [text for text in strings(entry) if "witness" in text]
+    assert hidden
+    assert all(json.dumps(text, ensure_ascii=False) in done.err for text in hidden)
+    assert "[redacted]" not in done.err
+
+
+def strings(value: Any) -> list[str]:
+    """All the texts of an entry."""
+    if isinstance(value, dict | list):
+        items = value.values() if isinstance(value, dict) else value
+        return [text for item in items for text in strings(item)]
+    return [value] if isinstance(value, str) else []
+
+
+@pytest.mark.req("F3", "N2")
+def test_what_is_imported_cannot_draw_on_the_terminal(terminal: Open, cursor: Path) -> None:
+    entry = stdio(["sh", "-c", f"rm{''.join(DRAWING)}"], env={"A": "".join(DRAWING)})
+    cursor.write_text(json.dumps({"mcpServers": {"evil": entry}}), encoding="utf-8")
+    importing = terminal("import", NO_COLOR="1")
+    shown = importing.expect("Import it?")
+    importing.send("n\n")
+    assert importing.end() == 130
+    assert not [mark for mark in DRAWING if mark in shown]
+    assert r"rm\\x1b[2J" in shown
+
+
+DRAWING = ("\x1b[2J", "\x1b]0;title\x07", "\x9b8m", "\u202e", "\u2066", "\u200b", "\x08")
+
+
+@pytest.mark.req("F3", "N2")
+@pytest.mark.parametrize(("keys", "is_imported"), [("\n", True), ("q\n", False)])
+def test_a_long_entry_waits_at_each_screen(
+    terminal: Open, own: Path, cursor: Path, keys: str, is_imported: bool
+) -> None:
+    entry = stdio(["sh", "-c", "touch witness", *map(str, range(60))])
+    cursor.write_text(json.dumps({"mcpServers": {"evil": entry}}), encoding="utf-8")
+    importing = terminal("import", lines=30, NO_COLOR="1")
+    assert "touch witness" in importing.expect("Enter: more, q: stop, nothing is approved -- ")
+    importing.see("touch witness")
+    importing.send(keys)
+    if is_imported:
+        importing.turn_pages("Import it?")
+        importing.send("y\n")
+    assert importing.end() == (0 if is_imported else 130)
+    assert own.exists() == is_imported
+
+
+def test_what_an_import_replaces_is_said(cli: Cli, cursor: Path) -> None:
+    cli("add", "demo", "--", "mine")
+    done = cli("import", "cursor", "--overwrite")
+    assert "careful: it replaces your server of this name" in done.err
+
+
+@pytest.mark.parametrize("words", [["import"], ["config", "trust", "--all"]], ids=str)
+def test_with_json_stderr_is_one_line(cli: Cli, cursor: Path, words: list[str]) -> None:
+    Path(".mcp.json").write_text(cursor.read_text(encoding="utf-8"), encoding="utf-8")
+    done = cli(*words, "--json")
+    assert (done.code, done.error["exit"]) == (5, 5)
 
 
 def test_nothing_to_import_is_said(cli: Cli) -> None:
@@ -177,6 +276,39 @@ def test_no_means_no(terminal: Open, project: None) -> None:
     one.expect("Approve it and go on?")
     one.send("n\n")
     assert one.end() == 5
+
+
+@pytest.mark.req("F3", "N2")
+@pytest.mark.parametrize("words", [["call", "demo.echo", "text=hi"], ["config", "trust", "demo"]])
+def test_what_changes_after_it_was_shown_is_not_approved(
+    terminal: Open, cli: Cli, home: Path, words: list[str]
+) -> None:
+    entry = stdio(DEMO, envFile="vars")
+    Path("vars").write_text("A=1\n", encoding="utf-8")
+    Path(".mcp.json").write_text(json.dumps({"mcpServers": {"demo": entry}}), encoding="utf-8")
+    asking = terminal(*words)
+    asking.expect("[y/N]")
+    Path("vars").write_text("LD_PRELOAD=/evil.so\n", encoding="utf-8")
+    asking.send("y\n")
+    asking.expect("has changed since it was shown")
+    assert asking.end() != 0
+    assert cli("ping", "demo").code == 5
+
+
+@pytest.mark.req("F3", "N2")
+def test_the_approval_is_for_the_command_that_was_shown(
+    terminal: Open, cli: Cli, project: None
+) -> None:
+    asking = terminal("config", "trust", "demo")
+    asking.expect("[y/N]")
+    text = json.dumps({"mcpServers": {"demo": stdio(["touch", "witness"])}})
+    Path(".mcp.json").write_text(text, encoding="utf-8")
+    asking.send("y\n")
+    assert asking.end() == 0
+    done = cli("tools", "demo")
+    assert done.code == 5
+    assert "has changed since it was approved" in done.err
+    assert not Path("witness").exists()
 
 
 def test_several_servers_are_approved_at_once(cli: Cli, project: None) -> None:

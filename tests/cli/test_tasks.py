@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,9 @@ from holdfast._core.eras.revisions import HANDSHAKE, MISSING_CAPABILITY, STATELE
 from holdfast._core.server.request import ServerRequest
 from holdfast.testing import RequestError
 from tests.cli.conftest import Cli
+from tests.cli.rig import puppet, told, wait_for
 from tests.cli.shop import Shop
+from tests.cli.terminal import PATIENCE, interruptible
 
 pytestmark = pytest.mark.req("K1")
 
@@ -134,18 +137,53 @@ def test_ctrl_c_leaves_a_task_that_the_server_insisted_on(cli: Cli) -> None:
 
 def interrupt(shop: Shop, cli: Cli, option: list[str]) -> None:
     words = ["call", "build", "target=all", *option, "--url", shop.url]
+    task_id = interrupted(shop, words)
+    shop.release.set()
+    assert cli("tasks", "wait", task_id, "--url", shop.url).out == "built all\n"
+    assert not received(shop, "tasks/cancel")
+
+
+def interrupted(shop: Shop, words: list[str]) -> str:
+    """The task of a command that Ctrl-C ended while it asked for the task's state."""
+    count = len(received(shop, "tasks/get"))
     caller = subprocess.Popen(
-        [sys.executable, "-m", "holdfast", *words],
+        interruptible([sys.executable, "-m", "holdfast", *words]),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    while not [one for one in shop.peer.received if one.method == "tasks/get"]:
+    while len(received(shop, "tasks/get")) == count:
         assert caller.poll() is None
     caller.send_signal(signal.SIGINT)
-    _, told = caller.communicate()
+    _, stderr = caller.communicate()
     assert caller.returncode == 130
-    task_id = told.partition("holdfast tasks wait ")[2].split()[0]
-    shop.release.set()
-    assert cli("tasks", "wait", task_id, "--url", shop.url).out == "built all\n"
-    assert not [one for one in shop.peer.received if one.method == "tasks/cancel"]
+    assert "The task goes on. Its result: holdfast tasks wait " in stderr
+    return stderr.partition("holdfast tasks wait ")[2].split()[0]
+
+
+def received(shop: Shop, method: str) -> list[Any]:
+    return [message for message in shop.peer.received if message.method == method]
+
+
+@pytest.mark.parametrize("versions", [STATELESS, HANDSHAKE[:1]])
+def test_ctrl_c_at_a_wait_leaves_the_task(cli: Cli, versions: tuple[str, ...]) -> None:
+    with Shop(versions) as shop:
+        words = ["--url", shop.url]
+        task_id = cli("call", "build", "target=all", "--detach", *words).out.strip()
+        assert interrupted(shop, ["tasks", "wait", task_id, *words]) == task_id
+        assert not received(shop, "tasks/cancel")
+        assert "working" in cli("tasks", "get", task_id, *words).out
+        shop.release.set()
+        assert cli("tasks", "wait", task_id, *words).out == "built all\n"
+        assert shop.runs == 1
+
+
+def test_ctrl_c_cancels_a_call_that_is_no_task(home: Path, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    words = ["call", "echo", "--", *puppet(held=["echo"], journal=str(journal))]
+    command = interruptible([sys.executable, "-m", "holdfast", *words])
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as caller:
+        wait_for(journal, "tools/call")
+        caller.send_signal(signal.SIGINT)
+        assert caller.wait(PATIENCE) == 130
+    assert told(journal, "notifications/cancelled")

@@ -142,6 +142,47 @@ def test_the_default_of_an_input_counts(world: World) -> None:
     assert entry("evil").trust().changes == ("inputs.x is different",)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"vars": "V=2\n"},
+        {".mcp.json": {"mcpServers": {"one": {**BASE, "command": "evil"}}}},
+        {".mcp.json": {"mcpServers": {"one": {**BASE, "args": ["one", "two", "evil"]}}}},
+        {".mcp.json": {"mcpServers": {"one": {**BASE, "env": {"LD_PRELOAD": "evil"}}}}},
+        {".mcp.json": {"mcpServers": {"one": REMOTE}}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_only_what_was_shown_is_approved(
+    world: World, change: dict[str, Any], is_alone: bool
+) -> None:
+    world.write("vars", "V=1\n")
+    world.servers(".mcp.json", one=BASE, other=REMOTE)
+    seen = configuration.preview(world.load(), "one")
+    for path, content in change.items():
+        world.write(path, content)
+    changed = world.load()
+    with pytest.raises(StateError, match="'one' has changed since it was shown"):
+        if is_alone:
+            configuration.approve(changed, "one", seen=seen)
+        else:
+            configuration.approve_all(changed, changed.servers, seen={"one": seen})
+    assert {entry.trust().verdict for entry in world.load()} == {"untrusted"}
+
+
+def test_a_certificate_that_changed_after_it_was_shown_is_not_approved(world: World) -> None:
+    raw = {**REMOTE, "holdfast": {"ca": "ca.pem"}}
+    world.write("ca.pem", "one")
+    world.servers(".mcp.json", one=raw)
+    config = world.load()
+    seen = configuration.preview(config, "one")
+    world.write("ca.pem", "another")
+    with pytest.raises(StateError, match="has changed since it was shown"):
+        configuration.approve(config, "one", seen=seen)
+    assert config["one"].trust().verdict == "untrusted"
+
+
 def test_an_approval_is_for_one_file_and_one_name(world: World) -> None:
     approved(world, REMOTE)
     assert world.entry("two", **REMOTE).trust().verdict == "untrusted"

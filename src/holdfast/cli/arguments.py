@@ -6,9 +6,7 @@ Pure but for `read_file`.
 from __future__ import annotations
 
 import json
-import signal
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
@@ -17,6 +15,7 @@ from typing import Any
 
 from holdfast._core.text import did_you_mean, visible
 from holdfast.cli.progress import status
+from holdfast.cli.prompts import interruptible
 from holdfast.errors import ValidationError
 from holdfast.schema.signature import resolve, type_of, types
 from holdfast.schema.walk import branches, properties
@@ -37,22 +36,16 @@ def suggestion(
 
 def read_file(name: str) -> str:
     """Return the text of a file, or of standard input for ``-``; Ctrl-C ends the wait for it."""
-    before = signal.getsignal(signal.SIGINT)
-    is_heeded = callable(before) and threading.current_thread() is threading.main_thread()
-    if is_heeded:  # the handler of a running loop would wait until the text is there
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        if name == "-":
-            with status.aside():
-                return sys.stdin.read()
-        return Path(name).expanduser().read_text(encoding="utf-8")
+        with interruptible():
+            if name == "-":
+                with status.aside():
+                    return sys.stdin.read()
+            return Path(name).expanduser().read_text(encoding="utf-8")
     except OSError as error:
         raise ValidationError(f"@{name}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ValidationError(f"@{name}: is not text in UTF-8") from None
-    finally:
-        if is_heeded:
-            signal.signal(signal.SIGINT, before)
 
 
 def parse(

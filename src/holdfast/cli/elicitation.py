@@ -1,101 +1,41 @@
-"""Questions to a person at the terminal: approvals, logins, and elicitation by a server.
-
-Without a terminal, nothing is asked.
-"""
+"""Questions of a server to the person at the terminal: elicitation, approvals of calls, logins."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from holdfast._core.text import visible, visible_json, visible_lines
 from holdfast.cli.arguments import coerce, describe
-from holdfast.cli.output import has_colour, highlight, paint, tell
+from holdfast.cli.output import paint, tell
 from holdfast.cli.progress import status
-from holdfast.errors import LoginFailed, TrustError, ValidationError
+from holdfast.cli.prompts import HIDDEN_DEFAULT, LONGEST_QUESTION, confirm
+from holdfast.errors import LoginFailed, ValidationError
 from holdfast.schema.signature import types
 
 if TYPE_CHECKING:
     import asyncio
 
     from holdfast import ApprovalRequest, Handlers, LoginRequest
-    from holdfast.config import Approval, ConfigInput, Configuration
     from holdfast.types.inputs import AnyElicitation
 
-Ask = Callable[[str], Awaitable[str]]
-
-
-def is_interactive() -> bool:
-    """Return whether a person can be asked: stdin and stderr are a terminal."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def confirm(question: str, default: bool = False) -> bool:
-    """Ask on stderr."""
-    with status.aside():
-        return click.confirm(question, default=default, err=True)
-
-
-def _present(approval: Approval) -> None:
-    """Show what is about to be approved, unchanged but for escapes."""
-    text = visible_json(json.dumps(approval.definition, indent=2, ensure_ascii=False))
-    text = highlight(text) if has_colour(sys.stderr) else text
-    tell(f"{visible_lines(f'{approval.name}, from {approval.file}:')}\n{text}")
-    more = [f"changed: {one}" for one in approval.changes]
-    for line in [*more, *(f"careful: {one}" for one in approval.cautions)]:
-        tell(visible_lines(line))
-
-
-def agreed(approvals: Sequence[Approval]) -> bool:
-    """Show each approval, and ask once for all. Raises TrustError if nobody can be asked."""
-    for approval in approvals:
-        _present(approval)
-    names = [approval.name for approval in approvals]
-    if not sys.stdin.isatty():
-        from holdfast.config.trust import approving
-
-        command = approving(*names).replace("trust", "trust --yes", 1)
-        raise TrustError(f"{', '.join(names)}: nobody to ask; after reading it: {command}")
-    return confirm("Approve it?" if len(names) == 1 else f"Approve these {len(names)}?")
-
-
-def approve_in_place(config: Configuration, name: str) -> None:
-    """Offer to approve a server that a verb is about to use. Raises TrustError at a no."""
-    entry = config.servers[name]
-    if entry.errors or entry.disabled or entry.trust().ok:
-        return
-    from holdfast.config import approve, preview
-
-    seen = preview(config, name)
-    _present(seen)
-    if not confirm("Approve it and go on?"):
-        raise TrustError(f"{name}: not approved")
-    approve(config, name, seen=seen)
+Ask = Callable[..., Awaitable[str]]
+"""Asks a question, and returns what was typed; a second argument: without echo."""
 
 
 async def offer_login(request: LoginRequest) -> str | None:
     """Say who asks for a login and where; start it if the person agrees, else LoginFailed."""
     from holdfast._core.auth.browser import browser_login, describe
 
-    tell(visible_lines(describe(request)))
+    tell(visible(describe(request)))  # one line, whatever scopes the server names
     if not confirm("Log in now?", default=True):
         raise LoginFailed("the login was declined")
     with status.aside():
         return await browser_login(request)
-
-
-def ask_input(wanted: ConfigInput) -> str | None:
-    """Ask for a value that a configuration leaves to its user; None without a terminal."""
-    if not sys.stdin.isatty():
-        return None
-    text = visible_lines(wanted.description or wanted.id)
-    answer: str = click.prompt(text, hide_input=wanted.password, default=wanted.default, err=True)
-    return answer
 
 
 # What a server asks
@@ -108,7 +48,7 @@ class Questions:
         import asyncio
 
         self._turn = asyncio.Lock()  # calls may ask at the same time
-        self._asked: asyncio.Future[dict[str, Any]] | None = None
+        self._question: asyncio.Future[dict[str, Any]] | None = None
         self._is_open = True
 
     def handlers(self) -> Handlers:
@@ -124,8 +64,8 @@ class Questions:
     def close(self) -> None:
         """Cancel the question that is asked, and all that come: a prompt reads the terminal."""
         self._is_open = False
-        if self._asked is not None:
-            self._asked.cancel()
+        if self._question is not None:
+            self._question.cancel()
 
     async def _elicitation(self, request: AnyElicitation) -> dict[str, Any]:
         import asyncio
@@ -134,80 +74,117 @@ class Questions:
             try:
                 if self._is_open:
                     with status.aside():
-                        self._asked = asyncio.ensure_future(answer(request, _ask))
-                        return await self._asked
+                        self._question = asyncio.ensure_future(answer(request, _ask))
+                        return await self._question
             except asyncio.CancelledError:
                 if self._is_open:
                     raise
         return {"action": "cancel"}
 
     async def _approval(self, request: ApprovalRequest) -> bool:
-        given = json.dumps(request.arguments, ensure_ascii=False, indent=2)
-        shown = f"{visible(f'{request.server}.{request.tool}')} {visible_lines(given)}"
+        arguments = json.dumps(request.arguments, ensure_ascii=False, indent=2)
+        call = f"{visible(f'{request.server}.{request.tool}')} {visible_json(arguments)}"
         async with self._turn:
             with status.aside():
-                return await _agreed(f"{shown}\nCall it? [y/N] ", _ask, default=False)
+                return await _agrees(f"{call}\nCall it? [y/N] ", _ask, default=False)
 
 
-async def _ask(text: str) -> str:
+async def _ask(text: str, is_secret: bool = False) -> str:
     """Read a line from the terminal, on the loop: a thread could not be cancelled."""
     import asyncio
 
-    print(text, end="", file=sys.stderr, flush=True)
     descriptor = sys.stdin.fileno()
     loop = asyncio.get_running_loop()
     typed = asyncio.Event()
-    loop.add_reader(descriptor, typed.set)
-    try:
-        await typed.wait()
-        data = os.read(descriptor, 65536)
-    finally:
-        loop.remove_reader(descriptor)
+    with _without_echo(descriptor) if is_secret else nullcontext():
+        print(text, end="", file=sys.stderr, flush=True)
+        loop.add_reader(descriptor, typed.set)
+        try:
+            await typed.wait()
+            data = os.read(descriptor, 65536)
+        finally:
+            loop.remove_reader(descriptor)
     if not data:
         raise EOFError
     return data.decode("utf-8", "replace").rstrip("\n")
+
+
+@contextmanager
+def _without_echo(descriptor: int) -> Iterator[None]:
+    import termios
+
+    before = termios.tcgetattr(descriptor)
+    silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+    termios.tcsetattr(descriptor, termios.TCSADRAIN, silent)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+        print(file=sys.stderr)  # the line break that was not echoed
 
 
 async def answer(request: AnyElicitation, ask: Ask) -> dict[str, Any]:
     """Return the person's answer. No to the first question declines, Ctrl-D cancels."""
     from holdfast.types.inputs import UrlElicitation
 
-    says = f"{paint('The server asks:', '1')} {visible_lines(request.message)}"
+    message = f"{paint('The server asks:', '1')} {_indented(request.message)}"
     try:
         if isinstance(request, UrlElicitation):
-            text = f"{says}\n  {visible_lines(request.url)}\nOpen it yourself. Done? [y/N] "
-            return {"action": "accept" if await _agreed(text, ask, default=False) else "decline"}
-        if not await _agreed(f"{says}\nAnswer? [Y/n] ", ask, default=True):
+            text = f"{message}\n  {visible(request.url)}\nOpen it yourself. Done? [y/N] "
+            return {"action": "accept" if await _agrees(text, ask, default=False) else "decline"}
+        if not await _agrees(f"{message}\nAnswer? [Y/n] ", ask, default=True):
             return {"action": "decline"}
         required = set(request.required)
         content = {
             name: await _field(name, schema, name in required, ask)
             for name, schema in request.fields.items()
         }
-        given = {name: value for name, value in content.items() if value is not None}
-        return {"action": "accept", "content": given}
+        answers = {name: value for name, value in content.items() if value is not None}
+        return {"action": "accept", "content": answers}
     except EOFError:
         print(file=sys.stderr)
         return {"action": "cancel"}
 
 
+# What a server writes is escaped, and never begins a line: below "Answer?" a message of two lines
+# could end in "holdfast: your login has expired. Password:" and be taken for ours.
+
+
+def _indented(text: str) -> str:
+    return visible_lines(text).strip("\n").replace("\n", "\n  ")
+
+
 async def _field(name: str, schema: dict[str, Any], required: bool, ask: Ask) -> Any:
     """Ask for one field until the answer fits or is left out."""
     default = schema.get("default")
-    shown = f" [{default}]" if default is not None else "" if required else " (may be empty)"
-    words = f"  {schema['description']}\n" if schema.get("description") else ""
-    question = f"{words}  {schema.get('title') or name} ({describe(schema)}){shown}: "
+    is_secret = _is_secret(name, schema)
+    if default is not None:
+        ending = HIDDEN_DEFAULT if is_secret else f" [{visible(str(default), LONGEST_QUESTION)}]"
+    else:
+        ending = "" if required else " (may be empty)"
+    description = schema.get("description")
+    words = f"  {_indented(str(description))}\n" if description else ""
+    title = visible(str(schema.get("title") or name), LONGEST_QUESTION)
+    question = f"{words}  {title} ({visible(describe(schema))}){ending}: "
     while True:
-        text = (await ask(visible_lines(question))).strip()
+        text = (await (ask(question, is_secret) if is_secret else ask(question))).strip()
         if not text and (default is not None or not required):
             return default
         try:
             if text:
                 return _fitting(text, schema, name)
-            told = "needed"
+            complaint = "needed"
         except ValidationError as error:
-            told = visible_lines(str(error))
-        print(f"  {told}", file=sys.stderr)
+            complaint = _indented(str(error))
+        print(f"  {complaint}", file=sys.stderr)
+
+
+def _is_secret(name: str, schema: Mapping[str, Any]) -> bool:
+    """Return whether a field is a password: not echoed, its default not shown."""
+    from holdfast._core.redact import default_redactor
+
+    is_marked = schema.get("format") == "password" or schema.get("writeOnly") is True
+    return is_marked or default_redactor().is_secret(name)
 
 
 def _fitting(text: str, schema: dict[str, Any], name: str) -> Any:
@@ -228,9 +205,9 @@ def _fitting(text: str, schema: dict[str, Any], name: str) -> Any:
     return value
 
 
-async def _agreed(question: str, ask: Ask, default: bool) -> bool:
+async def _agrees(question: str, ask: Ask, default: bool) -> bool:
     """Ask yes or no, until it is one: other words may be the answer to the next question."""
-    said = (await ask(question)).strip().lower()
-    while said not in ("", "y", "yes", "n", "no"):
-        said = (await ask("  y or n: ")).strip().lower()
-    return said in ("y", "yes") if said else default
+    reply = (await ask(question)).strip().lower()
+    while reply not in ("", "y", "yes", "n", "no"):
+        reply = (await ask("  y or n: ")).strip().lower()
+    return reply in ("y", "yes") if reply else default

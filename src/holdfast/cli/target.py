@@ -21,12 +21,14 @@ from holdfast._core.text import did_you_mean
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli import tool_cache
 from holdfast.cli.app import COMMON, EVERYTHING, OPTIONS, CommandLine, ServerCommand, pairs
+from holdfast.cli.approvals import approve_in_place
 from holdfast.cli.arguments import suggestion
 from holdfast.cli.completers import servers as suggest_servers
-from holdfast.cli.elicitation import approve_in_place, ask_input, is_interactive, offer_login
+from holdfast.cli.elicitation import offer_login
 from holdfast.cli.main import SHELL_VERBS, VARIABLE
 from holdfast.cli.output import MessageTrace, Output, show_stderr
 from holdfast.cli.progress import status
+from holdfast.cli.prompts import ask_input, is_interactive
 from holdfast.errors import RpcError, ValidationError
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from holdfast.config.environment import ConfigEnvironment, EntrySource
 from holdfast.config.files import JsonFile, UnreadableFileError
 from holdfast.config.loading import IMPORTABLE_FILES, gather, named_file, user_files
 from holdfast.config.settings import map_path
-from holdfast.config.trust import ApprovalStore
+from holdfast.config.trust import Approval, ApprovalStore, preview_entry
 from holdfast.errors import StateError, ValidationError
 
 EditScope = Literal["user", "project"]
@@ -157,6 +157,18 @@ class ImportPlan(Struct, frozen=True, kw_only=True):
     skipped: Mapping[str, str]
     overwrite: bool
     environment: ConfigEnvironment
+    replaced: frozenset[str] = frozenset()
+    """Names of servers that the user has already, and that are overwritten."""
+
+    def previews(self) -> list[Approval]:
+        """Return the entries for a person to read, as `carry_out` will write them."""
+        previews = [preview_entry(entry, at_home(entry)) for entry in self.entries]
+        return [
+            replace(preview, cautions=(*preview.cautions, "it replaces your server of this name"))
+            if preview.name in self.replaced
+            else preview
+            for preview in previews
+        ]
 
     def carry_out(self) -> ConfigEdit:
         """Write the entries to the user's own file."""
@@ -204,7 +216,11 @@ def plan_import(
                 source = visible(str(entry.source))
                 skipped[f"{entry.name} of {other.source}"] = f"{source} has another of this name"
     return ImportPlan(
-        entries=tuple(entries), skipped=skipped, overwrite=overwrite, environment=environment
+        entries=tuple(entries),
+        skipped=skipped,
+        overwrite=overwrite,
+        environment=environment,
+        replaced=frozenset(entry.name for entry in entries if entry.name in own),
     )
 
 

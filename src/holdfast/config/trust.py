@@ -119,16 +119,14 @@ def require(entry: ServerEntry, env_file: EnvFile | None) -> None:
     trouble = "" if found.problem is None else f" ({found.problem})"
     own = next((lost.source for lost in entry.hides if lost.source.scope == "user"), None)
     hidden = "" if own is None else f". It hides your own of {visible(str(own))}"
-    look = approving(entry.name, verb="explain")
-    commands = f"Look: {look}. Approve: {approving(entry.name)}"
-    text = f"{what}{trouble}{hidden}. {commands}"
+    text = f"{what}{trouble}{hidden}. Approve: {approving(entry.name)}"
     raise TrustError(text, state="untrusted", data=found)
 
 
-def approving(*names: str, verb: str = "trust") -> str:
+def approving(*names: str) -> str:
     """Return the command that approves servers; safe to paste, whatever their names are."""
     dashes = "-- " if any(name.startswith("-") for name in names) else ""
-    return f"holdfast config {verb} {dashes}{shlex.join(names)}"
+    return f"holdfast config trust {dashes}{shlex.join(names)}"
 
 
 def _changes(before: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
@@ -270,25 +268,33 @@ class Approval(Struct, frozen=True, kw_only=True):
 
 def preview(config: Configuration, name: str) -> Approval:
     """Return what `approve` would approve, for a person to read first."""
-    entry = config[name]
+    return preview_entry(config[name])
+
+
+def preview_entry(entry: ServerEntry, written: ServerEntry | None = None) -> Approval:
+    """Return everything about an entry, for a person to read; ``written``: as it will be written.
+
+    Nothing is redacted or cut. In the argument of a shell, ``password=$(…)`` is a command.
+    """
     env_file = read_env_file(entry)
     status = ApprovalStore(entry.source.environment).status(entry, env_file)
     parts = bound_parts(entry, env_file)
-    found = definition(entry)
+    shown = definition(written or entry)
     if entry.url is None and entry.cwd is None and entry.source.scope == "project":
-        found["cwd (the project's folder)"] = entry.source.workspace
+        shown["cwd (the project's folder)"] = entry.source.workspace
     if entry.inputs:
-        found["inputs"] = [input_definition(asked) for asked in entry.inputs.values()]
-    found |= {name: f"sha256:{one}" for name, one in parts.items() if name.endswith(" (content)")}
+        shown["inputs"] = [input_definition(wanted) for wanted in entry.inputs.values()]
+    contents = {field: text for field, text in parts.items() if field.endswith(" (content)")}
+    shown |= {field: f"sha256:{digest}" for field, digest in contents.items()}
     if env_file is not None:
-        found["envFile (content)"] = env_file.fault or env_file.variables
+        shown["envFile (content)"] = env_file.fault or env_file.variables
     return Approval(
         name=entry.name,
-        file=visible(entry.source.file),
+        file=visible(str(entry.source)),
         verdict=status.verdict,
         changes=status.changes,
-        definition=_visible(found),
-        variables=tuple(dict.fromkeys(visible(one.name, 120) for _, one in entry.variables)),
+        definition=_visible(shown),
+        variables=tuple(dict.fromkeys(visible(used.name, 120) for _, used in entry.variables)),
         cautions=tuple(dict.fromkeys(_cautions(entry, env_file))),
         fingerprint=fingerprint(parts),
     )
@@ -297,9 +303,9 @@ def preview(config: Configuration, name: str) -> Approval:
 def _visible(value: Any) -> Any:
     """Return a value with the unseen characters of all its texts escaped."""
     if isinstance(value, dict):
-        return {visible(name): _visible(one) for name, one in value.items()}
+        return {visible(name): _visible(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_visible(one) for one in value]
+        return [_visible(item) for item in value]
     return visible(value) if isinstance(value, str) else value
 
 
@@ -359,50 +365,85 @@ _GAP: Final = re.compile(r"\s{20}")
 
 def _cautions(entry: ServerEntry, env_file: EnvFile | None) -> Iterator[str]:
     """Yield the warnings to show with an approval."""
-    settings, command, url = entry.settings, entry.command or "", entry.url or ""
-    named = [f"env.{visible(name)}" for name in entry.env if _LOADS_CODE.match(name)]
+    yield from _cautions_of_code(entry, env_file)
+    yield from _cautions_of_url(entry.url or "")
+    yield from _cautions_of_settings(entry.settings)
+    yield from _cautions_of_values(entry)
+    yield from _cautions_of_texts(entry)
+
+
+def _cautions_of_code(entry: ServerEntry, env_file: EnvFile | None) -> Iterator[str]:
+    """Yield in how many ways the entry decides which code runs."""
     in_file = {} if env_file is None else env_file.variables
-    named += [f"{name} in the envFile" for name in in_file if _LOADS_CODE.match(name)]
-    for where in named:
-        yield f"{where} can change which code runs"
+    for variable in filter(_LOADS_CODE.match, entry.env):
+        yield f"env.{visible(variable)} can change which code runs"
+    for variable in filter(_LOADS_CODE.match, in_file):
+        yield f"{variable} in the envFile can change which code runs"
+    command = entry.command or ""
     program = re.split(r"[/\\]", command)[-1].lower()
-    has_code = _INTERPRETERS.match(program) and any(_INLINE.match(one) for one in entry.args)
-    replayed = settings.get("replay") == "safe"
-    local = "/" in command and not command.startswith(("/", "~", "${"))
+    if program in _SHELLS:
+        yield "the command is a shell: what it runs is in the arguments"
+    if _INTERPRETERS.match(program) and any(map(_INLINE.match, entry.args)):
+        yield "the arguments have code in them that is run"
+    if "/" in command and not command.startswith(("/", "~", "${")):
+        yield "the command is a file of the project: approving it approves what that file becomes"
+
+
+def _cautions_of_url(url: str) -> Iterator[str]:
     try:
-        server = urlsplit(url).netloc
+        authority = urlsplit(url).netloc
     except ValueError:
-        server = ""
-    if "@" in server:
-        host = visible(server.rpartition("@")[2], 100)
+        authority = ""
+    if "@" in authority:
+        host = visible(authority.rpartition("@")[2], 100)
         yield f"the URL has a user name in it; the server is {host}"
-    cautions = {
-        "the command is a shell: what it runs is in the arguments": program in _SHELLS,
-        "the arguments have code in them that is run": has_code,
-        "the command is a file of the project: approving it approves what that file becomes": local,
-        "the URL is not encrypted": url.lower().startswith("http://"),
-        "which server is reached depends on a variable": url.startswith("${") or "${" in server,
-        "the server gets your whole environment, secrets too": settings.get("inherit_env") is True,
-        "calls are written to a file that the project names": "log" in settings,
-        "all requests go through a proxy that the project names": "proxy" in settings,
-        "the project decides which certificates are trusted": "ca" in settings,
-        "calls that claim to be without side effects are sent again": replayed,
-        "checks are switched off: validate": settings.get("validate") == "off",
-        "checks are switched off: results": settings.get("results") == "off",
-        "the name needs quotes in a shell": not is_safe_name(entry.name),
-    }
-    yield from (caution for caution, holds in cautions.items() if holds)
-    sent = dict.fromkeys(visible(one.name, 80) for _, one in entry.variables if one.kind != "place")
-    if sent:
-        yield f"the server is given the values of: {join_words(list(sent), 20)}"
-    for name, asked in entry.inputs.items():
-        if asked.default:
-            shown = visible(asked.default, 200)
-            yield f"without an answer the input {visible(name, 80)!r} is: {shown}"
+    if url.lower().startswith("http://"):
+        yield "the URL is not encrypted"
+    if url.startswith("${") or "${" in authority:
+        yield "which server is reached depends on a variable"
+
+
+def _cautions_of_settings(settings: Mapping[str, Any]) -> Iterator[str]:
+    for name, caution in _RISKY_SETTINGS.items():
+        if name in settings:
+            yield caution
+    for (name, value), caution in _RISKY_VALUES.items():
+        if settings.get(name) == value:
+            yield caution
+
+
+_RISKY_SETTINGS: Final = {
+    "log": "calls are written to a file that this entry names",
+    "proxy": "all requests go through a proxy that this entry names",
+    "ca": "this entry decides which certificates are trusted",
+}
+_RISKY_VALUES: Final = {
+    ("inherit_env", True): "the server gets your whole environment, secrets too",
+    ("replay", "safe"): "calls that claim to be without side effects are sent again",
+    ("validate", "off"): "checks are switched off: validate",
+    ("results", "off"): "checks are switched off: results",
+}
+
+
+def _cautions_of_values(entry: ServerEntry) -> Iterator[str]:
+    """Yield which values of the user's the server gets, and which the entry brings along."""
+    variables = [variable for _, variable in entry.variables if variable.kind != "place"]
+    if names := dict.fromkeys(visible(variable.name, 80) for variable in variables):
+        yield f"the server is given the values of: {join_words(list(names), 20)}"
+    for name, wanted in entry.inputs.items():
+        if wanted.default:
+            default = visible(wanted.default, 200)
+            yield f"without an answer the input {visible(name, 80)!r} is: {default}"
+
+
+def _cautions_of_texts(entry: ServerEntry) -> Iterator[str]:
+    """Yield texts that do not read as what they are: lookalike letters, very long ones."""
+    if not is_safe_name(entry.name):
+        yield "the name needs quotes in a shell"
     for field, text in (("name", entry.name), *((field, text) for _, field, text in texts(entry))):
         if not text.isascii() and field in ("name", "command", "url"):
             letters = sorted({letter for letter in text if not letter.isascii()})
-            codes = join_words([f"U+{ord(one):04X}" for one in letters], 5)
+            codes = join_words([f"U+{ord(letter):04X}" for letter in letters], 5)
             yield f"the {field} has letters outside ASCII, which may look like others: {codes}"
         if len(text) > _LONG or _GAP.search(text):
             yield f"{visible(field, 80)} is {len(text):,} characters long: read it to its end"

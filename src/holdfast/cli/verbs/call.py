@@ -13,9 +13,10 @@ from holdfast._core.calls.handlers import Approver
 from holdfast.cli.app import SAVE, option
 from holdfast.cli.arguments import parse, whole
 from holdfast.cli.completers import parameters, tools
-from holdfast.cli.elicitation import Questions, is_interactive
+from holdfast.cli.elicitation import Questions
 from holdfast.cli.output import Exit
 from holdfast.cli.progress import status
+from holdfast.cli.prompts import is_interactive
 from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.cli.views import Contents, table
 from holdfast.errors import Hint, HoldfastError

@@ -10,8 +10,8 @@ import click
 
 from holdfast._core.files import xdg_folder
 from holdfast.cli.app import YES, output_option
-from holdfast.cli.elicitation import confirm, is_interactive
 from holdfast.cli.output import Output, read_if_there, write, write_file
+from holdfast.cli.prompts import confirm, is_interactive
 
 VARIABLE = "_HOLDFAST_COMPLETE"
 MARK = "# holdfast: shell completion"

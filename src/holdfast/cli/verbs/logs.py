@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast._core.text import show_json, visible
 from holdfast.cli.app import CLOSE, OPEN, YES, option, output_option, pairs
-from holdfast.cli.elicitation import confirm, is_interactive
-from holdfast.cli.output import Exit, Output, exit_for, tell
+from holdfast.cli.approvals import approve_calls
+from holdfast.cli.output import Exit, Output, exit_for
+from holdfast.cli.prompts import ask_secret, is_interactive
 from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.errors import ValidationError
 
@@ -80,7 +81,7 @@ async def _played(target: ServerTarget, client: Any, play: Any, path: Path, **gi
         "stop": not given["go_on"],
         "fill": {name: _value(text) for name, text in pairs("--fill", given["fill"]).items()},
         "ask": _ask if is_interactive() else None,
-        "confirm": None if given["yes"] else _agreed,
+        "confirm": None if given["yes"] else partial(approve_calls, file=str(path)),
     }
     async with client:
         report = await play(client, path, **options)
@@ -106,22 +107,9 @@ async def _played(target: ServerTarget, client: Any, play: Any, path: Path, **gi
     return output.verdict(str(failed), exit_for(failed), "replay")
 
 
-def _agreed(calls: list[Entry]) -> bool:
-    """Ask at a terminal before calls of tools that are not read-only; elsewhere refuse."""
-    lines = [f"  {visible(one.name)} {show_json(one.arguments)}" for one in calls[:20]]
-    if len(calls) > 20:
-        lines.append(f"  and {len(calls) - 20} more")
-    text = "\n".join(["These calls may change something:", *lines])
-    if not is_interactive():
-        raise ValidationError(f"{text}\nNothing was sent. Add --yes to send them without asking.")
-    tell(text)
-    return confirm("Send them?")
-
-
 def _ask(entry: Entry, name: str) -> Any:
     """Ask for a redacted value at the terminal."""
-    question = visible(f"{name} of {entry.name}")
-    return _value(click.prompt(question, hide_input=True, err=True))
+    return _value(ask_secret(f"{name} of {entry.name}"))
 
 
 def _value(text: str) -> Any:

@@ -13,8 +13,8 @@ from msgspec import to_builtins
 
 from holdfast.cli import app
 from holdfast.cli.app import CONFIG, YES, option, output_option, pairs
+from holdfast.cli.approvals import ask_approval
 from holdfast.cli.completers import servers as suggest_servers
-from holdfast.cli.elicitation import agreed, confirm, is_interactive
 from holdfast.cli.output import Output
 from holdfast.cli.progress import status as status_line
 from holdfast.cli.target import ServerTarget, ServerVerb, is_url
@@ -33,7 +33,7 @@ OVERWRITE = option("--overwrite", "Replace servers of the same name.")
 @click.argument("words", nargs=-1, metavar="[URL]")
 @PROJECT
 @OVERWRITE
-@YES
+@option("-y --yes", "Accepted for scripts: nothing is asked.", hidden=True, expose_value=False)
 @option("--env K[=V]...", "A variable; without a value, ${K} is written.")
 @app.CWD
 @app.HEADER
@@ -55,11 +55,6 @@ def add(name: str, words: tuple[str, ...], output: Output, **given: Any) -> None
         if "://" in words[0]:
             raise click.UsageError(f"{words[0]!r}: a URL begins with http:// or https://.")
         raise click.UsageError(f"Write: holdfast add {name} -- {shlex.join(words)}")
-    if not (given["yes"] or output.json) and is_interactive():  # a script has typed it already
-        where = "the project's .mcp.json" if given["project"] else "your configuration"
-        output.note(f"{name}: {shlex.join(command) if command else words[0]}")
-        if not confirm(f"Add it to {where}?"):
-            raise click.Abort
     env = (one if "=" in one else f"{one}=${{{one}}}" for one in given["env"])
     done = write(
         name,
@@ -118,20 +113,14 @@ def import_(
     holdfast import other/mcp.json --only git
     """
     from holdfast.config.edit import plan_import
-    from holdfast.config.views import EntryDisplay
 
     plan = plan_import(products or None, names=only or None, overwrite=overwrite)
     if plan.entries and not yes:
-        target = EntryDisplay().target
-        for entry in plan.entries:
-            source = entry.source.product or entry.source.file
-            output.note(f"{entry.name}: {target(entry)} (from {source})")
-        if output.json or not is_interactive():
-            again = [*products, *(f"--only={name}" for name in only), *["--overwrite"] * overwrite]
-            command = shlex.join(["holdfast", "import", *again, "--yes"])
-            raise TrustError(f"nobody to ask; after reading it: {command}")
+        options = [*(f"--only={name}" for name in only), *["--overwrite"] * overwrite]
+        command = shlex.join(["holdfast", "import", *products, *options, "--yes"])
         count = len(plan.entries)
-        if not confirm(f"Import {'it' if count == 1 else f'these {count}'}?"):
+        question = f"Import {'it' if count == 1 else f'these {count}'}?"
+        if not ask_approval(output, plan.previews(), question, command):
             raise click.Abort
     done = plan.carry_out()
     if not done.servers and not done.skipped:
@@ -189,6 +178,7 @@ def trust(
     The approval holds until its command, arguments, environment, URL or files change.
     """
     from holdfast.config import approve_all, load, preview
+    from holdfast.config.trust import approving
 
     found = load(config)
     if everything == bool(names):
@@ -200,8 +190,11 @@ def trust(
     for name in shown.keys() - wanted.keys():
         own = shown[name].verdict == "own"
         output.note(f"{name}: {'is your own' if own else 'is trusted already'}.")
-    if wanted and not (yes or agreed(list(wanted.values()))):
-        raise TrustError(f"{', '.join(wanted)}: not approved")
+    if wanted and not yes:
+        question = "Approve it?" if len(wanted) == 1 else f"Approve these {len(wanted)}?"
+        command = approving(*wanted).replace("trust", "trust --yes", 1)
+        if not ask_approval(output, list(wanted.values()), question, command):
+            raise TrustError(f"{', '.join(wanted)}: not approved")
     for done in approve_all(found, list(wanted), seen=wanted):
         shown[done.name] = done
         output.note(f"{done.name}: approved, as {done.file} has it now.")

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from holdfast._core.files import make_private_folder, open_for_append, xdg_folder
-from holdfast._core.text import counted, visible, visible_lines
+from holdfast._core.text import counted, visible
 from holdfast.cli.app import run
-from holdfast.cli.elicitation import Questions, is_interactive
+from holdfast.cli.elicitation import Questions
 from holdfast.cli.main import SHELL_VERBS, VERBS
 from holdfast.cli.output import Exit, Output
 from holdfast.cli.progress import status
+from holdfast.cli.prompts import is_interactive
 from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.cli.verbs.status import identity
 from holdfast.schema.walk import properties
@@ -60,7 +61,7 @@ def _obey(client: Client, output: Output, questions: Questions) -> int:
     failed = 0
     while failed != Exit.BROKEN_PIPE:
         try:
-            words = shlex.split(ask(f"{visible_lines(client.name)}> "), comments=True)
+            words = shlex.split(ask(f"{visible(client.name)}> "), comments=True)
         except KeyboardInterrupt:
             print(file=sys.stderr)
             continue
