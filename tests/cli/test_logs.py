@@ -182,7 +182,9 @@ def test_calls_that_may_change_something_are_not_sent_unasked(
 def many() -> Path:
     """Calls of which the twenty-fifth, at the end of its argument, is another one."""
     long = "x" * 400
-    calls = [{"name": "echo", "arguments": {"text": f"{long} {number}"}} for number in range(24)]
+    calls: list[dict[str, object]] = [
+        {"name": "echo", "arguments": {"text": f"{long} {number}"}} for number in range(24)
+    ]
     return lines(*calls, {"name": "echo", "arguments": {"text": f"{long}; rm -rf /"}})
 
 
