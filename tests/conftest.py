@@ -76,6 +76,17 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     return report
 
 
+# Each test has its own secrets
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets_of_other_tests() -> None:
+    """Forget what earlier tests gave as secrets: it would be hidden in the texts of this one."""
+    from holdfast._core.redact.known import KNOWN
+
+    KNOWN.forget()
+
+
 # A hung test fails and shows where it stands
 
 HANG_SECONDS = 240.0

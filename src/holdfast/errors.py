@@ -31,7 +31,7 @@ is True when it had left for the server and no answer came.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,9 +63,59 @@ LONGEST: Final = 16 * 1024
 
 def _redacted(text: str) -> str:
     """Return a text without credentials: errors are logged, and a server decides what they say."""
-    from holdfast._core.redact import redact_beginning
+    from holdfast._core.redact.redactor import redact_beginning
 
     return redact_beginning(text, LONGEST)
+
+
+V = TypeVar("V")
+
+
+def _without_secrets(value: V) -> V:
+    """Return a value without the secrets that this process holds, however they are wrapped."""
+    from holdfast._core.redact.known import KNOWN
+
+    hidden: V = KNOWN.hide_in(value)
+    return hidden
+
+
+class _Foreign:
+    """A field with text of a server, which may repeat a secret: reading it hides the secret.
+
+    Not when the error is made: which arguments of a call are secret is known where the call ends.
+    """
+
+    def __init__(self, default: Any) -> None:
+        self._default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+        self._searched = f"_{name}_searched"
+
+    def __get__(self, error: HoldfastError | None, owner: type) -> Any:
+        value = self._default if error is None else error.__dict__.get(self._name, self._default)
+        if error is None or not value:
+            return value
+        from holdfast._core.redact.known import KNOWN
+
+        # Every sink reads the message, which may be long: search it once for the same secrets.
+        KNOWN.settle()
+        searched = error.__dict__.get(self._searched)
+        if searched is None or searched[0] is not value or searched[1] != KNOWN.version:
+            searched = value, KNOWN.version, KNOWN.hide_in(value)
+            if KNOWN.version:
+                error.__dict__[self._searched] = searched
+        return searched[2]
+
+    def __set__(self, error: HoldfastError, value: Any) -> None:
+        error.__dict__[self._name] = value
+
+
+def _foreign(default: V) -> V:
+    """Declare a `_Foreign` field, of the type of its default."""
+    field: Any = _Foreign(default)
+    declared: V = field
+    return declared
 
 
 class Hint(NamedTuple):
@@ -112,6 +162,9 @@ _POLICIES: Final = {
 """The class of each policy, by the option of ``connect`` that takes it."""
 
 
+_ARGS: Final[Any] = BaseException.args
+
+
 class HoldfastError(Exception):
     """The root of the tree: ``kind``, ``code``, ``message`` and ``data``.
 
@@ -126,7 +179,9 @@ class HoldfastError(Exception):
     kind: ClassVar[str] = "holdfast"
     code: int | None = None
     """The code of a JSON-RPC error, or the status of an HTTP response."""
-    data: Any = None
+    message: str = _foreign("")
+    """What happened."""
+    data: Any = _foreign(None)
     """More about it, as a program reads it."""
     outcome_unknown: bool = False
     """True if the request had left for the server and no answer came: it may have run."""
@@ -142,6 +197,19 @@ class HoldfastError(Exception):
         super().__init__(message)
         self.message = message
         self.__dict__.update(fields)
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """The message, as exceptions have it."""
+        return _without_secrets(_ARGS.__get__(self))
+
+    @args.setter
+    def args(self, values: tuple[Any, ...]) -> None:
+        _ARGS.__set__(self, values)
+
+    def __reduce__(self) -> Any:
+        """Return a copy for another process, which does not know what is secret here."""
+        return _without_secrets(super().__reduce__())
 
     def __str__(self) -> str:
         return self.explain(str)
@@ -191,7 +259,7 @@ class TransportError(HoldfastError):
     kind = "transport"
     exit_code: int | None = None
     """How the server's process ended: its exit code, or minus the number of a signal."""
-    stderr_tail: str = ""
+    stderr_tail: str = _foreign("")
     """The last lines that the server wrote to stderr."""
 
     def explain(self, render: Callable[[Hint], str]) -> str:
@@ -213,7 +281,7 @@ class RpcError(HoldfastError):
     """The server answered the request with a JSON-RPC error; ``code`` and ``data`` are its own."""
 
     kind = "jsonrpc"
-    server_message: str = ""
+    server_message: str = _foreign("")
     """The server's own words; ``message`` is the sentence that has them."""
 
 
@@ -317,7 +385,7 @@ class ScopeError(AuthError):
 class DiscoveryError(AuthError):
     """No authorization server can be used for this server."""
 
-    tried: tuple[tuple[str, str], ...] = ()
+    tried: tuple[tuple[str, str], ...] = _foreign(())
     """Pairs of a URL and the reason why it could not be used."""
 
 
@@ -326,7 +394,7 @@ class GrantError(AuthError):
 
     error: str = ""
     """The OAuth error code, such as ``invalid_grant``."""
-    description: str = ""
+    description: str = _foreign("")
     """The server's description, truncated."""
 
 

@@ -344,6 +344,7 @@ securitytoken sessiontoken apitoken pw passwort kennwort sessid connectsid mnemo
 recoveryphrase recoverycode backupcode verificationcode onetimecode 2facode mfacode masterkey
 sshkey rootkey subscriptionkey functionskey functionkey licensekey servicekey deploykey hmackey
 aeskey authkey sessionkey csrf xsrf totp idtokenhint githubpat gitlabpat azurepat devopspat
+session connectionstring connectionstr connstring connstr
 """
 SECRETS = tuple(_SECRETS.split())
 """The words in the names of secret fields."""

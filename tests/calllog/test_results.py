@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from holdfast._core.redact import Redactor
+from holdfast._core.redact.redactor import Redactor
 from holdfast.calllog.results import (
     Long,
     NotRecorded,

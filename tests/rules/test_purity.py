@@ -22,9 +22,6 @@ PURE = (
     "_core.engine",
     "_core.server",
     "_core.text",
-    "_core.redact",
-    "_core.redact_forms",
-    "_core.redact_text",
 )
 
 IMPURE_MODULES = frozenset(

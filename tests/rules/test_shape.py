@@ -14,8 +14,6 @@ PROVEN_ELSEWHERE: dict[str, str] = {
     "__main__": "tests/cli/test_main.py",
     "_core": "tests/rules/test_layers.py",
     "_core.boundary": "tests/engine/test_connection.py",
-    "_core.redact_forms": "tests/test_redact.py",
-    "_core.redact_text": "tests/test_redact.py",
     "_lazy": "tests/rules/test_exports.py",
     "_version": "tests/rules/test_exports.py",
     "langchain": "tests/frameworks/test_frameworks.py",

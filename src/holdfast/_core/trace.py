@@ -93,7 +93,7 @@ def _wire_id(frame: bytes, stream: WireId | None) -> WireId | str | None:
 
 def line(arrow: str, seconds: float, frame: bytes) -> str:
     """Return a message as one line: arrow, seconds since the start, JSON without secrets."""
-    from holdfast._core.redact import default_redactor
+    from holdfast._core.redact.redactor import default_redactor
     from holdfast._core.text import visible_json
 
     try:

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Struct
 
-from holdfast._core.redact import HIDDEN, Redactor
+from holdfast._core.redact.redactor import HIDDEN, Redactor
 from holdfast._core.text import truncate
 from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log
 from holdfast.calllog.results import NotRecorded, compact, summary_of

@@ -20,7 +20,7 @@ from typing import Any, Final, TextIO, TypeAlias
 import msgspec
 
 from holdfast._core.observers.observer import TOOL_CALL, ObservedCall, Observer, faults_of
-from holdfast._core.redact import Redactor
+from holdfast._core.redact.redactor import Redactor
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.calllog.results import Long, compact, one_line, show
 from holdfast.calllog.sinks import FOLDER, Sidecars, sink_for

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final, TypeAlias
 from msgspec import Raw, Struct, field
 
 from holdfast._core.eras.revisions import TASKS
-from holdfast._core.redact import Redactor
+from holdfast._core.redact.redactor import Redactor
 from holdfast._core.serve.memory import Line, accept
 from holdfast._core.serve.stdio import serve
 from holdfast._core.server.request import Handler, ServerRequest, error_result

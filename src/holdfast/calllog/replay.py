@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Struct, field
 
-from holdfast._core.redact import Redactor
+from holdfast._core.redact.redactor import Redactor
 from holdfast._core.text import counted, join_words, label
 from holdfast.calllog.compare import describe, differences, has_hidden, normal, size_of
 from holdfast.calllog.entries import Entry, RecordedLog, Source, read_log

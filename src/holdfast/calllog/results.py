@@ -28,7 +28,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from holdfast._core.eras.revisions import PREFIX
-from holdfast._core.redact import Redactor
+from holdfast._core.redact.redactor import Redactor
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.schema.types import canonical

@@ -181,7 +181,7 @@ async def _field(name: str, schema: dict[str, Any], required: bool, ask: Ask) ->
 
 def _is_secret(name: str, schema: Mapping[str, Any]) -> bool:
     """Return whether a field is a password: not echoed, its default not shown."""
-    from holdfast._core.redact import default_redactor
+    from holdfast._core.redact.redactor import default_redactor
 
     is_marked = schema.get("format") == "password" or schema.get("writeOnly") is True
     return is_marked or default_redactor().is_secret(name)

@@ -199,7 +199,7 @@ def advice_for(hint: Hint) -> str:
 
 def show_stderr(line: str) -> None:
     """Show a line of a server's stderr, redacted and escaped."""
-    from holdfast._core.redact import redact_text
+    from holdfast._core.redact.redactor import redact_text
 
     tell(visible_lines(redact_text(line)))
 

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from holdfast._core.redact import HIDDEN, default_redactor
-from holdfast._core.redact_forms import secret_words
+from holdfast._core.redact.redactor import HIDDEN, default_redactor
 from holdfast._core.text import truncate, visible
 from holdfast.config import trust
 from holdfast.config.entry import (
@@ -165,7 +164,7 @@ class EntryDisplay:
         import shlex
 
         command = entry.command or ""
-        words = [self.text(command), *self.arguments(command, entry.args[:_MOST_WORDS])]
+        words = [self.text(command), *self.arguments(entry.args[:_MOST_WORDS])]
         shown = [one if _PLAIN_WORD.fullmatch(one) else shlex.quote(one) for one in words]
         return " ".join([*shown, "…"] if len(entry.args) > _MOST_WORDS else shown)
 
@@ -173,7 +172,7 @@ class EntryDisplay:
         """Return the entry as a file would have it."""
         found = self.table(definition(entry))
         if entry.args:
-            found["args"] = self.arguments(entry.command or "", entry.args)
+            found["args"] = self.arguments(entry.args)
         if entry.url is not None:
             found["url"] = self.url(entry.url)
         return found
@@ -186,15 +185,13 @@ class EntryDisplay:
         """Return variables, headers or settings without their secrets."""
         return {visible(name): self._named(name, value) for name, value in values.items()}
 
-    def arguments(self, command: str, values: Sequence[str]) -> list[str]:
+    def arguments(self, values: Sequence[str]) -> list[str]:
         """Return arguments without their secrets: ``--token`` hides what follows."""
         found, secret_follows = [], False
-        secrets = dict(secret_words([command, *values]))
-        for index, value in enumerate(values, 1):
-            at = 0 if secret_follows else secrets.get(index)
+        for value in values:
             pair = _PAIR.fullmatch(value)
-            if at is not None:
-                found.append(value[:at] + self._masked(value[at:]))
+            if secret_follows:
+                found.append(self._masked(value))
             elif pair is not None and self._redactor.is_secret(pair["name"]):
                 found.append(visible(pair["head"]) + self._masked(pair["value"]))
             else:

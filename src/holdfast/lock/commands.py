@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from holdfast._core.redact import default_redactor
+from holdfast._core.redact.redactor import default_redactor
 from holdfast._core.text import HIDDEN, has_unseen, visible
 
 DECLARED: Final = ("elicitation.form", "elicitation.url", "roots", "sampling")

@@ -25,6 +25,7 @@ from holdfast._core.auth.grants import ENDS_LOGIN, MAX_WAIT, plain
 from holdfast._core.auth.login import LoginAttempt, log_in
 from holdfast._core.auth.options import Machine, OAuth
 from holdfast._core.auth.service import binding_key, by_machine, check_issuer, remember_issuer
+from holdfast._core.redact.known import KNOWN, Holder, secrets_of
 from holdfast._core.single_flight import SingleFlight, WorkStopped
 from holdfast.errors import (
     AuthError,
@@ -81,6 +82,8 @@ class Authorizer:
         """The account that `for_account` was given, whatever the environment says."""
         self._persons = 0
         """Counts the changes of the person who is logged in."""
+        self._held: Holder | None = None
+        """Keeps the tokens known to whatever hides secrets."""
         self._step_ups: Counter[str] = Counter()
         self._proven: set[str] = set()
         """Clients that the authorization server knew when it was last asked."""
@@ -320,6 +323,7 @@ class Authorizer:
         before, self._person = self._person, (login.issuer, login.subject)
         unknown = maybe_other and login.subject is None
         self.login, self._loaded = login, True
+        self._held = KNOWN.held(secrets_of("login", login))
         self.runner.note_login(login)
         if before is not None and (before != self._person or unknown):
             self._persons += 1
@@ -338,7 +342,10 @@ class Authorizer:
             self.need = await self.runner.run(flow.discover(self._request(refusal)))
         login = self.need.with_dpop_key()
         await self.runner.run(check_issuer(options, login, self._first_issuer))
-        grant = by_machine(options, login, await options.assertion(), now)
+        assertion = await options.assertion()
+        if assertion is not None:
+            KNOWN.note(assertion)
+        grant = by_machine(options, login, assertion, now)
         try:
             login = await self.runner.run(grant)
             await self._bind(options, login)

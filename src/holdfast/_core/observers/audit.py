@@ -24,7 +24,7 @@ from holdfast._core.observers.observer import (
     reason,
     safely,
 )
-from holdfast._core.redact import Redactor
+from holdfast._core.redact.redactor import Redactor
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
 

@@ -16,7 +16,7 @@ from holdfast._core.boundary import Moved, WireId
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import Era
 from holdfast._core.observers.observer import TOOL_CALL, ObservedCall, Observer, reason
-from holdfast._core.redact import Redactor
+from holdfast._core.redact.redactor import Redactor
 from holdfast.errors import HoldfastError, RpcError, ValidationError
 from holdfast.policies import Observability
 

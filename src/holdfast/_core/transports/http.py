@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from yarl import URL
 
 from holdfast._core.boundary import Generation, Link, Report, Traits
+from holdfast._core.redact.known import KNOWN, secrets_of
 from holdfast._core.transports import options
 from holdfast._core.transports.http_client import Headers, HttpClient, proxy_for, tls_context
 from holdfast._core.transports.http_streams import SseLink, StreamableLink
@@ -138,6 +139,8 @@ class Http:
         has_own = auth == "auto" if callable(own) else named
         if auth is not None and not has_own:
             self._authorize(auth)
+        urls = (url, base_url, str(self.url), sse_endpoint, message_endpoint, proxy)
+        KNOWN.hold(self, secrets_of("http", urls, self.headers, auth))
 
     def _authorize(self, auth: Auth) -> None:
         from holdfast._core.auth.auth_server import NetworkSettings
@@ -162,7 +165,9 @@ class Http:
         return found
 
     def __repr__(self) -> str:
-        return f"Http({str(self.url.with_user(None))!r})"
+        from holdfast._core.redact.redactor import redact_text
+
+        return f"Http({redact_text(str(self.url.with_user(None)))!r})"
 
     @property
     def traits(self) -> Traits:

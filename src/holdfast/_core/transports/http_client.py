@@ -27,7 +27,7 @@ from yarl import URL
 
 from holdfast._core.boundary import RefusalReason, Refused
 from holdfast._core.callbacks import ends_task
-from holdfast._core.text import hide
+from holdfast._core.redact.known import KNOWN, Holder, secrets_of
 from holdfast._core.transports import http_responses
 from holdfast._core.transports.http_responses import (
     BROKEN,
@@ -171,6 +171,10 @@ class HttpClient:
         self.limit = limit
         self.http = http
         self._proxy = proxy_for(http, self.url)
+        self._held_proxy: Holder | None = None
+        if self._proxy is not None and "@" in self._proxy:
+            # It may be the environment's, which the transport does not know.
+            self._held_proxy = KNOWN.held(secrets_of("url", self._proxy))
         self._tls = tls_context(http) if self.url.scheme == "https" else None
         self.secure: bool = self._tls is not None
         """Its connections take time to close."""
@@ -191,6 +195,9 @@ class HttpClient:
             headers=merged,
             read_bufsize=READ,
         )
+        self._last_headers: CIMultiDict[str] | None = None
+        """Of those that a function gives for each request."""
+        self._held: Holder | None = None
         self._post: SmallPost | None = None
         """The template of small POSTs; None if every request needs a session."""
         is_plain = self._proxy is None and self.url.raw_user is self.url.raw_password is None
@@ -269,7 +276,7 @@ class HttpClient:
                     break
                 response.release()
             try:
-                start = _without_credentials(await read_start(response), response)
+                start = await read_start(response)
             finally:
                 response.release()
         except BROKEN as error:
@@ -315,6 +322,9 @@ class HttpClient:
         try:
             found = own()
             merged = CIMultiDict(await found if inspect.isawaitable(found) else found)  # type: ignore[arg-type]
+            if merged != self._last_headers:
+                self._last_headers = merged.copy()
+                self._held = KNOWN.held(secrets_of("headers", self._last_headers))
         except BaseException as error:
             if ends_task(error):
                 raise
@@ -387,22 +397,6 @@ class HttpClient:
         kind = response.headers.get("Content-Type", "no content type")
         text = f"{self.origin} answered with {kind}, not JSON or events: {snippet(body.strip())}"
         return Refused(ProtocolError(text), RefusalReason.UNREADABLE)
-
-
-def _without_credentials(body: bytes, response: aiohttp.ClientResponse) -> bytes:
-    """Hide the credentials of the request, which a server or a proxy may repeat in its error."""
-    text = body.decode("utf-8", "surrogateescape")
-    sent = (
-        (name, value.rpartition(" ")[2]) for name, value in response.request_info.headers.items()
-    )
-    repeated = {name: value for name, value in sent if value in text}
-    if not repeated:
-        return body
-    from holdfast._core.redact import default_redactor
-
-    is_secret = default_redactor().is_secret
-    secrets = [value for name, value in repeated.items() if is_secret(name)]
-    return hide(text, secrets).encode("utf-8", "surrogateescape")
 
 
 def proxy_for(http: Http, url: URL) -> str | None:

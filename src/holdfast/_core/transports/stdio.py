@@ -9,6 +9,7 @@ from logging import Logger
 from typing import Final, Literal
 
 from holdfast._core.boundary import Generation, Report, Traits
+from holdfast._core.redact.known import KNOWN, secrets_of
 from holdfast._core.transports import options
 from holdfast._core.transports.process import Sink, Stderr, StdioLink
 from holdfast._core.transports.spawn import environment, is_launcher, spawn
@@ -93,11 +94,14 @@ class Stdio:
         self.traits: Traits = _WITH_SHUTDOWN if self.shutdown_request else _TRAITS
         self.ended_by: str | None = None
         """The step that ended the last run: the end of its input, or a signal."""
+        KNOWN.hold(self, secrets_of("stdio", self.command, self.env, self.inherit_env))
 
     def __repr__(self) -> str:
         from shlex import join
 
-        return f"Stdio({join(self.command)!r})"
+        from holdfast._core.redact.redactor import redact_text
+
+        return f"Stdio({redact_text(join(self.command))!r})"
 
     def open(
         self,

@@ -167,7 +167,7 @@ class Examination:
         program, *rest = transport.command
         env = environment(transport.env, transport.inherit_env, os.environ)
         if found := shutil.which(program, path=env.get("PATH")):
-            shown = " ".join([program, *display.arguments(program, rest)])
+            shown = " ".join([program, *display.arguments(rest)])
             self.find("command", "ok", f"{shown}\n{program} is {found}")
         text = "\n".join(f"{key}={value}" for key, value in sorted(display.table(env).items()))
         advice = "more is passed on with --env NAME or --inherit-env, or env in the configuration"

@@ -19,7 +19,7 @@ from holdfast import Observability, Redaction, connect
 from holdfast.cli.output import Output, show_stderr
 from holdfast.errors import LONGEST, Hint, HoldfastError, RpcError, ToolError, TransportError
 from holdfast.testing import Peer, RequestError
-from tests.redaction_corpus import TEXTS
+from tests.redact.corpus import TEXTS
 
 
 def of_cli(text: str) -> str:

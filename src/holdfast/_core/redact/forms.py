@@ -1,13 +1,13 @@
-"""Credentials that are known by their form: private keys, URLs, command lines, tokens.
+"""Credentials that are known by their form: private keys, URLs, schemes, issuers' tokens.
 
-The searches are linear, as `holdfast._core.redact_text` explains.
+The searches are linear, as `holdfast._core.redact.text` explains.
 """
 
 from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -48,19 +48,19 @@ _KEY_BODY: Final = re.compile(r"[A-Za-z0-9+/=]{16}")
 
 def hide_private_keys(text: str) -> str:
     """Hide from the BEGIN line to the END line (RFC 7468), headers (RFC 1421) included."""
-    found: list[str] = []
-    at, closed = 0, True
-    while begin := _BEGIN.search(text, at):
+    parts: list[str] = []
+    position, closed = 0, True
+    while begin := _BEGIN.search(text, position):
         end = _END.search(text, begin.end()) if closed else None
         closed = end is not None
         stop = len(text) if end is None else end.end()
         if end is None and not _KEY_BODY.search(text, begin.end(), begin.end() + 400):
             stop = begin.end()  # prose about keys
-            found.append(text[at:stop])
+            parts.append(text[position:stop])
         else:
-            found += [text[at : begin.start()], HIDDEN]
-        at = stop
-    text = "".join([*found, text[at:]])
+            parts += [text[position : begin.start()], HIDDEN]
+        position = stop
+    text = "".join([*parts, text[position:]])
     putty = _PUTTY.search(text)
     return text if putty is None else f"{text[: putty.end(1)]}\n{HIDDEN}"
 
@@ -118,7 +118,7 @@ URLS: Final = (
     _form(  # encoded in the query of another one
         "%40",
         r"(?i)(?<=%3A%2F%2F)(?:[^\s\"'<>&%]|%(?!2F|3F|40)){1,256}+(?=%40)",
-        lambda one: HIDDEN if "%3a" in one[0].lower() else one[0],
+        lambda match: HIDDEN if "%3a" in match[0].lower() else match[0],
     ),
 )
 """User and password of URLs, and the secret paths of webhooks."""
@@ -149,16 +149,11 @@ def _is_basic(token: str) -> bool:
     """Return True for base64 of ``user:password`` (RFC 7617, section 2)."""
     if len(token) < 4 or len(token) > 4096:
         return len(token) > 4096
-    return ":" in (_decoded(token.rstrip("="), b"-_") or "")
-
-
-def _decoded(coded: str, signs: bytes | None) -> str | None:
-    """Decode base64 without its padding; None: it is not base64."""
+    coded = token.rstrip("=")
     try:
-        data = b64decode(coded + "=" * (-len(coded) % 4), signs)
+        return b":" in b64decode(coded + "=" * (-len(coded) % 4), b"-_")
     except ValueError:
-        return None
-    return data.decode("utf-8", "replace")
+        return False
 
 
 def _is_random(token: str) -> bool:
@@ -177,11 +172,11 @@ def has_digits_and_letters(text: str, least: int) -> bool:
 
 def _hide_jwt(match: re.Match[str]) -> str:
     """Hide JSON Web Tokens (RFC 7519): two or more parts, the first a JSON object."""
-    found = any(
+    is_jwt = any(
         "eyJ" in first and len(first) >= 10 and len(second) >= 4
         for first, second in pairwise(match[0].split("."))
     )
-    return HIDDEN if found else match[0]
+    return HIDDEN if is_jwt else match[0]
 
 
 _ISSUED: Final = (
@@ -219,10 +214,6 @@ TOKENS: Final = (
         _hide_scheme,
     ),
     _form("eyj", r"eyJ[A-Za-z0-9_-]*+(?:\.[A-Za-z0-9_-]*+)*+", _hide_jwt),
-    _form(  # SQL
-        "identified",
-        r"(?i)(IDENTIFIED(?: WITH \S{1,40})? (?:BY|AS)(?: PASSWORD)? ([\"']))[^\"']{1,256}(?=\2)",
-    ),
     _form(  # the secret beside an AWS access key id
         "akia asia",
         r"(A(?:KIA|SIA)[A-Z0-9]{16}[\s:/,;|\"']{1,10})[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])",
@@ -232,120 +223,9 @@ TOKENS: Final = (
 """What follows a scheme of the Authorization header, JWTs, and issuers' own tokens."""
 
 MARKS: Final = frozenset(
-    {"private", "eyj", "ls0tls1", *(mark for form in (*URLS, *TOKENS) for mark in form.marks)}
+    {"private", "eyj", *(mark for form in (*URLS, *TOKENS) for mark in form.marks)}
 )
 """One of these is in every text with a credential that has a form, or it is a long word."""
-
-_WRAPPED: Final = re.compile(r"(?:eyJ|LS0tLS1CRUdJTi)[A-Za-z0-9+/_-]{8,}+={0,2}")
-_MOST_WRAPPED: Final = 64 * 1024
-
-
-def hide_wrapped(text: str, hide: Callable[[str], str]) -> str:
-    """Hide base64 of a JSON object or of a PEM file that has a secret in it."""
-    if "eyJ" not in text and "LS0tLS1CRUdJTi" not in text:
-        return text
-
-    def unwrapped(match: re.Match[str]) -> str:
-        if re.match(r"\.[A-Za-z0-9_-]", text[match.end() : match.end() + 2]):
-            return match[0]  # a JWT
-        coded = match[0].rstrip("=")
-        if len(coded) > _MOST_WRAPPED:
-            return HIDDEN
-        plain = _decoded(coded, b"-_" if "-" in coded else None) or ""
-        secret = "PRIVATE" in plain if plain.startswith("-----") else hide(plain) != plain
-        return HIDDEN if secret else match[0]
-
-    return _WRAPPED.sub(unwrapped, text)
-
-
-# Passwords in command lines: ``sshpass -p x``, ``mysql -px``, ``curl -u a:x``
-
-_APART: Final = {
-    **{"sshpass": "-p", "redis-cli": "-a", "zip": "-P", "unzip": "-P", "openssl": "-k"},
-    **{"ldapsearch": "-w", "ldapadd": "-w", "ldapmodify": "-w", "ldapdelete": "-w"},
-    **{"ldapwhoami": "-w", "ldappasswd": "-w", "sqlcmd": "-P", "bcp": "-P", "ssh-keygen": "-N"},
-    **{"keytool": "-storepass", "jarsigner": "-storepass"},
-}
-"""Flags whose value, in the next word or attached, is a password."""
-_LOGIN: Final = frozenset({"docker", "podman", "az", "helm", "oc", "buildah", "skopeo", "nerdctl"})
-"""Programs whose ``login`` takes ``-p``."""
-_ATTACHED: Final = re.compile(r"-p(?=[^=])")
-_WITH_ATTACHED: Final = (
-    *("mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlcheck", "mysqlsh", "mariadb"),
-    *("mariadb-dump", "mariadb-admin", "7z", "7za", "7zz", "rar", "unrar"),
-)
-_USER: Final = re.compile(r"(?:-[uU]|--user|--proxy-user)=?(?P<value>.*)", re.S)
-_PAIR: Final = re.compile(r"[\"']?[^\s:\"']{0,256}:(?=[^\s/])")
-_NAMES: Final = (*_APART, *_LOGIN, *_WITH_ATTACHED, "curl", "smbclient", "wget", "http", "xh")
-_COMMAND: Final = re.compile(
-    rf"(?<![\w.-])(?:{'|'.join(sorted(_NAMES, key=len, reverse=True))})(?:\.exe)?"
-    r"(?=[ \t])[^\r\n|;&]{1,1000}"
-)
-_WORD: Final = re.compile(r"(?:\"[^\"]*+\"|'[^']*+'|\S)++")
-_QUICK: Final = re.compile(r"[\"'\s]-[uUpPawkN]|-storepass|--user|--proxy-user|pass:")
-
-
-def hide_in_commands(text: str) -> str:
-    """Return text with the passwords of command lines hidden."""
-    if _QUICK.search(text) is None:
-        return text
-    return _BARE_USER.sub(_hide_user, _COMMAND.sub(_hide_in_command, text))
-
-
-_BARE_USER: Final = re.compile(
-    r"((?<!\S)(?:-u|--(?:proxy-)?user)[ \t=]{1,9}[\"']?)[^\s:\"']{0,256}:([^\s\"']++)"
-)
-
-
-def _hide_user(match: re.Match[str]) -> str:
-    """Hide ``name:password`` of any program; ``1000:1000`` and ``main:app`` are not."""
-    return f"{match[1]}{HIDDEN}" if has_digits_and_letters(match[2], 4) else match[0]
-
-
-def _hide_in_command(match: re.Match[str]) -> str:
-    spans = [found.span() for found in _WORD.finditer(match[0])]
-    text, words = match[0], [match[0][start:end] for start, end in spans]
-    for index, at in sorted(secret_words(words), reverse=True):
-        start, end = spans[index]
-        text = f"{text[: start + at]}{HIDDEN}{text[end:]}"
-    return text
-
-
-def secret_words(words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the words of a command that hold a password, each with where it begins in the word."""
-    program, flag = "", None
-    for index, word in enumerate(words):
-        named = re.split(r"[/\\]", word.lstrip("\"'("))[-1].removesuffix(".exe")
-        if named in _NAMES:
-            program, flag = named, _APART.get(named)
-            if program in _LOGIN and "login" in words[index : index + 4]:
-                flag = "-p"
-            continue
-        before = words[index - 1]
-        if flag is not None and before == flag:
-            yield index, 0
-        elif flag in ("-p", "-P", "-w") and word.startswith(flag) and word != flag:
-            yield index, len(flag)
-        elif program in _WITH_ATTACHED and _ATTACHED.match(word):
-            yield index, 2
-        elif program == "openssl" and word.startswith("pass:"):
-            yield index, 5
-        elif program not in _LOGIN:
-            yield from _user(program, before, word, index)
-
-
-def _user(program: str, before: str, word: str, index: int) -> Iterator[tuple[int, int]]:
-    """Yield ``name:password`` after ``-u``, or ``name%password`` after smbclient's ``-U``."""
-    separator = re.compile(r"[^%]{1,256}%(?=.)") if program == "smbclient" else _PAIR
-    if before in ("-u", "-U", "--user", "--proxy-user"):
-        start = 0
-    elif (match := _USER.fullmatch(word)) is not None and match["value"]:
-        start = match.start("value")
-    else:
-        return
-    match = separator.match(word, start)
-    if match is not None and (program or has_digits_and_letters(word[match.end() :], 4)):
-        yield index, start
 
 
 def is_plain_name(text: str) -> bool:
@@ -368,8 +248,3 @@ _FLAGS: Final = re.compile(rf"{_FLAG}(?:[|/,]{_FLAG})?")
 def is_flag(word: str) -> bool:
     """Return True for ``-v``, ``--no-oauth2``, ``-``; False for a value that begins with a dash."""
     return _FLAGS.fullmatch(word[:256]) is not None
-
-
-def is_path(text: str) -> bool:
-    """Return True for an absolute path, which ``pwd`` stands for as well."""
-    return re.match(r"~?/|[A-Za-z]:\\", text) is not None

@@ -12,62 +12,68 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast._core.redact import HIDDEN, MOST_CHARACTERS, Redactor
-from holdfast._core.redact_text import PlainWords, hide_credentials
+from holdfast._core.redact.redactor import HIDDEN, MOST_CHARACTERS, Redactor
+from holdfast._core.redact.text import PlainWords, hide_credentials
 from holdfast.policies import SECRETS, Redaction
-from tests.redaction_corpus import OPEN_TEXTS, OPEN_VALUES, TEXTS, TOKENS, VALUES, pem
+from tests.redact.corpus import OPEN_TEXTS, OPEN_VALUES, TEXTS, TOKENS, VALUES, pem
 
 redactor = Redactor(Redaction())
 plain = PlainWords(redactor._stems)
 
 
-@pytest.mark.req("T8")
-@pytest.mark.parametrize(("text", "parts"), TEXTS)
-def test_a_credential_in_text_is_hidden(text: str, parts: tuple[str, ...]) -> None:
-    found = redactor.text(text)
-    assert HIDDEN in found
-    assert not [part for part in parts if part in found]
-    assert redactor.text(found) == found, "once is enough"
+# The corpus, each of its lists as one test: what fails is listed, all of it.
+
+WRAPS: dict[str, Callable[[str], str]] = {
+    "alone": str,
+    "repr": repr,
+    "JSON": json.dumps,
+    "message": lambda text: f"resources/read {text!r}: not redacted: {text}",
+    "JSON in JSON": lambda text: json.dumps({"a": json.dumps({"b": text})}),
+    "brackets": lambda text: f"[{text}]",
+    "twice": lambda text: f"{text}\n{text}",
+}
+
+
+def leaks(source: Any, redacted: str, parts: tuple[str, ...]) -> list[str]:
+    leaked = [part for part in parts if part in redacted]
+    if HIDDEN not in redacted:
+        leaked.append("nothing is hidden")
+    return [f"{source!r}: {leaked} in {redacted!r}"] if leaked else []
 
 
 @pytest.mark.req("T8")
-@pytest.mark.parametrize(
-    "wrap",
-    [
-        repr,
-        json.dumps,
-        lambda text: f"resources/read {text!r}: not found: {text}",
-        lambda text: json.dumps({"a": json.dumps({"b": text})}),
-        lambda text: f"[{text}]",
-        lambda text: f"{text}\n{text}",
-    ],
-    ids=["repr", "JSON", "message", "JSON in JSON", "brackets", "twice"],
-)
-def test_a_credential_is_hidden_inside_other_text(wrap: Callable[[str], str]) -> None:
-    for text, parts in TEXTS:
-        found = redactor.text(wrap(text))
-        assert not [part for part in parts if part in found], (text, found)
+def test_a_credential_in_text_is_hidden() -> None:
+    failures = []
+    for wrapped, wrap in WRAPS.items():
+        for text, parts in TEXTS:
+            redacted = redactor.text(wrap(text))
+            failures += leaks((wrapped, text), redacted, parts)
+            if wrapped == "alone" and redactor.text(redacted) != redacted:
+                failures.append(f"{text!r}: once is not enough: {redacted!r}")
+    assert not failures, "\n".join(failures)
 
 
 @pytest.mark.req("T8")
-@pytest.mark.parametrize(("value", "parts"), VALUES)
-def test_a_credential_in_a_value_is_hidden(value: Any, parts: tuple[str, ...]) -> None:
-    found = redactor.value(value)
-    assert HIDDEN in str(found)
-    assert not [part for part in parts if part in str(found)]
-    assert redactor.value(found) == found
+def test_a_credential_in_a_value_is_hidden() -> None:
+    failures = []
+    for value, parts in VALUES:
+        redacted = redactor.value(value)
+        failures += leaks(value, str(redacted), parts)
+        if redactor.value(redacted) != redacted:
+            failures.append(f"{value!r}: once is not enough: {redacted!r}")
+    assert not failures, "\n".join(failures)
 
 
 @pytest.mark.req("T8")
-@pytest.mark.parametrize("text", OPEN_TEXTS)
-def test_other_text_is_left_alone(text: str) -> None:
-    assert redactor.text(text) == text
+def test_other_text_is_left_alone() -> None:
+    changed = [(text, shown) for text in OPEN_TEXTS if (shown := redactor.text(text)) != text]
+    assert not changed, "\n".join(map(str, changed))
 
 
 @pytest.mark.req("T8")
-@pytest.mark.parametrize("value", OPEN_VALUES)
-def test_other_values_are_left_alone(value: Any) -> None:
-    assert redactor.value(value) == value
+def test_other_values_are_left_alone() -> None:
+    changed = [(value, shown) for value in OPEN_VALUES if (shown := redactor.value(value)) != value]
+    assert not changed, "\n".join(map(str, changed))
 
 
 def test_text_around_a_credential_stays() -> None:
@@ -119,20 +125,20 @@ def test_what_takes_too_long_to_search_is_hidden_whole(monkeypatch: pytest.Monke
     line = "the key of the map\n"
     long, plain = line * 10_000, "a map and its legend\n" * 10_000
     assert redactor.text(long) == long
-    monkeypatch.setattr("holdfast._core.redact.MOST_NAMES", 5_000)
+    monkeypatch.setattr("holdfast._core.redact.redactor.MOST_NAMES", 5_000)
     assert redactor.text(line) == line
     assert redactor.text(plain) == plain
     assert redactor.text(long) == HIDDEN
     assert redactor.text(json.dumps({"text": long})) == '{"text":"[redacted]"}'
-    found = redactor.value([line] * 10_000)
-    assert (found[0], found[-1]) == (line, HIDDEN)
+    redacted = redactor.value([line] * 10_000)
+    assert (redacted[0], redacted[-1]) == (line, HIDDEN)
 
 
 @pytest.mark.req("T8")
 def test_a_value_of_too_many_parts_is_hidden_from_there_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast._core.redact.MOST_CHARACTERS", 10_000)
-    found = redactor.value([["token", "a"]] * 1_000)
-    assert (found[0], found[-1]) == (["token", HIDDEN], HIDDEN)
+    monkeypatch.setattr("holdfast._core.redact.redactor.MOST_CHARACTERS", 10_000)
+    redacted = redactor.value([["token", "a"]] * 1_000)
+    assert (redacted[0], redacted[-1]) == (["token", HIDDEN], HIDDEN)
 
 
 READ_TWICE = [
@@ -164,18 +170,22 @@ def test_a_text_of_values_is_read_once(unit: str) -> None:
 @settings(max_examples=200, deadline=None)
 def test_a_text_that_needs_no_search_has_nothing_to_find(pieces: list[str]) -> None:
     text = " ".join(pieces)
-    found = hide_credentials(text, redactor.is_secret, redactor._stems)
+    redacted = hide_credentials(text, redactor.is_secret, redactor._stems)
     if plain.has(text.encode()):
-        assert found == text
+        assert redacted == text
     if text[:1] not in ("{", "["):
-        assert redactor.text(text) == found
+        assert redactor.text(text) == redacted
 
 
 @pytest.mark.req("T8")
 def test_every_credential_of_the_corpus_needs_a_search() -> None:
     assert not [text for text, _ in TEXTS if plain.has(text.encode())]
     assert not [value for value, _ in VALUES if plain.has(msgspec.json.encode(value))]
-    for text in ("hello, world: 3 of 5 found in a.txt", "minus -5 - or so", '{"a":[-1.5,"b c"]}'):
+    for text in (
+        "hello, world: 3 of 5 in a.txt",
+        "minus -5 - or so",
+        '{"a":[-1.5,"b c"]}',
+    ):
         assert plain.has(text.encode())
         assert plain.has(text.encode()), "and again, from memory"
 
@@ -183,13 +193,13 @@ def test_every_credential_of_the_corpus_needs_a_search() -> None:
 @pytest.mark.req("T8")
 def test_words_that_were_plain_before_make_no_other_word_plain() -> None:
     words = PlainWords(("pass",))
-    for known in ("by", "hello", "w", "o"):
-        assert words.has(known.encode())
-    for other in ("bypass", "by pass", "hello -p w", "hello\\u0070", "o//w", "é"):
-        assert not words.has(other.encode())
+    for word in ("by", "hello", "w", "o"):
+        assert words.has(word.encode())
+    for text in ("bypass", "by pass", "hello -p w", "hello\\u0070", "o//w", "é"):
+        assert not words.has(text.encode())
     for count in range(10_000):
         assert words.has(b"%d" % count)
-    assert len(words._known) < 5_000
+    assert len(words._plain_words) < 5_000
 
 
 def test_what_is_too_long_to_search_is_hidden_whole() -> None:
@@ -198,13 +208,13 @@ def test_what_is_too_long_to_search_is_hidden_whole() -> None:
     assert redactor.value([long, "y"]) == [HIDDEN, HIDDEN]
 
 
-def test_a_secret_is_found_wherever_a_long_text_is_split() -> None:
+def test_a_secret_is_redacted_wherever_a_long_text_is_split() -> None:
     line = "an ordinary line of text, with some words in it\n"
     text = f"{line * 3000}password=hunter2\n{line * 3000}{pem('PRIVATE KEY')}{line * 1500}"
-    found = redactor.text(text)
-    assert "hunter2" not in found
-    assert "MIIE" not in found
-    assert found.count(line) == 7500
+    redacted = redactor.text(text)
+    assert "hunter2" not in redacted
+    assert "MIIE" not in redacted
+    assert redacted.count(line) == 7500
 
 
 @pytest.mark.req("T8")
@@ -219,8 +229,8 @@ def test_what_a_schema_declares_secret_is_hidden_wherever_it_is() -> None:
 
 @pytest.mark.req("T8")
 def test_names_and_patterns_can_be_ones_own() -> None:
-    own = Redactor(Redaction(keys=["badge number"], patterns=[r"ID\d+"]))
-    assert own.value({"badgeNumber": 5, "text": "see ID77", "password": "x"}) == {
+    custom = Redactor(Redaction(keys=["badge number"], patterns=[r"ID\d+"]))
+    assert custom.value({"badgeNumber": 5, "text": "see ID77", "password": "x"}) == {
         "badgeNumber": HIDDEN,
         "text": f"see {HIDDEN}",
         "password": "x",
@@ -279,12 +289,12 @@ def planted(value: Any, secret: bool = False) -> Any:
 def test_no_secret_value_survives_and_nothing_else_is_lost(value: Any) -> None:
     before = planted(value)
     copy = msgspec.json.decode(msgspec.json.encode(before))
-    found = redactor.value(before)
-    assert CANARY not in msgspec.json.encode(found).decode()
+    redacted = redactor.value(before)
+    assert CANARY not in msgspec.json.encode(redacted).decode()
     assert before == copy, "what was given is not changed"
-    assert redactor.value(found) == found, "once is enough"
+    assert redactor.value(redacted) == redacted, "once is enough"
     if CANARY not in str(before):
-        assert _shape(found) == _shape(before)
+        assert _shape(redacted) == _shape(before)
 
 
 def _shape(value: Any) -> Any:

@@ -12,20 +12,18 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Final, TypeAlias
 
-from holdfast._core.redact_forms import (
+from holdfast._core.redact.forms import (
     MARKS,
     TOKENS,
     URLS,
     has_digits_and_letters,
     hide_forms,
-    hide_in_commands,
     hide_private_keys,
-    hide_wrapped,
     is_flag,
-    is_path,
     is_plain_name,
     is_value,
 )
+from holdfast._core.redact.names import is_path
 from holdfast._core.text import HIDDEN
 
 IsSecret: TypeAlias = Callable[[str], bool]
@@ -44,7 +42,7 @@ def hide_credentials(text: str, is_secret: IsSecret, stems: Iterable[str]) -> st
 def stems_of(names: Iterable[str]) -> tuple[str, ...]:
     """Return the usual parts of secret names and these, without those that contain another."""
     stems = {*_STEMS, *names}
-    return tuple(one for one in stems if not any(other in one for other in stems - {one}))
+    return tuple(stem for stem in stems if not any(part in stem for part in stems - {stem}))
 
 
 class PlainWords:
@@ -57,7 +55,7 @@ class PlainWords:
 
     def __init__(self, stems: Iterable[str]) -> None:
         self._stems = stems
-        self._known: set[bytes] = set()
+        self._plain_words: set[bytes] = set()
 
     @cached_property
     def _suspicious(self) -> re.Pattern[bytes]:
@@ -67,22 +65,22 @@ class PlainWords:
     def has(self, data: bytes) -> bool:
         """Return True if a text, or JSON, has nothing in it that could be hidden."""
         words = data.translate(_FOLDED).split()
-        if self._known.issuperset(words):
+        if self._plain_words.issuperset(words):
             return True
-        new = set(words) - self._known
+        new = set(words) - self._plain_words
         if self._suspicious.search(b" ".join(new)) is not None:
             return False
-        if len(self._known) > _MOST_KNOWN:
-            self._known.clear()
-        self._known |= new
+        if len(self._plain_words) > _MOST_WORDS:
+            self._plain_words.clear()
+        self._plain_words |= new
         return True
 
 
 _NOT_PLAIN: Final = r"--|(?<![^ '])-[a-z]|[^ ]{14}|[^\x00-\x7f]|\\"
 """A flag, a word as long as the shortest token, what is not ASCII, an escape."""
-_FOLDED: Final = bytes(32 if one in b'{}[],:"' else one for one in bytes(range(256)).lower())
+_FOLDED: Final = bytes(32 if code in b'{}[],:"' else code for code in bytes(range(256)).lower())
 """Lower case, with spaces in place of the signs of JSON, which are in no word of `MARKS`."""
-_MOST_KNOWN: Final = 4096
+_MOST_WORDS: Final = 4096
 _PIECE: Final = 64 * 1024
 
 
@@ -96,9 +94,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _hide_in_lines(text: str, is_secret: IsSecret, stems: Iterable[str]) -> str:
-    text = hide_wrapped(text, lambda inner: _hide_in_lines(inner, is_secret, stems))
-    text = hide_in_commands(hide_forms(text, URLS))
-    return hide_forms(_hide_named(text, is_secret, stems), TOKENS)
+    return hide_forms(_hide_named(hide_forms(text, URLS), is_secret, stems), TOKENS)
 
 
 # Values of secret names
@@ -106,7 +102,8 @@ def _hide_in_lines(text: str, is_secret: IsSecret, stems: Iterable[str]) -> str:
 _STEMS: Final = (
     *("pass", "pwd", "secret", "token", "key", "auth", "credential", "cookie", "bearer", "jwt"),
     *("session", "otp", "cvv", "cvc", "ssn", "sig", "assertion", "verifier", "saml", "code"),
-    *("pw", "tok", "_pat", "phrase", "mnemonic", "sessid", "t.sid", "kennwort"),
+    *("pw", "tok", "_pat", "phrase", "mnemonic", "sessid", "t.sid", "kennwort", "connections"),
+    *("connection_s", "connection-s", "connection.s", "conn_s", "conn-s", "connstr"),
 )
 """A name without one of these is that of no secret; custom names have stems of their own."""
 _HEADER: Final = re.compile(
@@ -136,10 +133,6 @@ _PAIRED: Final = re.compile(
 _LISTED: Final = re.compile(r"\\{0,9}[\"']\s{0,9},\s{0,9}[bu]?(\\{0,9}[\"'])")
 _LISTED_BEFORE: Final = re.compile(r"[(\[]\s{0,9}[bu]?\\{0,9}[\"']\Z")
 """Around the name in ``("Authorization", "…")`` and ``["--password", "…"]``."""
-_SPACED: Final = re.compile(
-    r"(?:[ \t]{1,20}\(?|\()(?P<open>[\"'`])|[ \t]{1,20}\(?(?P<body>[^\s\"'`()]{6,256})"
-)
-_PASSWORDS: Final = ("password", "passwd", "passphrase", "pwd")
 _SET_BEFORE: Final = re.compile(
     r"(?:^|[\s;&\"'\[({])(?:setx?|setenv|export)[ \t]+(?:-\w{1,9}[ \t]+){0,2}\Z"
 )
@@ -180,7 +173,10 @@ _NO_SECRET: Final = re.compile(
 )
 """Nothing, the start of a block of lines, a constant, a variable, or a placeholder."""
 _PLACEHOLDER: Final = re.compile(r"<([^<>\r\n]{1,60})>")
-_WHOLE_LINE: Final = ("authorization", "cookie", "codes", "mnemonic", "_phrase")
+_WHOLE_LINE: Final = (
+    *("authorization", "cookie", "codes", "mnemonic", "_phrase", "connectionstring"),
+    *("connection_string", "connection-string", "connstr", "conn_str", "connstring"),
+)
 _QUERY_ONLY: Final = {"sig": 4, "signature": 4, "tok": 4, "code": 8, "key": 16}
 """Names that are secret in a query, and the length of a value that is no ordinary one."""
 _PREVIOUS: Final = re.compile(r"([A-Za-z0-9-]{1,24})[ \t]\Z")
@@ -195,20 +191,50 @@ _SENTENCE: Final = """
 _NOT_VALUES: Final = frozenset(_SENTENCE.split())
 
 
+# How the value of a name is found in text
+#
+# Text has no structure that one could trust: it may be JSON that was cut, a line of a log with
+# JSON in it, a query, YAML, a command, or all of them in quotes. So it is not parsed. The stems of
+# secret names are found first (`_positions`): a text without any is done. Around each stem the
+# whole name is taken and judged by `is_secret`; of a name that is secret, the text right after it
+# decides in which notation it stands, in the order of `_secret_value`:
+#
+#     password=…   "password": "…"   password => …    an assignment, with or without quotes
+#     {"value": "…", "name": "password"}              a pair, its value first
+#     {"name": "password", "value": "…"}              a pair
+#     ("password", "…")   ["--password", "…"]         two items of a list
+#     --password …   export PASSWORD …                a flag, a command of a shell
+#
+# Then the end of the value is sought: a quote with as few backslashes as the opening one, the end
+# of a line for headers, else the next separator. The value begins where the notation ends, and a
+# search goes on behind it: every character is read a bounded number of times, whatever a hostile
+# server sends. What can be judged by the beginning of a value is judged before its end is sought.
+#
+# That a value is none is as important: "password: required", ``token=${TOKEN}``, ``--token TOKEN``
+# in a line of help. To hide such words makes an error unreadable, and whoever reads unreadable
+# errors switches redaction off.
+
+
 def _hide_named(text: str, is_secret: IsSecret, stems: Iterable[str]) -> str:
     """Hide the values of secret names: ``password=…``, ``"token": "…"``, ``--api-key …``."""
-    found: list[str] = []
-    at = scan = 0
+    parts: list[str] = []
+    done = scan = 0
     for position in _positions(text, stems):
         if position < scan:
             continue
-        begin = position - _run(text[max(at, position - 64) : position][::-1], 0)
+        begin = position - _run(text[max(done, position - 64) : position][::-1], 0)
         scan = position + _run(text, position)
-        start, end = _secret_value(text, begin, scan, is_secret, at)
-        if end > start:
-            found += [text[at:start], HIDDEN]
-            at, scan = end, max(scan, end)
-    return "".join([*found, text[at:]])
+        start, end = _secret_value(text, begin, scan, is_secret, done)
+        if end > start and not _is_name_of_session(text[begin:scan], text[start:end]):
+            parts += [text[done:start], HIDDEN]
+            done, scan = end, max(scan, end)
+    return "".join([*parts, text[done:]])
+
+
+def _is_name_of_session(name: str, value: str) -> bool:
+    """Return True for ``session=main`` or "the session: 3 of 5": only an id is a secret."""
+    is_session = name.lower().rstrip("s").endswith("session")
+    return is_session and not has_digits_and_letters(value, 6)
 
 
 def _positions(text: str, stems: Iterable[str]) -> list[int]:
@@ -216,74 +242,19 @@ def _positions(text: str, stems: Iterable[str]) -> list[int]:
     small = text.lower()
     if len(small) != len(text):
         small = "".join(char.lower() if char.isascii() else char for char in text)
-    found: list[int] = []
+    positions: list[int] = []
     for stem in stems:
-        at = small.find(stem)
-        while at >= 0:
-            found.append(at)
-            at = small.find(stem, at + len(stem))
-    return sorted(found)
+        position = small.find(stem)
+        while position >= 0:
+            positions.append(position)
+            position = small.find(stem, position + len(stem))
+    return sorted(positions)
 
 
-def _run(text: str, at: int) -> int:
+def _run(text: str, position: int) -> int:
     """Return how many characters of a name follow."""
-    found = _RUN.match(text, at)
-    return 0 if found is None else found.end() - at
-
-
-_Shape: TypeAlias = tuple[re.Pattern[str] | None, re.Pattern[str], int]
-
-
-def _shape(before: str, after: str, least: int = 0) -> _Shape:
-    """Return where a value stands to its name: by the text before the name, and after it.
-
-    ``body`` is the value; it counts with so many characters, digits and letters among them.
-    """
-    return re.compile(before) if before else None, re.compile(after), least
-
-
-_TAG: Final = r"<(?:[\w.-]{1,40}:)?\Z"
-_NEW_LINE: Final = r"(?:\r?\n|(?:\\{1,9}r)?\\{1,9}n)"
-_MARKED: Final = (
-    # <password>…</password>, <password value="…">, <property name="password">…</property>
-    _shape(
-        _TAG,
-        r"(?::[\w.-]{1,40})?(?:\s[^<>]{0,200})?>\s{0,40}(?:<!\[CDATA\[)?(?P<body>[^<>]{1,4096})"
-        r"(?=(?:\]\]>\s{0,40})?</)",
-    ),
-    _shape(_TAG, r"\s[^<>]{0,200}?\bvalue=\\{0,9}[\"'](?P<body>[^\"'<>]{1,4096}?)(?=\\{0,9}[\"'])"),
-    _shape(
-        r"<[\w.:-]{1,24}\s(?:name|key)=\\{0,9}[\"']\Z",
-        r"\\{0,9}[\"'][^<>]{0,200}>\s{0,40}(?P<body>[^<>\s]{1,4096})(?=\s{0,40}</)",
-    ),
-    # <key>password</key><string>…</string>
-    _shape(r"<key>\Z", r"</key>\s{0,40}<string>(?P<body>[^<>]{1,4096})"),
-    # a part of a form with name="password", on the next line, on a line of its own
-    _shape(
-        r"name=\\{0,9}[\"']\Z",
-        rf"\\{{0,9}}[\"'](?:{_NEW_LINE}[^\r\n\\]{{1,200}}){{0,3}}{_NEW_LINE}{{2}}(?P<body>[^\r\n\\]++)",
-    ),
-    _shape(
-        "",
-        rf":[ \t]*+{_NEW_LINE}[ \t]*+(?P<body>[^\s\"'`:=\\]{{6,256}})[ \t]*+(?=[\r\n\\\"']|\Z)",
-        6,
-    ),
-)
-"""Values that markup or a line of their own binds to the name."""
-_LOOSE: Final = (
-    # the password provided for me is …
-    _shape(
-        "",
-        r"(?: (?:provided|given|supplied|entered|received|used))?"
-        r"(?: for [^\s:]{1,60}(?: [^\s:]{1,60})?)?(?: (?:is|was)(?: ?:)?|(?<!\w.):|(?<=\w.): ) "
-        r"?[\"'`]?+(?P<body>[^\s\"'`]{4,256})",
-        6,
-    ),
-    # | password | … |, the token …
-    _shape("", r"[ \t]{0,20}\|[ \t]{0,20}(?P<body>[^\s|]{6,256})[ \t]{0,20}\|", 6),
-    _shape("", r"[ \t]{1,20}[\"'`]?(?P<body>[\w.+=-]{16,256})(?![\w/:@(])", 16),
-)
-"""Values that nothing binds to the name."""
+    match = _RUN.match(text, position)
+    return 0 if match is None else match.end() - position
 
 
 def _secret_value(
@@ -296,9 +267,6 @@ def _secret_value(
         return nothing
     if not is_secret(name) and not _is_phrase(text, begin, name, is_secret):
         return _query_value(text, stop, name) if before in ("?", "&") else nothing
-    context = text[max(0, begin - 48) : begin]
-    if found := _shaped(_MARKED, text, stop, name, context):
-        return found
     assigned = _HEADER if _is_whole_line(name) else _ASSIGNED
     if (match := assigned.match(text, stop)) is not None:
         return match.end(), _value_end(text, match, name, begin)
@@ -306,20 +274,21 @@ def _secret_value(
         return match.span("value")
     if (match := _PAIRED.match(text, stop)) is not None:
         return match.end(), _closing(text, match.end(), match[1])
-    flag = name.startswith("-")
-    if (match := _LISTED.match(text, stop)) and (flag or _LISTED_BEFORE.search(context)):
+    return _listed_or_flagged(text, begin, stop, name) or nothing
+
+
+def _listed_or_flagged(text: str, begin: int, stop: int, name: str) -> tuple[int, int] | None:
+    """Return where the next item of a list is, or the word after a flag; None: neither."""
+    context, is_flag_name = text[max(0, begin - 48) : begin], name.startswith("-")
+    match = _LISTED.match(text, stop)
+    if match is not None and (is_flag_name or _LISTED_BEFORE.search(context)):
         end = _closing(text, match.end(), match[1])
-        is_value = flag or not is_plain_name(text[match.end() : end])
+        is_value = is_flag_name or not is_plain_name(text[match.end() : end])
         return match.end(), end if is_value else match.end()
-    if flag or (name.isupper() and _SET_BEFORE.search(context)):
+    if is_flag_name or (name.isupper() and _SET_BEFORE.search(context)):
         match = _FLAGGED.match(text, stop)
-        return nothing if match is None else (match.end(), _flag_end(text, match, name))
-    if name.lower().endswith(_PASSWORDS) and (match := _SPACED.match(text, stop)) is not None:
-        if match["open"]:
-            return match.end(), _closing(text, match.end(), match["open"])
-        if has_digits_and_letters(match["body"], 6):
-            return match.span("body")
-    return _shaped(_LOOSE, text, stop, name, context) or nothing
+        return None if match is None else (match.end(), _flag_end(text, match, name))
+    return None
 
 
 def _query_value(text: str, stop: int, name: str) -> tuple[int, int]:
@@ -328,22 +297,6 @@ def _query_value(text: str, stop: int, name: str) -> tuple[int, int]:
     if least is None or head is None or (least > 4 and not has_digits_and_letters(head[1], least)):
         return stop, stop
     return stop + 1, _QUERY_REST.match(text, head.end()).end()  # type: ignore[union-attr]
-
-
-def _shaped(
-    shapes: Iterable[_Shape], text: str, stop: int, name: str, context: str
-) -> tuple[int, int] | None:
-    """Return the value by the first shape that fits; None if none does."""
-    for before, after, least in shapes:
-        if before is not None and before.search(context) is None:
-            continue
-        if (match := after.match(text, stop)) is None:
-            continue
-        if not least or has_digits_and_letters(match["body"], least):
-            return match.span("body")
-        if name.lower() in ("code", "otp", "passcode") and match["body"].strip(".,;)]}").isdigit():
-            return match.span("body")
-    return None
 
 
 def _is_whole_line(name: str) -> bool:
@@ -417,8 +370,8 @@ def _whole(text: str, start: int, name: str, begin: int) -> re.Match[str] | None
     """Return a value of several parts: lines of YAML, a list, a tuple, braces."""
     if not (braced := _BRACED.match(text, start)) and (word := _BRACED_WORD.match(text, start)):
         odbc = text[begin - 1 : begin] == ";" or text.startswith(";", word.end())
-        named = any(stem in word["word"].lower() for stem in _STEMS)
-        return word if is_value(word["word"]) or (odbc and not named) else None
+        has_stem = any(stem in word["word"].lower() for stem in _STEMS)
+        return word if is_value(word["word"]) or (odbc and not has_stem) else None
     lines = _DASHED.match(text, start) if name[-1:] in "sS" else None
     items = _ITEMS.match(text, start)
     if items is not None and not any(char.isalpha() for char in items[0]):
@@ -434,9 +387,9 @@ def _flag_end(text: str, match: re.Match[str], name: str) -> int:
     if word is None or word[0] == HIDDEN or _is_prose(word[0], text, word.end()):
         return start
     # A line of help: ``--token TOKEN``, ``--password <text>``.
-    shown, last = word[0].rstrip("])|,."), name.replace("-", "_").strip("_").rpartition("_")[2]
-    named = shown.isupper() and shown.isascii() and shown.rpartition("_")[2] == last.upper()
-    return start if named or is_flag(shown) or _is_placeholder(shown, 0) else word.end()
+    value, last = word[0].rstrip("])|,."), name.replace("-", "_").strip("_").rpartition("_")[2]
+    is_name = value.isupper() and value.isascii() and value.rpartition("_")[2] == last.upper()
+    return start if is_name or is_flag(value) or _is_placeholder(value, 0) else word.end()
 
 
 def _is_placeholder(text: str, start: int) -> bool:
@@ -458,5 +411,5 @@ def _closing(text: str, start: int, opening: str, *, or_line: bool = False) -> i
         end = text.find(opening, start)
         return len(text) if end < 0 else end
     closing = rf"(?<!\\)\\{{0,{len(opening) - 1}}}{opening[-1]}"
-    found = re.compile(closing + (r"|[\r\n]|\\[rn]" if or_line else "")).search(text, start)
-    return len(text) if found is None else found.start()
+    match = re.compile(closing + (r"|[\r\n]|\\[rn]" if or_line else "")).search(text, start)
+    return len(text) if match is None else match.start()

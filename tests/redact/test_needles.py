@@ -1,0 +1,164 @@
+"""Known values are found whatever a text was wrapped in, and nothing else is hidden."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast._core.redact.needles import MOST_ESCAPES, NeedleIndex, needles_of, unescaped
+from holdfast._core.text import HIDDEN
+from tests.redact.wraps import PLACES, SECRETS, WRAPS
+
+
+def index_of(*values: str) -> NeedleIndex:
+    index = NeedleIndex()
+    for value in values:
+        index.add(value)
+    return index
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize("others", [0, 300], ids=["few", "many"])
+def test_a_value_is_found_in_every_wrapping_and_every_place(others: int) -> None:
+    index = index_of(*SECRETS.values(), *(f"other-{number * 7919}-x" for number in range(others)))
+    failures = []
+    for value in SECRETS.values():
+        for wrapping, wrap in WRAPS.items():
+            for place, template in PLACES.items():
+                wrapped = wrap(value)
+                hidden = index.hide(template.replace("{}", wrapped))
+                if HIDDEN not in hidden or wrapped in hidden or index.spans(hidden):
+                    failures.append(f"{value!r}, {wrapping}, {place}: {hidden[:200]}")
+                before, after = template.split("{}")
+                if place == "inside of a word" and "base64" in wrapping:
+                    continue  # all of the word may be base64
+                if not (hidden.startswith(before[:5]) and hidden.endswith(after[-8:])):
+                    failures.append(f"{value!r}, {wrapping}, {place}: too much: {hidden[:200]}")
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.req("T8")
+@given(
+    st.text(min_size=6, max_size=30),
+    st.sampled_from(sorted(WRAPS)),
+    st.sampled_from(sorted(WRAPS)),
+    st.text(max_size=20),
+)
+@settings(max_examples=150, deadline=None)
+def test_any_value_is_found_in_two_wrappings(
+    value: str, inner: str, outer: str, before: str
+) -> None:
+    if "base64" in inner + outer or "hexadecimal" in inner + outer or "twice" in inner + outer:
+        return
+    wrapped = WRAPS[outer](WRAPS[inner](value))
+    assert index_of(value).spans(f"{before} {wrapped} ") or "\\" in before, wrapped
+
+
+@given(st.text(alphabet="ab%41\\nu0025&#x;'\" \n", max_size=60))
+def test_a_place_in_a_layer_comes_from_a_place_in_the_text(text: str) -> None:
+    undone = unescaped(text)
+    if undone is None:
+        return
+    layer, origins = undone
+    position = 0
+    for at in range(len(layer)):
+        start, end = origins.span((at, at + 1))
+        assert position <= start < end <= len(text)
+        assert layer[at] == text[start:end] or end - start > 1
+        position = start
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("the token s3cr3t-Val", f"the token {HIDDEN}"),
+        ("the token s3cr3t-Val… (4,000 characters)", f"the token {HIDDEN}… (4,000 characters)"),
+        ("the token s3cr3t-Val... and more", f"the token {HIDDEN}... and more"),
+        ("-Value/+=x was wrong", f"{HIDDEN} was wrong"),
+        ("…3t-Value/+=x was wrong", f"…{HIDDEN} was wrong"),
+        ("the token s3cr", "the token s3cr"),
+        ("t s3cr3t-% off", "t s3cr3t-% off"),
+    ],
+)
+def test_the_rest_of_a_value_is_hidden_where_a_text_was_cut(text: str, hidden: str) -> None:
+    assert index_of(SECRETS["token"]).hide(text) == hidden
+
+
+def test_a_word_at_the_end_of_a_text_is_not_the_rest_of_a_value() -> None:
+    index = index_of("server=db.example;uid=me", "the-name-of-my-server")
+    assert index.hide("there is no server") == "there is no server"
+    assert index.hide("server not found") == "server not found"
+
+
+@pytest.mark.req("T8")
+def test_each_line_of_a_key_is_hidden() -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEowIBAAKCAQEAx7m3\nQb0kq1vY2n8fJ4LrT5wZ\n-----END"
+    hidden = index_of(key).hide("2026 | MIIEowIBAAKCAQEAx7m3\n2026 | Qb0kq1vY2n8fJ4LrT5wZ\n")
+    assert hidden == f"2026 | {HIDDEN}\n2026 | {HIDDEN}\n"
+
+
+def test_a_short_value_is_not_searched_for() -> None:
+    assert needles_of("12345") == ()
+    assert not index_of("a", "12345")
+
+
+@pytest.mark.req("T8")
+def test_the_whole_run_of_base64_around_a_value_is_hidden() -> None:
+    text = f"data {WRAPS['base64 of JSON']('hunter2abc')} end"
+    assert index_of("hunter2abc").hide(text) == f"data {HIDDEN} end"
+
+
+@pytest.mark.req("T8")
+def test_values_in_structures_are_hidden_and_the_rest_is_the_same_object() -> None:
+    index = index_of("hunter2abc", "90210771")
+    data = {"a": ["x", {"hunter2abc": "at hunter2abc"}], "n": 90210771, "b": b"is hunter2abc"}
+    assert index.hide_in(data) == {
+        "a": ["x", {HIDDEN: f"at {HIDDEN}"}],
+        "n": HIDDEN,
+        "b": b"is [redacted]",
+    }
+    plain = {"a": ["x", ({"y": 1.5}, None, True)]}
+    assert index.hide_in(plain) is plain
+    deep: list[object] = ["hunter2abc"]
+    for _ in range(200):
+        deep = [deep]
+    assert "hunter2abc" not in str(index.hide_in(deep))
+
+
+def test_a_value_is_known_as_often_as_it_was_added() -> None:
+    index = index_of("hunter2abc", "hunter2abc")
+    index.discard("hunter2abc")
+    assert index.hide("hunter2abc") == HIDDEN
+    index.discard("hunter2abc")
+    assert index.hide("hunter2abc") == "hunter2abc"
+    assert not index
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize(
+    "unit", ["%41", "\\u0041", "\\", "&amp;", "a…", "s3cr3", "czNjcjN0", "\\x41%41&#65;", "'\"'\"'"]
+)
+@pytest.mark.parametrize("others", [0, 300], ids=["few", "many"])
+def test_hostile_text_takes_linear_time(unit: str, others: int) -> None:
+    index = index_of(SECRETS["token"], *(f"other-{number * 7919}-x" for number in range(others)))
+
+    def cpu_time(size: int) -> float:
+        began = time.process_time()
+        index.hide(unit * (size // len(unit)))
+        return time.process_time() - began
+
+    short, long = cpu_time(10_000), cpu_time(80_000)
+    assert long < 24 * short + 0.05
+
+
+@pytest.mark.req("T8")
+def test_a_text_with_too_many_escapes_is_hidden_whole() -> None:
+    index = index_of("hunter2abc")
+    assert index.hide("%41" * (MOST_ESCAPES + 1)) == HIDDEN
+    hidden = index.hide_in(["%41" * 1000] * (MOST_ESCAPES // 1000 + 2))
+    assert hidden[0] == "%41" * 1000
+    assert hidden[-1] == HIDDEN

@@ -1,0 +1,93 @@
+"""The ways in which a server wraps what it repeats, each as a function."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import shlex
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
+
+
+def _lower_hex(text: str) -> str:
+    return "".join(char if char.isalnum() else quote(char, safe="").lower() for char in text)
+
+
+def _utf16(text: str) -> str:
+    data = text.encode("utf-16-be")
+    return "".join(f"\\u{data[at] << 8 | data[at + 1]:04x}" for at in range(0, len(data), 2))
+
+
+def _base64(before: bytes = b"", after: bytes = b"") -> Callable[[str], str]:
+    return lambda text: base64.b64encode(before + text.encode() + after).decode()
+
+
+WRAPS: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    # URLs
+    "quote": quote,
+    "quote all": lambda text: quote(text, safe=""),
+    "quote lower": _lower_hex,
+    "quote plus": quote_plus,
+    "quote every character": lambda text: "".join(f"%{code:02x}" for code in text.encode()),
+    "quote twice": lambda text: quote(quote(text)),
+    # JSON
+    "JSON": json.dumps,
+    "JSON in UTF-8": lambda text: json.dumps(text, ensure_ascii=False),
+    "JSON with slashes": lambda text: json.dumps(text).replace("/", "\\/"),
+    "JSON in JSON": lambda text: json.dumps(json.dumps(text)),
+    "JSON in JSON in JSON": lambda text: json.dumps(json.dumps(json.dumps(text))),
+    "UTF-16": _utf16,
+    "UTF-16 upper": lambda text: _utf16(text).upper().replace("\\U", "\\u"),
+    # HTML
+    "HTML": html.escape,
+    "HTML without quotes": lambda text: html.escape(text, quote=False),
+    "HTML decimal": lambda text: "".join(f"&#{ord(char)};" for char in text),
+    "HTML hexadecimal": lambda text: "".join(f"&#x{ord(char):X};" for char in text),
+    "XML": lambda text: text.encode("ascii", "xmlcharrefreplace").decode(),
+    # shells and Python
+    "shlex": shlex.quote,
+    "shell, single quotes": lambda text: "'" + text.replace("'", "'\\''") + "'",
+    "shell, backslashes": lambda text: "".join(
+        char if char.isalnum() else f"\\{char}" for char in text
+    ),
+    "repr": repr,
+    "repr of bytes": lambda text: repr(text.encode()),
+    # base64
+    "base64": _base64(),
+    "base64 unpadded": lambda text: _base64()(text).rstrip("="),
+    "base64 for URLs": lambda text: base64.urlsafe_b64encode(text.encode()).decode(),
+    "base64 after one byte": _base64(b"x", b"yy"),
+    "base64 after two bytes": _base64(b"xy", b"z"),
+    "base64 of JSON": _base64(b'{"a":"', b'"}'),
+    "base64 of a header": _base64(b"user:"),
+    "base64 in lines": lambda text: base64.encodebytes(b"-" * 50 + text.encode() * 2).decode(),
+    "base64 in a URL": lambda text: quote(_base64(b"", b"??>")(text), safe=""),
+    "hexadecimal": lambda text: text.encode().hex(),
+    # one in another
+    "JSON of a URL": lambda text: json.dumps(quote(text)),
+    "URL of JSON": lambda text: quote(json.dumps(text)),
+    "HTML of JSON": lambda text: html.escape(json.dumps(text)),
+    "shell of JSON": lambda text: shlex.quote(json.dumps(text)),
+    "JSON of HTML": lambda text: json.dumps(html.escape(text)),
+}
+
+PLACES: dict[str, str] = {
+    "alone": "{}",
+    "inside of a word": "abc{}def",
+    "in a sentence": "error: the value {} was not accepted",
+    "in a long line": "x" * 5000 + " {} " + "y " * 3000,
+    "in a query": "https://host.example/x?a={}&b=1",
+    "on a line": "first line\n    {}\nlast line\n",
+}
+
+SECRETS: dict[str, str] = {
+    "token": "s3cr3t-Value/+=x",
+    "short": "hunt3r",
+    "odd": "p\"a's\\s <&> wörd$ é😀x",
+    "with spaces": "a b c d/e f",
+    "letters": "opensesame",
+    "like an escape": "50%off!x%41y\\n",
+    "digits": "90210771",
+}
