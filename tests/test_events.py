@@ -13,6 +13,7 @@ import holdfast
 from holdfast import Backoff, Timeouts
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast._core.observers.observer import Observers
+from holdfast.errors import ValidationError
 from holdfast.events import KINDS, Events, Transition
 from holdfast.testing import SILENCE, Peer
 
@@ -193,7 +194,7 @@ async def test_who_has_unsubscribed_hears_nothing(client: holdfast.Client) -> No
 
 @pytest.mark.req("M1")
 def test_the_name_of_an_event_is_checked() -> None:
-    with pytest.raises(ValueError, match=r"no such event: 'request\.begin'"):
+    with pytest.raises(ValidationError, match=r"no such event: 'request\.begin'"):
         Events().subscribe(print, "request.begin")
 
 

@@ -27,6 +27,7 @@ from msgspec import Struct
 
 from holdfast._core.boundary import Moved, Starting, Violated
 from holdfast._core.observers.observer import ObservedCall, Observer, Post, reason, report
+from holdfast.errors import ValidationError
 
 
 class Event(Struct, frozen=True):
@@ -194,11 +195,11 @@ class Events(Observer):
             A function that ends the subscription.
 
         Raises:
-            ValueError: There is no event of that name.
+            ValidationError: There is no event of that name.
         """
         for name in names:
             if name not in _BY_NAME:
-                raise ValueError(f"no such event: {name!r} (there are: {', '.join(_BY_NAME)})")
+                raise ValidationError(f"no such event: {name!r} (there are: {', '.join(_BY_NAME)})")
         if inspect.iscoroutinefunction(subscriber):
             post = self._post
             subscriber = (lambda _: None) if post is None else partial(post, subscriber)

@@ -559,7 +559,28 @@ def test_a_call_that_waits_does_so_within_its_own_deadline() -> None:
     rig.at(0.5)
     error = rig.error(ticket)
     assert isinstance(error, RequestTimeout)
-    assert "not connected within 500 ms; nothing was sent" in error.message
+    reason = f"the last attempt: {CRASH.message}"
+    assert f"not connected within 500 ms ({reason}); nothing was sent" in error.message
+    assert error.__cause__ is rig.engine.reason
+
+
+@pytest.mark.req("L11")
+def test_a_call_that_waits_for_the_first_connection_names_no_attempt() -> None:
+    rig = Rig()
+    ticket = rig.call(wait=True, idle=0.5)
+    rig.at(0.5)
+    assert "not connected within 500 ms; nothing was sent" in rig.error(ticket).message
+
+
+@pytest.mark.req("L3", "L11")
+def test_a_revision_that_the_server_refuses_ends_the_calls_that_wait_for_it() -> None:
+    rig = Rig({"initialize": refusal(-32022, "not that one")}, policy=Policy(when_down="wait"))
+    ticket = rig.call(idle=8.0)
+    rig.run(0.1)
+    assert rig.state == "closed"
+    assert "-32022: not that one" in rig.error(ticket).message
+    with pytest.raises(RpcError, match="the client has given up"):
+        rig.call()
 
 
 @pytest.mark.req("L11")

@@ -496,7 +496,40 @@ def test_a_pinned_handshake_version_is_not_bargained_over() -> None:
     refused = Talk(plan(pin="2025-06-18"))
     refused.initialize_refused(-32022, supported("2024-11-05", MODERN))
     assert refused.said == ["initialize"]
-    assert "error -32022" in refused.failed(final=False)
+    assert "error -32022" in refused.failed(final=True)
+
+
+@pytest.mark.req("L3")
+@pytest.mark.parametrize(
+    ("code", "data"),
+    [
+        (-32022, None),
+        (-32022, {}),
+        (-32022, supported("1999-01-01")),
+        (-32602, supported("1999-01-01")),
+        (-32602, supported()),
+    ],
+)
+@pytest.mark.parametrize("before", ["refused", "silent", "nothing"])
+def test_a_revision_that_is_refused_is_final(code: int, data: Any, before: str) -> None:
+    """As it is when the probe names no revision in common: asking again cannot help."""
+    talk = Talk(plan(pin=LEGACY if before == "nothing" else None))
+    if before == "refused":
+        talk.discover_refused(-32601)
+    elif before == "silent":
+        talk.silence()
+        talk.discover_refused(-32601)
+    talk.initialize_refused(code, data)
+    assert f"error {code}" in talk.failed(final=True)
+
+
+@pytest.mark.req("L3")
+@pytest.mark.parametrize("code", [-32000, -32603, -32602])
+def test_another_refusal_of_the_handshake_is_tried_again(code: int) -> None:
+    talk = Talk(plan())
+    talk.discover_refused(-32601)
+    talk.initialize_refused(code, None)
+    talk.failed(final=False)
 
 
 @pytest.mark.parametrize("opening", [None, "discover", "initialize"])

@@ -93,7 +93,7 @@ def test_a_changed_tool_is_named_with_what_changed() -> None:
 def test_the_error_says_whose_tools_both_hashes_and_what_to_run() -> None:
     error = drift(TOOLS[0])
     first, *_, last = str(error).splitlines()
-    assert first.startswith("szkrabok: the server's tools have changed since")
+    assert first.startswith("szkrabok: drift: the server's tools have changed since")
     assert REGISTRY.hash in first
     assert last == f"Run: {COMMAND}"
     assert error.kind == "drift"

@@ -486,7 +486,7 @@ async def test_a_message_over_the_limit_ends_its_call_alone(name: str) -> None:
         await client.open()
         server.on["tools/call"] = SIZES[name]
         error = await failure(say(client))
-        assert isinstance(error, TransportError)
+        assert isinstance(error, ProtocolError)
         assert f"more than {LIMIT} bytes" in str(error)
         assert "frame_bytes" in str(error)
         del server.on["tools/call"]

@@ -199,7 +199,7 @@ async def test_a_message_over_the_limit_ends_the_link() -> None:
         async with connect(server, transport="sse", limits=limits, backoff=QUICK) as client:
             assert await say(client) == "ahoy"
             error = await failure(say(client, "x" * 20_000))
-            assert isinstance(error, TransportError)
+            assert isinstance(error, ProtocolError)
             assert "10000" in str(error)
             await client.wait_ready(20)
             assert await say(client) == "ahoy"

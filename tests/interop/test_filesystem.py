@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from holdfast import Handlers, Limits, TransportError
+from holdfast import Handlers, Limits, ProtocolError
 from holdfast.types.content import ImageContent
 from tests.interop.catalogue import FILESYSTEM
 from tests.interop.home import Home, Settle
@@ -62,7 +62,7 @@ async def test_a_big_file_comes_as_one_line(home: Home) -> None:
         assert len(result.text) == BIG
         assert len(result.structured["content"]) == BIG
     async with home.visit(limits=Limits(frame_bytes=BIG)) as client:
-        with pytest.raises(TransportError, match="frame_bytes"):
+        with pytest.raises(ProtocolError, match="frame_bytes"):
             await client.call_tool("read_text_file", {"path": path})
         await client.wait_ready(30)
         note = str(home.work / "note-1.txt")

@@ -51,7 +51,7 @@ def test_any_change_is_refused_and_told(
     with pytest.raises(DriftError) as caught:
         Lock(path).guard("demo")(tools, instructions)
     text = str(caught.value)
-    assert text.startswith(f"demo: the server is not as {path} says; 1 change: 1 ")
+    assert text.startswith(f"demo: drift: the server is not as {path} says; 1 change: 1 ")
     assert words in text
     assert f"holdfast check --lock {path} demo" in text
     assert f"holdfast lock --lock {path} demo" in text

@@ -303,7 +303,7 @@ async def test_the_limit_holds_for_what_a_body_becomes(coding: str) -> None:
     async with Rogue(packed(b"x" * LIMIT, coding)) as server, web(server.url) as found:
         assert len(await body(found)) == LIMIT
     found_refusal = await refusal(packed(b"x" * (LIMIT + 1), coding))
-    assert isinstance(found_refusal.error, TransportError)
+    assert isinstance(found_refusal.error, ProtocolError)
     assert str(LIMIT) in found_refusal.error.message
     assert "frame_bytes" in str(found_refusal.error)
 

@@ -25,5 +25,6 @@ async def test_a_message_over_the_limit_ends_the_link() -> None:
     peer.tool("big")(lambda: "x" * 100_000)
     limits = holdfast.Limits(frame_bytes=50_000)
     async with holdfast.connect(peer, limits=limits) as client:
-        with pytest.raises(holdfast.TransportError, match="50000"):
+        with pytest.raises(holdfast.ProtocolError, match="50000") as caught:
             await client.call_tool("big")
+        assert caught.value.kind == "protocol"

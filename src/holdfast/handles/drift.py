@@ -90,8 +90,8 @@ class DriftCheck:
         verdict = "Callers of the handle as it is are not broken by this."
         text = "\n".join(
             (
-                f"{self._owner}: the server's tools have changed since the handle was generated "
-                f"(hash {registry.hash} then, {registry_hash(tools)} now):",
+                f"{self._owner}: drift: the server's tools have changed since the handle was "
+                f"generated (hash {registry.hash} then, {registry_hash(tools)} now):",
                 *(f"  {line}" for line in what.splitlines()),
                 "This breaks callers." if changes.breaking else verdict,
                 f"Run: {registry.command}",

@@ -135,13 +135,13 @@ class Lock:
             server = self.server or self._client
             known = lock_command(self.path, server, self._reach)
             text = with_command(error, self.path, known)
-            self._object(f"its {what} cannot be checked: {text}", cause=error)
+            self._object(f"drift: its {what} cannot be checked: {text}", cause=error)
             return
         if changes:
             path, shown = self.path, str(changes).replace("\n", "\n  ")
             look = lock_command(path, name, self._reach, verb="check")
             text = (
-                f"the server is not as {visible(path, 300)} says; {shown}\n"
+                f"drift: the server is not as {visible(path, 300)} says; {shown}\n"
                 f"Look at it with: {look}\n"
                 f"If it is as it should be, accept it with: {lock_command(path, name, self._reach)}"
             )

@@ -22,7 +22,7 @@ def sizes() -> Iterator[Fault]:
         more.setdefault("reqs", ("R9", "R2"))
         return Fault(name, does, at("fault", *deeds), ends, after, **more)
 
-    over = ("lost", "protocol")
+    over = ("protocol",)
     yield row(
         "line-under-limit",
         "answers with 60,000 bytes where 65,536 are allowed",

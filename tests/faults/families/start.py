@@ -57,7 +57,7 @@ def programs() -> Iterator[Fault]:
         "writes zero bytes for ever, never a newline",
         "cat",
         "/dev/zero",
-        ends=("transport", "protocol"),
+        ends=("protocol",),
         options={"limits": {"frame_bytes": 1 << 20}},
     )
     yield row(
@@ -174,7 +174,7 @@ def starts() -> Iterator[Fault]:
         "endless-line-at-start",
         "writes one line that never ends",
         *at("start", ("endless", b"x")),
-        ends=("transport", "protocol"),
+        ends=("protocol",),
         options={"limits": {"frame_bytes": 1 << 20}},
     )
     yield row(

@@ -100,7 +100,7 @@ class Connection:
         self.timers: Timers = Timers()
         self._recovery = Recovery(plan, policy.backoff, jitter)
         self._renewals = Renewals()
-        self._requests = Requests(name, policy, self.link, jitter)
+        self._requests = Requests(name, policy, self.link, self._recovery, jitter)
         self.inflight: Inflight = self._requests.inflight
         self._outbox = Outbox(self.link, self.inflight, jitter)
         self._inbox = Inbox(name, self.link, self.inflight, self._negotiated, self._disowned)

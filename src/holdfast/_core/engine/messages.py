@@ -31,11 +31,18 @@ def seconds(span: float) -> str:
     return f"{span:.3g} s" if span >= 1 else f"{span * 1000:.0f} ms"
 
 
-def timed_out(name: str, call: Call, *, sent: bool, total: bool) -> HoldfastError:
+def timed_out(
+    name: str, call: Call, *, sent: bool, total: bool, reason: HoldfastError | None = None
+) -> HoldfastError:
+    """Return the error of a deadline; ``reason``: how the last attempt to connect failed."""
     if not sent:
         span = call.total if total else call.idle
-        text = f"{name}: {subject(call)}: not connected within {seconds(span)}; nothing was sent"
-        return RequestTimeout(text, hints=(Hint("timeout", "gives it longer"),))
+        why = "" if reason is None else f" (the last attempt: {reason.message})"
+        waited = f"not connected within {seconds(span)}{why}; nothing was sent"
+        hint = Hint("timeout", "gives it longer")
+        error = RequestTimeout(f"{name}: {subject(call)}: {waited}", hints=(hint,))
+        error.__cause__ = reason
+        return error
     waited = (
         f"not done within {seconds(call.total)} in all (total_timeout)"
         if total

@@ -19,6 +19,7 @@ from holdfast._core.engine import messages
 from holdfast._core.engine.inflight import NEVER, Inflight, Pending
 from holdfast._core.engine.link_state import LinkState
 from holdfast._core.engine.outbox import ATTEMPTS
+from holdfast._core.engine.recovery import Recovery
 from holdfast._core.wire import jsonrpc
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
@@ -34,11 +35,19 @@ POLL: Final = 0.05
 class Requests:
     """The rules for requests, over the one ``Inflight``."""
 
-    def __init__(self, name: str, policy: Policy, link: LinkState, jitter: Iterator[float]) -> None:
+    def __init__(
+        self,
+        name: str,
+        policy: Policy,
+        link: LinkState,
+        recovery: Recovery,
+        jitter: Iterator[float],
+    ) -> None:
         self.name = name
         self.inflight: Inflight = Inflight(policy.tombstone_ttl, policy.limits.tombstones)
         self._policy = policy
         self._link = link
+        self._recovery = recovery
         self._jitter = jitter
         self.pump_at: float = NEVER
         """The time to retry requests that wait for room."""
@@ -194,7 +203,10 @@ class Requests:
             elif pending.queued or pending.wire_id is not None:
                 unsent = messages.backpressure(self.name, pending.call, total=total)
             else:
-                unsent = messages.timed_out(self.name, pending.call, sent=False, total=total)
+                reason = self._recovery.reason
+                unsent = messages.timed_out(
+                    self.name, pending.call, sent=False, total=total, reason=reason
+                )
             sent = messages.timed_out(self.name, pending.call, sent=True, total=total)
             self._retract(pending, "timeout", (sent, unsent), now, out)
 

@@ -176,7 +176,9 @@ def _hedge(plan: Plan) -> Conversation:
                 return (yield from _judge(plan, probe))
             if _may_be_older(plan, initialized):
                 raise StartAgain("initialize", OLDER, _refused(initialized))
-            raise NoAgreement(_both_refused(probe, initialized))
+            raise NoAgreement(
+                _both_refused(probe, initialized), final=_refuses_revision(initialized)
+            )
         told = modern or (initialized is not None and _is_modern(initialized))
         heard = yield Turn((), plan.patience if told else None)
 
@@ -197,9 +199,8 @@ def _initialize(plan: Plan, version: str, before: Reply | None = None) -> Conver
         return (yield from _judge(plan, (yield from _answer_to(_discover(plan)))))
     elif _may_be_older(plan, answer):
         raise StartAgain("initialize", OLDER, _refused(answer))
-    if before is not None:
-        raise NoAgreement(_both_refused(before, answer))
-    raise NoAgreement(_refused(answer))
+    error = _refused(answer) if before is None else _both_refused(before, answer)
+    raise NoAgreement(error, final=_refuses_revision(answer))
 
 
 def _may_be_replaced(plan: Plan, answer: Reply) -> bool:
@@ -304,6 +305,16 @@ def _listed(fault: ErrorObject | None) -> list[Any] | None:
         return None
     supported = fault.data.get("supported")
     return supported if isinstance(supported, list) else None
+
+
+def _refuses_revision(answer: Reply) -> bool:
+    """Return True if a server said that it does not speak the revision: asking again is no use.
+
+    2026-07-28 basic/versioning, Protocol Version Negotiation, has a code for it; 2025-11-25
+    basic/lifecycle, Error Handling, a list of those that the server speaks.
+    """
+    fault = answer.fault
+    return fault is not None and (fault.code == UNSUPPORTED_VERSION or _listed(fault) is not None)
 
 
 def _is_modern(answer: Reply) -> bool:

@@ -285,8 +285,8 @@ def failure(
         return error
     if isinstance(error, FrameTooLarge):
         hint = Hint("limits.frame_bytes", "sets this")
-        found = TransportError(f"{origin} sent {error}", hints=(hint,))
-        return Refused(found, RefusalReason.UNREADABLE, frame_size=error.size)
+        too_large = ProtocolError(f"{origin} sent {error}", hints=(hint,))
+        return Refused(too_large, RefusalReason.UNREADABLE, frame_size=error.size)
     if isinstance(error, BadBody):
         return Refused(ProtocolError(f"{origin} answered {error}"), RefusalReason.UNREADABLE)
     if not isinstance(error, BROKEN):

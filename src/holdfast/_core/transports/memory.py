@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from holdfast._core import boundary as b
 from holdfast._core.wire.framing import FrameTooLarge, Lines
-from holdfast.errors import TransportError
+from holdfast.errors import HoldfastError, ProtocolError, TransportError
 from holdfast.policies import Limits
 
 GRACE: Final = 1.0
@@ -136,12 +136,12 @@ class MemoryLink:
         try:
             lines = self._lines.feed(data)
         except FrameTooLarge as error:
-            self._lose(TransportError(f"the server sent {error}"), error.size)
+            self._lose(ProtocolError(f"the server sent {error}"), error.size)
             return
         if lines:
             self._report(b.Delivered(self._generation, lines))
 
-    def _lose(self, error: TransportError, frame_size: int | None = None) -> None:
+    def _lose(self, error: HoldfastError, frame_size: int | None = None) -> None:
         if self.open:
             self.open = False
             self._report(b.Lost(self._generation, error, self.unsent(), frame_size))

@@ -19,7 +19,7 @@ from holdfast._core.transports.orphans import guard
 from holdfast._core.transports.pipes import LineReader, PipeReader, Writer
 from holdfast._core.transports.spawn import Spawned, activity, ending
 from holdfast._core.wire.framing import FrameTooLarge
-from holdfast.errors import Hint, HoldfastError, TransportError
+from holdfast.errors import Hint, HoldfastError, ProtocolError, TransportError
 from holdfast.policies import Limits
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -207,7 +207,7 @@ class StdioLink:
 
     def _oversized(self, error: FrameTooLarge) -> None:
         hint = Hint("limits.frame_bytes", "sets this")
-        self._lose(TransportError(f"the server sent {error}", hints=(hint,)), error.size)
+        self._lose(ProtocolError(f"the server sent {error}", hints=(hint,)), error.size)
 
     def _end(self) -> None:
         self._reader.end()
