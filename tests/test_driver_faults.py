@@ -52,7 +52,7 @@ class FragileLink:
 
     def withdraw(self, wire_id: WireId) -> bool:
         self._transport.check()
-        return True
+        return not self._transport.has_left
 
     def finish(self, wire_id: WireId) -> None:
         self._transport.check()
@@ -80,6 +80,8 @@ class Fragile:
 
     def __init__(self) -> None:
         self.broken = False
+        self.has_left = False
+        """The bytes of each request have left: it cannot be withdrawn."""
         self.begun = asyncio.Event()
 
     def check(self, *_: Any) -> None:
@@ -213,6 +215,35 @@ async def test_a_call_cancelled_before_it_left_did_not_run() -> None:
     with pytest.raises(HoldfastError) as failure:
         await asking
     assert not failure.value.outcome_unknown
+    await driver.close()
+
+
+@pytest.mark.req("R4", "R7", "R11")
+@pytest.mark.parametrize("ending", ["timeout", "cancelled"])
+async def test_what_was_withdrawn_says_nothing_of_another_call_that_had_left(ending: str) -> None:
+    fragile = Fragile()
+    driver = await ready(fragile)
+
+    async def failure_of(idle: float) -> HoldfastError:
+        request = asyncio.ensure_future(driver.request(Call("tools/call", {}, idle=idle)))
+        if ending == "cancelled":
+            await asyncio.sleep(0)
+            request.cancel()
+        await asyncio.wait([request])
+        try:
+            await request
+        except (HoldfastError, asyncio.CancelledError) as error:
+            failure = error if isinstance(error, HoldfastError) else error.__cause__
+            assert isinstance(failure, HoldfastError)
+            return failure
+        raise AssertionError
+
+    idle = 0.001 if ending == "timeout" else 60.0
+    assert not (await failure_of(idle)).outcome_unknown
+    fragile.has_left = True
+    assert (await failure_of(idle)).outcome_unknown
+    fragile.has_left = False
+    assert not (await failure_of(idle)).outcome_unknown
     await driver.close()
 
 

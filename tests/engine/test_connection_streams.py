@@ -1163,6 +1163,32 @@ def test_a_link_that_the_engine_drops_tells_the_sent_from_the_unsent(end: str) -
 
 
 @pytest.mark.req("R11")
+def test_giving_up_before_a_repeat_has_left_says_that_it_may_have_run() -> None:
+    rig = ready(policy=Policy(replay="safe"))
+    ticket, wire_id = rig.request(repeatable=True)
+    effects = refuse(rig, wire_id, error=BROKE, processed=True) + rig.wait(0.001)
+    again = one(effects, Send).wire_id
+    assert again is not None
+    rig.unsent = {again}
+    (asked,) = frames(rig.report(Expired(rig.engine.link.generation, "one")))
+    answer(rig, asked["id"], {"result": {"protocolVersion": "1999-01-01"}})
+    assert rig.state == "closed"
+    assert rig.error(ticket).outcome_unknown
+
+
+@pytest.mark.req("R11")
+def test_a_repeat_that_is_turned_away_may_have_run_the_first_time() -> None:
+    rig = ready(policy=Policy(replay="safe"))
+    ticket, wire_id = rig.request(repeatable=True)
+    effects = refuse(rig, wire_id, error=BROKE, processed=True) + rig.wait(0.001)
+    for _ in range(ATTEMPTS):
+        again = one(effects, Send).wire_id
+        assert again is not None
+        effects = refuse(rig, again, RefusalReason.BUSY, retry_after=0.0) + rig.wait(0.001)
+    assert rig.error(ticket).outcome_unknown
+
+
+@pytest.mark.req("R11")
 def test_an_unsent_request_waits_for_the_link_after_one_that_the_engine_drops() -> None:
     rig, asked, sent, waiting = renewing(Policy(when_down="wait"))
     refuse(rig, asked["id"], RefusalReason.CRASHED)

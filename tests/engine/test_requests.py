@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast._core.boundary import Effect, Progressed, Retract, Send, Ticket
+from holdfast._core.boundary import Effect, Failed, Progressed, Retract, Send, Ticket
 from holdfast._core.engine.inflight import NEVER
 from holdfast._core.engine.requests import BATCH, POLL
 from holdfast.errors import (
@@ -466,6 +466,40 @@ def test_a_repeat_of_which_nothing_had_left_does_not_count() -> None:
     rig.lose(unsent=frozenset({again}))
     assert rig.open_tickets() == {ticket}
     assert "resources/read" in methods(reconnect(rig))
+    rig.lose()
+    assert rig.error(ticket).outcome_unknown, "it has left twice: no third time"
+
+
+def repeated_but_not_out() -> tuple[Rig, Ticket]:
+    """A request that left on the first link, and of which no byte has left on the second."""
+    rig = ready(policy=SAFE)
+    ticket, _ = rig.request("resources/read", repeatable=True, idle=5.0)
+    rig.lose()
+    again = only(reconnect(rig), Send)[-1].wire_id
+    assert again is not None
+    rig.unsent = {again}
+    return rig, ticket
+
+
+@pytest.mark.req("R11")
+@pytest.mark.parametrize("ending", ["timeout", "cancel"])
+def test_a_repeat_that_is_withdrawn_may_have_run_the_first_time(ending: str) -> None:
+    rig, ticket = repeated_but_not_out()
+    if ending == "cancel":
+        rig.cancel(ticket)
+    else:
+        rig.wait(5.0)
+    outcome = rig.outcome(ticket)
+    assert isinstance(outcome, Failed)
+    assert outcome.error.outcome_unknown
+    assert outcome.unsent is None, "whether or not the link can withdraw it"
+
+
+@pytest.mark.req("R11")
+def test_closing_before_a_repeat_has_left_says_that_it_may_have_run() -> None:
+    rig, ticket = repeated_but_not_out()
+    rig.close()
+    assert rig.error(ticket).outcome_unknown
 
 
 def wait_for_the_reconnect(rig: Rig, ticket: Ticket) -> None:
