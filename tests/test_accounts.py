@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 import holdfast
-from holdfast import Client, LoginRequest, OAuth, Servers, ToolPolicy, _accounts
+from holdfast import Client, LoginRequest, OAuth, Servers, ToolPolicy, _pool
 from holdfast.agents.listing import ToolSource
 from holdfast.handles import Handle
 from holdfast.stores import MemoryStore
@@ -168,7 +168,7 @@ async def test_a_user_is_not_shown_the_tools_of_another() -> None:
 async def test_a_session_with_a_call_under_way_is_not_closed_for_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_accounts, "MAX_SESSIONS", 2)
+    monkeypatch.setattr(_pool, "MAX_CLIENTS", 2)
     names = [f"user-{number}" for number in range(6)]
     async with world() as here, connect(here) as client:
         calls = [by(name, lambda: client.call_tool("hello")) for name in names]
@@ -210,7 +210,7 @@ async def test_without_await_a_close_ends_the_sessions_of_all_users() -> None:
 async def test_a_session_ends_with_the_headers_of_its_own_user(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_accounts, "MAX_SESSIONS", 1)
+    monkeypatch.setattr(_pool, "MAX_CLIENTS", 1)
     serve, ended = World.mcp, []
 
     async def mcp(self: World, request: web.Request) -> web.StreamResponse:
@@ -241,3 +241,77 @@ async def test_a_handle_is_for_one_account() -> None:
     async with world() as here, connect(here) as client:
         with pytest.raises(holdfast.ValidationError, match="name the account"):
             Handle(client)
+
+
+@pytest.mark.req("B16")
+async def test_the_session_used_least_recently_is_closed_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_pool, "MAX_CLIENTS", 2)
+    async with world() as here, connect(here) as client:
+        for name in ("bob", "eve", "bob", "mallory"):
+            await by(name, lambda: client.call_tool("hello"))
+        sessions = len(here.sessions)
+        await by("bob", lambda: client.call_tool("hello"))
+        assert len(here.sessions) == sessions, "bob was used after eve, and has the session he had"
+        await by("eve", lambda: client.call_tool("hello"))
+        assert len(here.sessions) == sessions + 1
+
+
+async def test_every_part_of_a_client_is_the_caller_s() -> None:
+    """A part that `Client` gets and the client of many has not would be an AttributeError."""
+    async with world() as here, connect(here) as client:
+        await by("bob", lambda: client.call_tool("hello"))
+        plain = here.connect(auth=OAuth(store=MemoryStore()))
+        missing = {
+            part
+            for part in vars(plain)
+            if part not in vars(client) and not hasattr(type(client), part)
+        }
+        await plain.close()
+        # Used by `close` alone, which is another for many.
+        assert missing == {"_closing"}
+
+
+@pytest.mark.req("B16")
+async def test_a_session_that_fails_to_close_is_reported_and_the_others_are_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with world() as here:
+        client = connect(here)
+        for name in ("bob", "eve", "mallory"):
+            await by(name, lambda: client.call_tool("hello"))
+
+        async def fail(self: Any, driver: Any) -> None:
+            await close(self, driver)
+            if self.transport.authorizer.account == "bob":
+                raise OSError("the disk is full")
+
+        close = Client._close
+        monkeypatch.setattr(Client, "_close", fail)
+        with pytest.raises(OSError, match="the disk is full"):
+            await client.close()
+        assert [method for method, _ in here.seen].count("DELETE") == 3
+        assert client.state == "closed"
+
+
+@pytest.mark.req("B16")
+async def test_a_session_whose_call_waits_for_an_approval_is_not_closed_for_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing of such a call is on its way to the server, and yet it is under way."""
+    monkeypatch.setattr(_pool, "MAX_CLIENTS", 1)
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def approve(request: holdfast.ApprovalRequest) -> bool:
+        asked.set()
+        await answer.wait()
+        return True
+
+    async with world() as here:
+        async with connect(here, tools=ToolPolicy(approve=approve)) as client:
+            call = asyncio.create_task(by("bob", lambda: client.call_tool("hello")))
+            await asked.wait()
+            await by("eve", client.list_tools)
+            answer.set()
+            assert (await call).text == "hello bob"

@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from contextvars import Context, copy_context
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary
+from typing import Any
 
 from holdfast._core.engine.state import State
+from holdfast._pool import ClientPool, SharingKey, definition_of
 from holdfast.client import Client
 from holdfast.errors import AuthError, StateError
 from holdfast.policies import Policy
 
-MAX_SESSIONS: Final = 1000
-"""Sessions that are open at once; the one used least recently is closed for another. Those with
-calls under way are not."""
+
+class _OfCaller:
+    """A part of a client that is looked up at each use, in the client of the caller's account."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, client: AccountsClient | None, owner: type) -> Any:
+        return self if client is None else getattr(client.of_caller(), self._name)
 
 
 class AccountsClient(Client):
     """A `Client` whose account is a function: every verb uses the session of the caller's account.
 
-    It has none of the parts of a client itself; those of the account are looked up instead.
+    It has no connection itself. The verbs are those of `Client`, on the parts of the client of
+    whoever calls; which parts those are is listed here, and a test compares the list.
     """
+
+    _cached: Any = _OfCaller()
+    _inputs: Any = _OfCaller()
+    _logins: Any = _OfCaller()
+    _observers: Any = _OfCaller()
+    _pipeline: Any = _OfCaller()
+    _requester: Any = _OfCaller()
+    _tools: Any = _OfCaller()
+    _unsolicited: Any = _OfCaller()
 
     def __init__(
         self, transport: Any, policy: Policy, make: Callable[[Any], Client], name: str | None
@@ -35,75 +47,36 @@ class AccountsClient(Client):
         self._policy = policy
         self._make = make
         """Makes the client of one account, from its transport."""
-        self._clients: OrderedDict[str, Client] = OrderedDict()
-        """The clients by account, the one used least recently first."""
-        self._contexts: WeakKeyDictionary[Client, Context] = WeakKeyDictionary()
-        """Whom each was made for: headers from a function must be theirs at the end, too."""
+        self._definition = definition_of(transport)
+        self._pool = ClientPool()
         self._closed = False
-        self._leaving: set[asyncio.Task[bool]] = set()
 
     def __repr__(self) -> str:
-        return f"<Client {self.name} {len(self._clients)} accounts>"
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            if name in _PARTS:
-                return getattr(self._mine(), name)
-            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        return f"<Client {self.name} {len(self._pool)} accounts>"
 
     @property
     def state(self) -> State:
         """The state of the connection of the caller's account."""
         return State.CLOSED if self._closed else super().state
 
-    def _mine(self) -> Client:
+    def of_caller(self) -> Client:
         """Return the client of the caller's account."""
         if self._closed:
             raise StateError(f"{self.name}: the client is closed", state=State.CLOSED)
         account = self._transport.authorizer.account
-        found = self._clients.get(account)
-        if found is None:
-            # The properties of the synchronous face are read in other threads: one client wins,
-            # and only the loop closes others.
-            made = self._make(self._transport.for_account(account))
-            found = self._clients.setdefault(account, made)
-            self._contexts[found] = copy_context()
-            with suppress(RuntimeError):
-                asyncio.get_running_loop()
-                self._close_idle(found)
-        with suppress(KeyError):
-            self._clients.move_to_end(account)
-        return found
-
-    def _close_idle(self, new: Client) -> None:
-        """Close the sessions that are too many, the one used least recently first."""
-        excess = max(0, len(self._clients) - MAX_SESSIONS)
-        clients = self._clients.items()
-        idle = (name for name, one in clients if one is not new and not one._requester.is_busy)
-        for name in list(islice(idle, excess)):
-            self._leave(self._clients.pop(name))
-
-    def _leave(self, client: Client) -> None:
-        context = self._contexts.get(client)
-        task = asyncio.get_running_loop().create_task(client.close(), context=context)
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
+        key = SharingKey(self._definition, account)
+        return self._pool.obtain(key, lambda: self._make(self._transport.for_account(account)))
 
     async def close(self) -> bool:
         """End the sessions of all accounts."""
         first, self._closed = not self._closed, True
-        for client in self._clients.values():
-            self._leave(client)
-        self._clients.clear()
-        if self._leaving:
-            await asyncio.wait(self._leaving)
+        await self._pool.close()
         return first
 
 
 def own_client(client: Client) -> Client:
     """Return the client of the caller's account; a client of one account itself."""
-    return client._mine() if isinstance(client, AccountsClient) else client
+    return client.of_caller() if isinstance(client, AccountsClient) else client
 
 
 def account_of(client: Client | None) -> str:
@@ -112,17 +85,3 @@ def account_of(client: Client | None) -> str:
         if isinstance(client, AccountsClient):
             return str(client.transport.authorizer.account)
     return ""
-
-
-_PARTS: Final = frozenset(
-    {
-        "_cached",
-        "_requester",
-        "_unsolicited",
-        "_inputs",
-        "_logins",
-        "_observers",
-        "_pipeline",
-        "_tools",
-    }
-)

@@ -156,13 +156,13 @@ def connect(
     for option, value in (("name", name), ("protocol", protocol)):
         if value is not None and not isinstance(value, str):
             raise ValidationError(f"{option}={value!r}: must be a string")
-    guard = reached = None
+    transport: Any = transport_for(target, options, os.environ)
+    guard = server_arguments = None
     if lock is not None:
-        guard, reached = _lock(lock), _reach(target, options, protocol)
+        guard, server_arguments = _lock(lock), _server_arguments(target, options, protocol)
         # Servers list other tools to other clients: declare what the lock was made with.
-        declared = policy.identity.declaring(guard.capabilities(name))
-        policy = replace(policy, identity=declared)
-    transport = transport_for(target, options, os.environ)
+        locked = guard.capabilities(transport.name if name is None else name)
+        policy = replace(policy, identity=policy.identity.declaring(locked))
     observers: tuple[CallLog, ...] = ()
     if log is not None:
         from holdfast.calllog.log import open_log
@@ -170,11 +170,10 @@ def connect(
         observers = (open_log(log, policy.observability.redaction),)
 
     def make(transport: Any) -> Client:
-        own = handlers or NO_HANDLERS
-        client = Client(transport, policy, own, name=name, observers=observers)
+        client = Client(transport, policy, handlers or NO_HANDLERS, name=name, observers=observers)
         if guard is not None:
-            client.guard_tools(guard.guard(client.name, reached))
-            client.guard_skills(guard.skill_guard(client.name, reached))
+            client.guard_tools(guard.guard(client.name, server_arguments))
+            client.guard_skills(guard.skill_guard(client.name, server_arguments))
         return client
 
     if not getattr(getattr(transport, "authorizer", None), "personal", False):
@@ -275,19 +274,21 @@ def _lock(lock: LockTarget) -> Lock:
     return Lock(os.fspath(lock))
 
 
-def _reach(target: Target, options: Mapping[str, Any], protocol: str | None) -> str | None:
-    """Return the command-line options that reach the same server."""
+def _server_arguments(
+    target: Target, options: Mapping[str, Any], protocol: str | None
+) -> str | None:
+    """Return the arguments of a command line that lead to the same server."""
     from holdfast.lock.commands import reach
 
-    said = {
+    settings = {
         name: getattr(target, name, None) or options.get(name)
         for name in ("env", "inherit_env", "cwd", "headers", "transport")
     }
-    if callable(said["headers"]):
-        said["headers"] = None
-    aim: Any = getattr(target, "command", None) or getattr(target, "url", None) or target
-    if isinstance(aim, os.PathLike):
-        aim = [os.fspath(aim)]
-    if not isinstance(aim, (str, list, tuple)):
+    if callable(settings["headers"]):
+        settings["headers"] = None
+    server: Any = getattr(target, "command", None) or getattr(target, "url", None) or target
+    if isinstance(server, os.PathLike):
+        server = [os.fspath(server)]
+    if not isinstance(server, (str, list, tuple)):
         return None
-    return reach(aim, protocol=protocol, **said)
+    return reach(server, protocol=protocol, **settings)

@@ -215,6 +215,12 @@ class Client:
         return self.state is State.READY
 
     @property
+    def _is_busy(self) -> bool:
+        """True while anything is under way, a call that waits for an approval included."""
+        cached = self._cached
+        return cached.begun_calls > cached.writes or self._requester.is_busy
+
+    @property
     def _facts(self) -> Facts | None:
         driver = self._requester.started
         return None if driver is None else driver.engine.facts

@@ -127,6 +127,23 @@ async def test_a_lock_has_its_capabilities_declared_again(tmp_path: Path, versio
         assert (await client.call_tool("url")).text == "done"
 
 
+@pytest.mark.req("H8", "P4")
+@pytest.mark.parametrize("name", [None, "choosy"])
+async def test_the_capabilities_of_a_lock_with_several_servers_are_declared(
+    tmp_path: Path, name: str | None
+) -> None:
+    """The entry is found by the client's name, also if that is the server's own."""
+    path = tmp_path / "holdfast.lock"
+    server = choosy(STATELESS[0])
+    declared = Identity(capabilities=capabilities())
+    async with holdfast.connect(server, identity=declared) as client:
+        assert client.name == "choosy"
+        locked = LockedServer.of(await client.list_tools(), client.instructions, capabilities())
+    write(path, LockFile({"another": LockedServer.of([]), "choosy": locked}))
+    async with holdfast.connect(server, lock=path, name=name) as client:
+        assert (await client.call_tool("elicitation")).text == "done"
+
+
 @pytest.mark.req("H8")
 async def test_advice_names_the_command_that_the_client_started(tmp_path: Path) -> None:
     path = tmp_path / "a b.lock"

@@ -15,6 +15,8 @@ import holdfast
 import holdfast.servers as package
 from holdfast import (
     Backoff,
+    Client,
+    Handlers,
     RequestTimeout,
     ShutdownError,
     StateError,
@@ -416,6 +418,34 @@ async def test_an_error_inside_closes_all() -> None:
             await servers.open()
             raise KeyError("mine")
     assert states(servers) == {"a": "closed"}
+
+
+class Stubborn(Client):
+    """Ends, and then fails."""
+
+    async def close(self) -> bool:
+        await super().close()
+        raise OSError(f"{self.name} did not end")
+
+
+def stubborn(name: str) -> Client:
+    plain = holdfast.connect(peer())
+    return Stubborn(plain.transport, plain._policy, Handlers(), name=name)
+
+
+@pytest.mark.req("F3")
+async def test_an_end_that_fails_is_reported_after_all_have_ended(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    servers = Servers({"a": stubborn("a"), "b": peer(), "c": stubborn("c")})
+    await servers.open()
+    with pytest.raises(OSError, match="a did not end"):
+        await servers.close()
+    assert set(states(servers).values()) == {"closed"}
+    assert "c did not end" in caplog.text, "only one can be raised"
+    with pytest.raises(OSError, match="a did not end"):
+        async with Servers({"a": stubborn("a")}) as again:
+            await again.open()
 
 
 def test_every_public_name_can_be_had() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from holdfast._core.calls.options import CallOptions, require_toolset, require_type
 from holdfast._core.eras.revisions import SKILLS
 from holdfast._core.text import close_matches
+from holdfast._pool import raise_first
 from holdfast.agents.listing import Partial, ServerTool
 from holdfast.agents.naming import Names, hint, question
 from holdfast.client import Client
@@ -112,9 +113,7 @@ class Servers:
         )
         # A cancelled caller must not leave servers half closed.
         results = await asyncio.shield(ends)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
+        raise_first(result for result in results if isinstance(result, BaseException))
         return any(results)
 
     # What is known

@@ -89,6 +89,8 @@ class CachedReads(Struct, eq=False):
     shared: bool = True
     """False if each request may have credentials of its own: then one caller's answer is never
     given to another who asks at the same time."""
+    begun_calls: int = 0
+    """Tool calls that have begun."""
     writes: int = 0
     """Tool calls that have ended."""
     _flights: SingleFlight | None = None

@@ -135,6 +135,7 @@ class Pipeline:
             self._asks_leave,
             not self.approver.wanted,
         )
+        self._cached.begun_calls += 1
         try:
             if options or requester.progress_handlers:
                 call.read_options()
