@@ -36,7 +36,7 @@ from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
     from holdfast._core.driver import Driver
-    from holdfast._core.trace import Tap
+    from holdfast._core.tap import Tap
     from holdfast.agents.listing import ModelTool, Partial
     from holdfast.agents.providers import ModelAnswer, Shape
     from holdfast.agents.toolset import Toolset

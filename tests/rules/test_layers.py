@@ -48,8 +48,8 @@ ABOVE: dict[str, tuple[str, ...]] = {
     ),
     "_core.transports": ("_core.boundary", "_core.auth"),
     "_core.mailbox": ("_core.engine", "_core.callbacks"),
-    "_core.trace": ("_core.boundary", "_core.redact", "_core.text"),
-    "_core.driver": ("_core.engine", "_core.mailbox", "_core.trace"),
+    "_core.tap": ("_core.boundary", "_core.redact", "_core.text"),
+    "_core.driver": ("_core.engine", "_core.mailbox", "_core.tap"),
     "_core.observers": ("_core.engine", "_core.callbacks", "_core.redact", "schema"),
     "events": ("_core.observers",),
     "_core.calls": (
@@ -63,7 +63,8 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.targets": ("_core.transports",),
     "_core.serve": ("_core.server", "_core.transports"),
     # the products
-    "view": ("errors", "_version"),
+    "trace": ("calllog", "_core.tap", "_core.redact"),
+    "view": ("trace", "_version"),
     "lock": ("schema", "_core.files", "_core.redact"),
     "codegen": ("lock",),
     "calllog": ("_core.calls", "lock", "_core.serve"),

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import ValidationError
+from holdfast.trace.format import Line, Reading, rotated
 from holdfast.view.index import OUTCOMES, Index, Row
-from holdfast.view.lines import Line, Reading, rotated
 from tests.view.sample import TraceWriter, bad_day, text_result
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.view.lines import Reading
+from holdfast.trace.format import Reading
 from holdfast.view.page import build_page
 from tests.view.hostile import HOSTILE, hostile_trace
 from tests.view.sample import TraceWriter, bad_day, text_result

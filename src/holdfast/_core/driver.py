@@ -41,7 +41,7 @@ from holdfast.policies import Policy
 from holdfast.types.lifecycle import Progress
 
 if TYPE_CHECKING:
-    from holdfast._core.trace import Tap, TraceEvent
+    from holdfast._core.tap import Tap, TraceEvent
 
 log: logging.Logger = logging.getLogger("holdfast")
 
@@ -385,6 +385,8 @@ class Driver:
 
     def _failed(self, outcome: b.Failed) -> None:
         waiter = self._waiters.pop(outcome.ticket, None)
+        if self.tap is not None:
+            self._tap_event("failed", ticket=outcome.ticket, error=self._truth(outcome))
         if waiter is not None and waiter.future.done():
             self._failures[outcome.ticket] = self._truth(outcome)
         elif waiter is not None:
@@ -407,7 +409,7 @@ class Driver:
 
     def _moved(self, outcome: b.Moved) -> None:
         if self.tap is not None:
-            self._tap_state(outcome)
+            self._tap_event("state", old=outcome.old, new=outcome.new, error=outcome.reason)
         if outcome.new not in _UNDER_WAY:
             self._signal()
         self._listener.moved(outcome)
@@ -415,27 +417,21 @@ class Driver:
     # The tap
 
     def _tap_send(self, kind: str, command: b.Send | b.Retract) -> None:
-        from holdfast._core.trace import TraceEvent
+        frame, wire_id, ticket = command.frame, command.wire_id, command.ticket
+        self._tap_event(kind, direction="→", frame=frame, wire_id=wire_id, ticket=ticket)
 
-        at, generation = self.loop.time(), self.engine.link.generation
-        event = TraceEvent(
-            at, kind, generation, "→", command.frame, command.wire_id, command.ticket
-        )
-        self._show(event)
+    def _tap_event(self, kind: str, **fields: Any) -> None:
+        """Show an event of now, on the link in use."""
+        from holdfast._core.tap import TraceEvent
+
+        self._show(TraceEvent(self.loop.time(), kind, self.engine.link.generation, **fields))
 
     def _tap_report(self, report: Report) -> None:
-        from holdfast._core.trace import reported
+        from holdfast._core.tap import reported
 
         # Before the engine takes it: a call that is answered is not under way any more.
         for event in reported(report, self.loop.time(), self._ticket_of):
             self._show(event)
-
-    def _tap_state(self, moved: b.Moved) -> None:
-        from holdfast._core.trace import TraceEvent
-
-        at, generation = self.loop.time(), self.engine.link.generation
-        reason = moved.reason
-        self._show(TraceEvent(at, "state", generation, old=moved.old, new=moved.new, error=reason))
 
     def _ticket_of(self, wire_id: object) -> Ticket | None:
         pending = self.engine.inflight.sent(wire_id)

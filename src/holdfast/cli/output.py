@@ -25,7 +25,7 @@ from holdfast.cli.progress import cells, status
 from holdfast.errors import Hint, HoldfastError, ValidationError
 
 if TYPE_CHECKING:
-    from holdfast._core.trace import TraceEvent
+    from holdfast._core.tap import TraceEvent
 
 
 class Exit(IntEnum):
@@ -212,7 +212,7 @@ class MessageTrace:
 
     def __call__(self, event: TraceEvent) -> None:
         """Show an event, if it is a message that was sent or received."""
-        from holdfast._core.trace import line
+        from holdfast._core.tap import line
 
         if event.kind == "message" and event.direction and event.frame is not None:
             seconds = time.perf_counter() - self._began

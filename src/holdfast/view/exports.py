@@ -15,8 +15,8 @@ from urllib.parse import quote
 import msgspec
 
 from holdfast._version import __version__
+from holdfast.trace.format import Line, Reading
 from holdfast.view.index import TROUBLE, Index, Row
-from holdfast.view.lines import Line, Reading
 from holdfast.view.page import body_of
 
 Json = dict[str, Any]

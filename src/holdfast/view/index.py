@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from holdfast.view.lines import Line
+from holdfast.trace.format import Line
 
 # One row for each line, in the order of the file; a row never moves. A request's row learns its
 # answer, its end and its outcome later, from other lines:

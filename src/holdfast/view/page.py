@@ -19,8 +19,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
+from holdfast.trace.format import Line, Reading
 from holdfast.view.index import OUTCOMES, Index, Row
-from holdfast.view.lines import Line, Reading
 
 BLOCK: Final = 256
 """Rows whose bodies are packed together."""

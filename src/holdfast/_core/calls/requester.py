@@ -48,7 +48,7 @@ from holdfast.types.lifecycle import LOG_LEVELS, Progress
 if TYPE_CHECKING:
     from holdfast._core.driver import Driver, DriverListener
     from holdfast._core.eras.conversation import Plan
-    from holdfast._core.trace import Tap
+    from holdfast._core.tap import Tap
 
 T = TypeVar("T")
 W = TypeVar("W", bound=Wire)

@@ -15,7 +15,7 @@ import holdfast
 from holdfast import Backoff
 from holdfast._core import boundary as b
 from holdfast._core.boundary import Call, Generation, Send, Ticket, WireId
-from holdfast._core.trace import MOST, TraceEvent, line, reported
+from holdfast._core.tap import MOST, TraceEvent, line, reported
 from holdfast.errors import TransportError
 from holdfast.testing import SILENCE, Peer
 from tests.http.harness import connect
@@ -174,7 +174,8 @@ async def test_a_request_that_is_taken_back_before_it_left_is_shown_as_withdrawn
     request.send(None)
     with pytest.raises(asyncio.CancelledError):
         request.throw(asyncio.CancelledError())
-    sent, withdrawn = events
+    sent, withdrawn, failed = events
+    assert (failed.kind, failed.ticket) == ("failed", sent.ticket)
     assert (sent.kind, withdrawn.kind) == ("message", "withdrawn")
     assert (withdrawn.wire_id, withdrawn.ticket) == (sent.wire_id, sent.ticket)
     await driver.close()

@@ -34,7 +34,8 @@ class TraceEvent(Struct, frozen=True):
     at: float
     """The time of the event loop."""
     kind: str
-    """``message``, ``state``, ``withdrawn``, or the name of a report: ``opened``, ``lost``…"""
+    """``message``, ``state``, ``withdrawn``, ``failed`` (a call has no answer), or the name of a
+    report: ``opened``, ``lost``…"""
     generation: Generation
     """The link, by its number."""
     direction: Direction | None = None

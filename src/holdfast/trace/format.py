@@ -72,6 +72,9 @@ class Line(Struct, rename={"to_state": "to", "from_state": "from"}):
     """How many lines were dropped."""
     status: int = 0
     headers: dict[str, str] = {}
+    transport: str = ""
+    target: str = ""
+    """What is known of a server that joins later, in a line of the kind ``server``."""
 
 
 _header = msgspec.json.Decoder(Header)
@@ -102,7 +105,11 @@ class Reading:
             if not row.endswith(b"\n"):
                 self.is_cut = True
                 return
-            if (line := self._read(number, row)) is not None:
+            line = self._read(number, row)
+            if line is not None and line.kind == "server":
+                facts = {"transport": line.transport, "target": line.target}
+                self.header.servers[line.server] = facts
+            elif line is not None:
                 yield line
 
     def _read_header(self, row: bytes) -> None:

@@ -1,0 +1,1 @@
+"""A trace of the wire: every message and event of a client, as lines of JSON in a file."""

@@ -1,0 +1,272 @@
+"""A trace of the wire: complete or honest about what is missing, redacted, never in the way."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast import Backoff, Timeouts
+from holdfast._core.boundary import Generation, Ticket
+from holdfast._core.tap import TraceEvent
+from holdfast.errors import HoldfastError, TransportError
+from holdfast.testing import SILENCE, Peer
+from holdfast.trace import writer
+from holdfast.trace.format import Reading, rotated
+from holdfast.trace.writer import TraceFile
+from holdfast.view.index import Index, Row
+
+LINK = Generation(1)
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def rows_of(path: Path) -> list[Row]:
+    reading, index = Reading(path.name), Index()
+    for line in reading.lines(path.read_bytes().splitlines(keepends=True)):
+        index.add(line)
+    return index.rows
+
+
+def message(text: str, direction: Any = "→", **fields: Any) -> TraceEvent:
+    return TraceEvent(1.0, "message", LINK, direction, text.encode(), **fields)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run.jsonl"
+
+
+@pytest.fixture
+def peer() -> Peer:
+    peer = Peer()
+    peer.tool("say")(lambda words: words)
+    peer.tool("stuck")(lambda: SILENCE)
+    return peer
+
+
+def traced(peer: Peer, path: Path, **options: Any) -> tuple[holdfast.Client, TraceFile]:
+    client, trace = holdfast.connect(peer, name="git", **options), TraceFile(path)
+    client._attach_tap(trace.tap("git", transport="memory"))
+    return client, trace
+
+
+def deaf_tool(peer: Peer) -> asyncio.Event:
+    """Add a tool that never answers; return what is set when it was called."""
+    arrived = asyncio.Event()
+
+    @peer.tool("deaf")
+    def deaf() -> Any:
+        arrived.set()
+        return SILENCE
+
+    return arrived
+
+
+@pytest.mark.req("W1")
+async def test_every_message_and_state_of_a_client_is_a_line(peer: Peer, path: Path) -> None:
+    client, trace = traced(peer, path)
+    async with client:
+        await client.call_tool("say", {"words": "hello"})
+    trace.close()
+    header, *lines = lines_of(path)
+    assert header["holdfast-trace"] == 1
+    assert header["servers"] == {"git": {"transport": "memory"}}
+    assert {line["server"] for line in lines} == {"git"}
+    (call,) = [line for line in lines if line.get("method") == "tools/call"]
+    assert (call["kind"], call["dir"], call["link"]) == ("request", ">", 1)
+    assert call["body"]["params"]["arguments"] == {"words": "hello"}
+    (answer,) = [line for line in lines if line.get("of") == call["id"]]
+    assert (answer["kind"], answer["dir"]) == ("result", "<")
+    states = [(line["from"], line["to"]) for line in lines if line["kind"] == "state"]
+    assert states[0] == ("new", "starting")
+    assert states[-1][1] == "closed"
+    times = [line["t"] for line in lines]
+    assert times == sorted(times)
+    assert all(line["bytes"] > 0 for line in lines if line["kind"] in ("request", "result"))
+
+
+@pytest.mark.req("W1")
+async def test_a_request_without_an_answer_has_its_outcome(peer: Peer, path: Path) -> None:
+    arrived = deaf_tool(peer)
+    client, trace = traced(peer, path)
+    async with client:
+        with pytest.raises(holdfast.RequestTimeout):
+            await client.call_tool("stuck", timeout=0.05)
+        running = asyncio.create_task(client.call_tool("deaf"))
+        await arrived.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    trace.close()
+    calls = [row for row in rows_of(path) if row.kind == "request" and row.method == "tools/call"]
+    assert {row.name: row.outcome for row in calls} == {"stuck": "timeout", "deaf": "cancelled"}
+
+
+@pytest.mark.req("W1")
+async def test_a_lost_link_leaves_its_calls_unknown(peer: Peer, path: Path) -> None:
+    client, trace = traced(peer, path, backoff=Backoff(first=60, max=60))
+    arrived = deaf_tool(peer)
+    async with client:
+        running = asyncio.create_task(client.call_tool("deaf"))
+        await arrived.wait()
+        peer.hang_up()
+        with pytest.raises(HoldfastError):
+            await running
+    trace.close()
+    (row,) = [row for row in rows_of(path) if row.name == "deaf" and row.kind == "request"]
+    assert row.outcome == "unknown"
+
+
+@pytest.mark.req("W1")
+def test_junk_is_kept_as_text(path: Path) -> None:
+    trace = TraceFile(path)
+    tap = trace.tap("git")
+    for text in ("hello", "[1]", "{", "\x00\xff"):
+        tap(message(text, "←"))
+    trace.close()
+    junk = [line for line in lines_of(path) if line.get("kind") == "junk"]
+    assert [line["text"] for line in junk] == ["hello", "[1]", "{", "\x00\xff"]
+
+
+@pytest.mark.req("W1")
+def test_secrets_are_in_no_line(path: Path) -> None:
+    trace = TraceFile(path)
+    tap = trace.tap("git")
+    params = {"name": "log_in", "arguments": {"password": "hunter2hunter2"}}
+    tap(message(json.dumps({"id": 1, "method": "tools/call", "params": params})))
+    tap(message("junk: password=hunter2hunter2", "←"))
+    error = TransportError("it said: token=hunter2hunter2")
+    tap(TraceEvent(1.0, "state", LINK, old="ready", new="backoff", error=error))
+    tap(TraceEvent(1.0, "failed", LINK, ticket=Ticket(1), error=error))
+    trace.stderr("git")("Authorization: Bearer hunter2hunter2hunter2")
+    trace.close()
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) == 7
+    assert "hunter2" not in text
+
+
+@pytest.mark.req("W1")
+def test_a_full_queue_counts_what_it_cannot_take(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "MOST_EVENTS", 4)
+    trace = TraceFile(path)
+    tap = trace.tap("git")
+    with trace._lock:  # the thread cannot write meanwhile
+        for number in range(10):
+            tap(message(f'{{"id":{number},"method":"ping"}}'))
+    trace.close()
+    lines = lines_of(path)
+    kept = [line for line in lines if line.get("method") == "ping"]
+    (dropped,) = [line["count"] for line in lines if line.get("kind") == "dropped"]
+    assert len(kept) + dropped == 10
+    assert dropped >= 6
+
+
+@pytest.mark.req("W1")
+def test_the_bytes_that_wait_are_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "MOST_BYTES", 1000)
+    trace = TraceFile(path)
+    tap = trace.tap("git")
+    with trace._lock:
+        tap(message(json.dumps({"id": 1, "method": "a", "params": {"x": "y" * 900}})))
+        tap(message(json.dumps({"id": 2, "method": "b", "params": {"x": "y" * 900}})))
+    trace.close()
+    assert [line.get("method") for line in lines_of(path) if "method" in line] == ["a"]
+    assert [line["count"] for line in lines_of(path) if line.get("kind") == "dropped"] == [1]
+
+
+@pytest.mark.req("W1")
+def test_a_large_message_is_cut_or_goes_beside(tmp_path: Path) -> None:
+    body = json.dumps({"id": 1, "result": {"text": "z" * 100_000, "password": "hunter2"}})
+    for sidecars in (False, True):
+        path = tmp_path / f"{sidecars}.jsonl"
+        trace = TraceFile(path, sidecars=sidecars)
+        trace.tap("git")(message(body, "←"))
+        trace.close()
+        line = lines_of(path)[-1]
+        assert line["bytes"] == len(body)
+        assert "body" not in line
+        assert len(line["text"]) <= 4096
+        if sidecars:
+            whole = (tmp_path / line["sidecar"]).read_text(encoding="utf-8")
+            assert json.loads(whole)["result"]["text"] == "z" * 100_000
+            assert "hunter2" not in whole
+        else:
+            assert "sidecar" not in line
+
+
+@pytest.mark.req("W1")
+def test_a_file_that_is_there_is_kept_and_old_ones_end(path: Path) -> None:
+    for number in range(7):
+        trace = TraceFile(path)
+        trace.tap(f"server{number}")
+        trace.close()
+    files = rotated(path)
+    assert [file.name.removeprefix("run.jsonl") for file in files] == [".4", ".3", ".2", ".1", ""]
+    servers = [next(iter(lines_of(file)[0]["servers"])) for file in files]
+    assert servers == ["server2", "server3", "server4", "server5", "server6"]
+
+
+@pytest.mark.req("W1")
+def test_a_long_trace_goes_on_in_another_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "ROTATE_AT", 2000)
+    trace = TraceFile(path)
+    tap = trace.tap("git")
+    for number in range(60):
+        tap(message(f'{{"id":{number},"method":"ping"}}'))
+        trace.flush()
+    trace.close()
+    lines = [line for file in rotated(path) for line in lines_of(file)]
+    ids = [line["id"] for line in lines if "id" in line]
+    assert ids == sorted(ids)
+    assert ids[-1] == 59
+    assert len(rotated(path)) > 1
+    assert all("holdfast-trace" in lines_of(file)[0] for file in rotated(path))
+
+
+@pytest.mark.req("W1")
+def test_a_full_disk_costs_the_trace_and_nothing_else(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    trace = TraceFile(path)
+    tap = trace.tap("git")
+    trace.flush()
+
+    def full(descriptor: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        tap(message('{"id":1,"method":"ping"}'))
+        trace.flush()
+        tap(message('{"id":2,"method":"ping"}'))
+        trace.flush()
+    assert trace.lost == 2
+    assert sum("lines were lost" in record.message for record in caplog.records) == 1
+    tap(message('{"id":3,"method":"ping"}'))
+    trace.close()
+    assert lines_of(path)[-1]["id"] == 3
+
+
+@pytest.mark.req("W1")
+async def test_a_traced_client_makes_the_same_calls(peer: Peer, path: Path) -> None:
+    client, trace = traced(peer, path, timeouts=Timeouts(request=5))
+    async with client:
+        results = await asyncio.gather(
+            *(client.call_tool("say", {"words": str(number)}) for number in range(200))
+        )
+    trace.close()
+    assert [result.text for result in results] == [str(number) for number in range(200)]
+    calls = [row for row in rows_of(path) if row.name == "say" and row.kind == "request"]
+    assert {row.outcome for row in calls} == {"ok"}
+    assert len(calls) == 200
