@@ -207,7 +207,7 @@ class Events(Observer):
         self._set([*self._subscribers, entry])
 
         def remove() -> None:
-            self._set([one for one in self._subscribers if one is not entry])
+            self._set([item for item in self._subscribers if item is not entry])
 
         return remove
 
@@ -268,7 +268,8 @@ class Events(Observer):
             self._observers.append(self)
         self._subscribers = subscribers
         self._wanted = {
-            name: [one for names, one in subscribers if name in names] for name in _BY_NAME
+            name: [subscriber for names, subscriber in subscribers if name in names]
+            for name in _BY_NAME
         }
         self.active = bool(subscribers)
         self.requests = any(self._wanted[kind.name] for kind in _REQUESTS)

@@ -172,7 +172,7 @@ class Life(RuleBasedStateMachine):
         while self.rig.state == "initializing":
             negotiator = self.rig.engine.link.negotiator
             assert negotiator is not None
-            wire_id, method = list(negotiator.asked.items())[-1]
+            wire_id, method = list(negotiator.questions.items())[-1]
             modern = DISCOVERED if era == "stateless" else refusal(-32601)
             self.take(self.rig.answer(wire_id, INITIALIZED if method == "initialize" else modern))
 
@@ -279,8 +279,8 @@ class Life(RuleBasedStateMachine):
     def greet(self, data: st.DataObject, reply: dict[str, Any]) -> None:
         negotiator = self.rig.engine.link.negotiator
         assert negotiator is not None
-        assert negotiator.asked, "a handshake that waits for nothing"
-        wire_id = data.draw(st.sampled_from(sorted(negotiator.asked)))
+        assert negotiator.questions, "a handshake that waits for nothing"
+        wire_id = data.draw(st.sampled_from(sorted(negotiator.questions)))
         self.take(self.rig.answer(wire_id, reply))
 
     # Links

@@ -48,7 +48,7 @@ def test_the_questions_take_their_ids_from_the_common_count() -> None:
     bench.inflight.number()
     bench.begin()
     assert [frame["id"] for frame in frames(bench.out)] == [2]
-    assert bench.negotiator.asked == {WireId(2): "server/discover"}
+    assert bench.negotiator.questions == {WireId(2): "server/discover"}
 
 
 @pytest.mark.req("L3")
@@ -74,7 +74,7 @@ def test_an_answer_that_settles_it_gives_the_agreement() -> None:
     assert isinstance(agreement, Agreement)
     assert agreement.opening == "discover"
     assert bench.negotiator.answered
-    assert bench.negotiator.asked == {}
+    assert bench.negotiator.questions == {}
     assert bench.negotiator.check_at == NEVER
 
 

@@ -78,8 +78,8 @@ class SingleFlight:
         error = flight.task.exception()
         if isinstance(error, HoldfastError):
             raise error.again() from error.__cause__
-        found: T = flight.task.result()
-        return found
+        result: T = flight.task.result()
+        return result
 
     def _forget(self, key: Hashable, task: asyncio.Task[Any]) -> None:
         flight = self._flights.get(key)

@@ -262,7 +262,7 @@ class Connection:
     def _refused(self, report: b.Refused, now: float, out: list[Effect]) -> None:
         negotiator = self.link.negotiator
         self._inbox.oversized(report, out)
-        if negotiator is not None and report.wire_id in negotiator.asked:
+        if negotiator is not None and report.wire_id in negotiator.questions:
             if negotiator.can_go_on(report):
                 self._converse(negotiator, negotiator.refusal(report), now, out)
             else:
@@ -424,7 +424,7 @@ class Connection:
         self, negotiator: Negotiator, agreement: Agreement, now: float, out: list[Effect]
     ) -> None:
         link = self.link
-        for wire_id in negotiator.asked:
+        for wire_id in negotiator.questions:
             self.inflight.bury(wire_id, now)
             if link.streams:
                 out.append(b.Retract(wire_id, None))

@@ -164,8 +164,8 @@ class Inbox:
         elif result is UNSET:
             out.append(self._bad(pending, "neither result nor error"))
         elif memoryview(result)[0] != _OBJECT:
-            shown = jsonrpc.snippet(bytes(result))
-            out.append(self._bad(pending, f"the result is not an object: {shown}"))
+            beginning = jsonrpc.snippet(bytes(result))
+            out.append(self._bad(pending, f"the result is not an object: {beginning}"))
         else:
             out.append(Completed(pending.ticket, result))
         if stream is not None:
@@ -176,8 +176,10 @@ class Inbox:
             return messages.bad_answer(self.name, pending.call, "both a result and an error")
         fault = decode_error_object(error)
         if fault is None:
-            shown = jsonrpc.snippet(bytes(error))
-            return messages.bad_answer(self.name, pending.call, f"the error is malformed: {shown}")
+            beginning = jsonrpc.snippet(bytes(error))
+            return messages.bad_answer(
+                self.name, pending.call, f"the error is malformed: {beginning}"
+            )
         return messages.refused_by_server(self.name, pending.call, fault)
 
     def _bad(self, pending: Pending, reason: str) -> Failed:

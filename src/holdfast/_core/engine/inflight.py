@@ -29,6 +29,47 @@ _FEW = 64
 """Entries of a heap below which stale ones are not worth removing."""
 
 
+# The life of a request, and why nothing of it is ever searched for.
+#
+#                    ┌──────────── park (lost, busy, refused for now) ───────────┐
+#                    ▼                                                           │
+#     admit ──▶ parked ──queue──▶ queued ──unqueue──▶ dispatch ──▶ sent ─────────┘
+#                    │                │                             │
+#                    └────────────────┴──────── end ────────────────┤
+#                                                │                settle
+#                                                ▼                  ▼
+#                                             buried              gone
+#
+# A *ticket* is given when a call comes in and lives as long as the call. A *wire id* is given when
+# the request is handed to a link: a request that is sent again gets another one, because the
+# server, or a proxy, may still answer the first. Neither is ever used twice in the life of a
+# client, so an answer to an old id can never be taken for the answer to a new request.
+#
+# ``_requests`` holds every request that has no outcome yet; ``_sent`` those of them that have a
+# wire id. All that ends a request removes it from both: with an answer by ``settle``, without one
+# by ``end``. Whoever comes second (the answer after the timeout, the cancellation after the
+# answer) finds nothing and does nothing. That, and not a flag, is what makes outcomes unique.
+#
+# An id whose request ended without an answer is *buried*: a late answer to it is dropped quietly,
+# any other answer that nobody waits for is a violation that is counted. A tombstone costs memory,
+# so it is swept after its time, and there is a most of them: a server that never answers cannot
+# make the client grow. All tombstones have the same time to live, so the oldest is always the
+# first in ``_buried``.
+#
+# A client may have a hundred thousand requests in flight, and every one of them may be answered
+# in a millisecond. So there is no pass over all of them on the way of a call:
+#
+# * The next deadline is the top of a heap, and an answered request leaves its entry there. The
+#   entry is thrown away when it comes to the top, or in ``_clear_deadlines`` when the stale ones
+#   may be half of all: a fixed cost for each request, however long its timeout is.
+# * Progress moves a deadline without touching the heap. The entry is then earlier than the
+#   deadline; when its time comes, the request is found not to be due, and put back. The reverse,
+#   an entry later than its deadline, must never be: whatever makes a deadline *earlier* (a request
+#   that is released) pushes a new entry.
+# * Those that wait for room are a heap of tickets: the oldest goes first, also if it was sent
+#   before, lost its link and came back behind younger ones.
+
+
 class Pending(Struct, gc=False):
     """One request under way."""
 

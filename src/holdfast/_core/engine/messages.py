@@ -66,8 +66,8 @@ def unanswered(name: str, call: Call) -> HoldfastError:
 
 
 def lost(name: str, call: Call, loss: HoldfastError, *, sent: bool) -> HoldfastError:
-    told = "it had been sent, so it may have run" if sent else "it had not been sent"
-    return loss.again(f"{name}: {subject(call)}: {loss.message}; {told}", outcome_unknown=sent)
+    effect = "it had been sent, so it may have run" if sent else "it had not been sent"
+    return loss.again(f"{name}: {subject(call)}: {loss.message}; {effect}", outcome_unknown=sent)
 
 
 def unconnected(name: str, loss: HoldfastError) -> HoldfastError:
@@ -80,8 +80,8 @@ def refused_by_server(name: str, call: Call, fault: ErrorObject) -> HoldfastErro
         isinstance(fault.code, float) and fault.code.is_integer()
     )
     code = int(fault.code) if integral else None  # type: ignore[arg-type]
-    shown = fault.code if fault.code is not None else "without a code"
-    text = f"{name}: {subject(call)}: the server answered with error {shown}: {message}"
+    code_text = fault.code if fault.code is not None else "without a code"
+    text = f"{name}: {subject(call)}: the server answered with error {code_text}: {message}"
     lacking = _LACKING.get(call.method) if code == METHOD_NOT_FOUND else None
     hints = () if lacking is None else (Hint("", lacking),)
     words = fault.message or ""
@@ -119,8 +119,8 @@ def refused(name: str, call: Call, report: Refused, *, repeated: bool = False) -
     if report.fault is not None:
         return refused_by_server(name, call, report.fault)
     unknown = report.processed or repeated
-    told = "it may have run" if unknown else "it was not run"
-    text = f"{name}: {subject(call)}: {report.error.message}; {told}"
+    effect = "it may have run" if unknown else "it was not run"
+    text = f"{name}: {subject(call)}: {report.error.message}; {effect}"
     return report.error.again(text, outcome_unknown=unknown)
 
 
@@ -160,8 +160,8 @@ def unencodable(name: str, call: Call, error: BaseException) -> HoldfastError:
 
 
 def cancelled(name: str, call: Call, *, sent: bool) -> HoldfastError:
-    told = "the server was told to stop, it may have run" if sent else "nothing was sent"
-    return CancelledCallError(f"{name}: {subject(call)}: cancelled; {told}", outcome_unknown=sent)
+    effect = "the server was told to stop, it may have run" if sent else "nothing was sent"
+    return CancelledCallError(f"{name}: {subject(call)}: cancelled; {effect}", outcome_unknown=sent)
 
 
 def ended(name: str, call: Call, outcome: BaseException | None) -> HoldfastError:
@@ -169,16 +169,16 @@ def ended(name: str, call: Call, outcome: BaseException | None) -> HoldfastError
     if isinstance(outcome, CancelledCallError):
         return outcome
     if not isinstance(outcome, HoldfastError) or isinstance(outcome, RpcError):
-        told, unknown = "the server's answer had just come", True
+        ending, unknown = "the server's answer had just come", True
     else:
-        told, unknown = f"it had just failed: {outcome.message}", outcome.outcome_unknown
-    text = f"{name}: {subject(call)}: cancelled; {told}"
+        ending, unknown = f"it had just failed: {outcome.message}", outcome.outcome_unknown
+    text = f"{name}: {subject(call)}: cancelled; {ending}"
     return CancelledCallError(text, outcome_unknown=unknown)
 
 
 def shut(name: str, call: Call, *, sent: bool) -> HoldfastError:
-    told = "it had been sent, so it may have run" if sent else "it had not been sent"
-    text = f"{name}: {subject(call)}: the client was closed; {told}"
+    effect = "it had been sent, so it may have run" if sent else "it had not been sent"
+    text = f"{name}: {subject(call)}: the client was closed; {effect}"
     return ShutdownError(text, outcome_unknown=sent)
 
 

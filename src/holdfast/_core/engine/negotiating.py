@@ -33,7 +33,7 @@ class Negotiator:
 
     def __init__(self, plan: Plan, inflight: Inflight) -> None:
         self.plan = plan
-        self.asked: dict[WireId, str] = {}
+        self.questions: dict[WireId, str] = {}
         """Requests without an answer yet."""
         self.answered: bool = False
         """The server has answered something."""
@@ -51,7 +51,7 @@ class Negotiator:
 
     @property
     def waiting_for(self) -> str:
-        waiting = " and ".join(self.asked.values()) or "anything"
+        waiting = " and ".join(self.questions.values()) or "anything"
         return f"{waiting}; {self.refused}" if self.refused else waiting
 
     def begin(self, now: float, out: list[Effect]) -> None:
@@ -59,7 +59,7 @@ class Negotiator:
 
     def question(self, wire_id: object) -> WireId | None:
         """Return the request that an answer is for."""
-        return next((question for question in self.asked if question == wire_id), None)
+        return next((question for question in self.questions if question == wire_id), None)
 
     def anonymous(self, message: jsonrpc.Envelope, now: float) -> bool:
         """Keep an error without an id, in case that no better answer follows.
@@ -67,7 +67,7 @@ class Negotiator:
         JSON-RPC 2.0 section 5: the id is null if it could not be read in the request. It may
         as well be meant for something else, such as a notification, so it ends nothing at once.
         """
-        if len(self.asked) != 1 or message.error is UNSET:
+        if len(self.questions) != 1 or message.error is UNSET:
             return False
         self._anonymous = message
         self.check_at = min(self.check_at, now + self.plan.patience)
@@ -76,7 +76,7 @@ class Negotiator:
     def answer(self, wire_id: WireId, message: jsonrpc.Envelope) -> Reply:
         """Note an answer to one of the questions; return it as the conversation hears it."""
         self.answered = True
-        method = self.asked.pop(wire_id)
+        method = self.questions.pop(wire_id)
         raw_error = message.error
         failed = raw_error is not UNSET and bytes(raw_error) != b"null"
         if message.result is not UNSET and not failed:
@@ -91,13 +91,13 @@ class Negotiator:
         if report.reason is RefusalReason.CRASHED:
             # Some servers break over a method that they do not know.
             unsure = self.plan.opening is None and self.plan.pin is None
-            return unsure and self.asked[report.wire_id] == DISCOVER
+            return unsure and self.questions[report.wire_id] == DISCOVER
         return report.reason in _ANSWERS
 
     def refusal(self, report: Refused) -> Reply:
         """Note a refusal below the protocol; return it as the conversation hears it."""
         self.answered = True
-        method = self.asked.pop(report.wire_id)
+        method = self.questions.pop(report.wire_id)
         fault = report.fault or jsonrpc.ErrorObject(
             code=report.error.code, message=report.error.message
         )
@@ -106,8 +106,8 @@ class Negotiator:
     def silence(self, *, unread: bool) -> Heard:
         """Return what is to be heard after a time without an answer."""
         message, self._anonymous = self._anonymous, None
-        if message is not None and len(self.asked) == 1:
-            return self.answer(next(iter(self.asked)), message)
+        if message is not None and len(self.questions) == 1:
+            return self.answer(next(iter(self.questions)), message)
         return Silence(unread)
 
     def feed(
@@ -127,7 +127,7 @@ class Negotiator:
     def _take(self, turn: Turn, now: float, out: list[Effect]) -> None:
         for request in turn.requests:
             wire_id = self._inflight.number()
-            self.asked[wire_id] = request.method
+            self.questions[wire_id] = request.method
             options = request.options if self.plan.streams else None
             out.append(
                 Send(jsonrpc.request(wire_id, request.method, request.params), wire_id, options)

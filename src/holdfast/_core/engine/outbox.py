@@ -42,20 +42,20 @@ class Outbox:
     def notify(self, method: str, params: dict[str, Any] | None) -> list[Effect]:
         return [Send(jsonrpc.notification(method, params), None, self._link.options(method))]
 
-    def answer(self, asked: Asked, result: Any) -> list[Effect]:
+    def answer(self, request: Asked, result: Any) -> list[Effect]:
         try:
-            frame = jsonrpc.response(asked.id, result)
+            frame = jsonrpc.response(request.id, result)
         except UNENCODABLE as error:
-            return self.refuse(asked, INTERNAL_ERROR, f"unusable result: {error}")
+            return self.refuse(request, INTERNAL_ERROR, f"unusable result: {error}")
         return [Send(frame, None, self._link.options(""))]
 
-    def refuse(self, asked: Asked, code: int, message: str) -> list[Effect]:
-        frame = jsonrpc.error_response(asked.id, code, message)
+    def refuse(self, request: Asked, code: int, message: str) -> list[Effect]:
+        frame = jsonrpc.error_response(request.id, code, message)
         return [Send(frame, None, self._link.options(""))]
 
     def busy(self, command: Send, now: float, out: list[Effect]) -> None:
         """Offer a message that nobody waits for a few times in quick succession, then drop it."""
-        offers = 1 + next((times for one, times in self._offered if one is command), 0)
+        offers = 1 + next((times for offered, times in self._offered if offered is command), 0)
         if offers < ATTEMPTS and len(self._refused) < MOST_REFUSED:
             self._refused.append((command, offers))
             self.retry_at = now + jittered(PAUSE, PAUSE_JITTER, self._jitter)

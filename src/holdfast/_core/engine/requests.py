@@ -32,6 +32,41 @@ POLL: Final = 0.05
 """Seconds until a full link is tried again, for links that do not report when they have room."""
 
 
+# What may be sent twice, and why.
+#
+# A tool may move money. So the first rule is that a request which *may have run* is not sent
+# again, and that its error says so (``outcome_unknown``): only its caller knows whether running it
+# twice does harm. Each rule below is either a proof that it has not run, or a permission.
+#
+# Proofs. The request is sent again (or fails as "nothing was sent"), whatever it does:
+#
+# * It is parked or queued: it has no wire id, so no link was ever given it.
+# * The link was given it, and no byte of it has left (``unsent``). A part of a line, or of a body,
+#   does not count as nothing: servers act on what they can read.
+# * The link withdrew it (``Retract``) before the first byte. Only the link knows that, and only
+#   once it is asked: so ``Failed`` carries both errors, and the driver chooses the true one.
+# * The server, or a proxy before it, refused it without running it (``Refused.processed`` is
+#   False): 401, 404, 429, a connection that never came about. It is offered ``ATTEMPTS`` times.
+#
+# Permissions. The request has left, the link is gone or the answer is lost, and it is sent again
+# once, if all of these hold:
+#
+# * its call is ``repeatable``: a read or a list, or a tool whose annotations say that it only
+#   reads or is idempotent. Annotations are the server's word: a hint, not a promise;
+# * and the user trusts that word: ``replay="safe"``. The default is "never";
+# * and it has not been repeated before. A request that kills the server would otherwise kill each
+#   of its successors: a poison pill that is passed on. Twice is bad luck, three times is a cause.
+#
+# What may have run stays so. ``Pending.repeated`` is set when a request that has left is kept, and
+# is never taken back: its second attempt may be withdrawn, refused or unsent, but the first may
+# have run. ``may_have_run`` is therefore "it has a wire id, or it was repeated", and each ending
+# (timeout, cancellation, loss, close, giving up) asks it before it says "nothing was sent".
+#
+# An epoch is a proof that expires: a caller that checked arguments or asked a person for approval
+# did so for *this* server. If the link changed before the request left, ``LinkChanged`` gives it
+# back to the caller instead of sending it to whoever answers now.
+
+
 class Requests:
     """The rules for requests, over the one ``Inflight``."""
 

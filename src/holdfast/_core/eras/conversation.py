@@ -36,8 +36,8 @@ class Plan(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.pin is not None and self.pin not in VERSIONS:
-            known = ", ".join(VERSIONS)
-            raise ValidationError(f"protocol {self.pin!r}: not a revision we speak ({known})")
+            revisions = ", ".join(VERSIONS)
+            raise ValidationError(f"protocol {self.pin!r}: not a revision we speak ({revisions})")
 
 
 class Facts(Struct, frozen=True):

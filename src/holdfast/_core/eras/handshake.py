@@ -82,9 +82,9 @@ class Handshake:
         # MUST include the MCP-Protocol-Version"; Resumability and Redelivery allows resuming.
         options = self._options
         if options is None or options.headers.get(headers.SESSION) != self.session:
-            named = {} if self.session is None else {headers.SESSION: self.session}
+            session_header = {} if self.session is None else {headers.SESSION: self.session}
             options = self._options = StreamOptions(
-                {headers.VERSION: self.version, **named}, resume=True
+                {headers.VERSION: self.version, **session_header}, resume=True
             )
         return options
 

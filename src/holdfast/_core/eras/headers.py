@@ -32,9 +32,9 @@ def standard(version: str, method: str, params: Mapping[str, Any] | None) -> dic
     """Return the headers of a stateless request (Standard Request Headers)."""
     headers = {VERSION: version, METHOD: method}
     source = _NAMED.get(method)
-    named = None if source is None or params is None else params.get(source)
-    if isinstance(named, str):
-        headers[NAME] = encode_value(named)
+    target = None if source is None or params is None else params.get(source)
+    if isinstance(target, str):
+        headers[NAME] = encode_value(target)
     return headers
 
 
@@ -46,8 +46,8 @@ def mismatch(
     Transports: Streamable HTTP, Server Validation: a header that differs is an error, because
     proxies may have acted on it.
     """
-    wanted = standard(version, method, params)
-    return next((name for name, value in wanted.items() if sent.get(name) != value), None)
+    expected = standard(version, method, params)
+    return next((name for name, value in expected.items() if sent.get(name) != value), None)
 
 
 def encode_value(value: str) -> str:
@@ -77,7 +77,7 @@ class BadParamHeader(ValueError):  # noqa: N818
 
 def header_paths(schema: Any) -> HeaderPaths:
     """Return the annotated properties of a schema; raise ``BadParamHeader`` for a bad one."""
-    found: HeaderPaths = {}
+    paths: HeaderPaths = {}
     names: set[str] = set()
     for header, path, kind in _annotated(schema):
         if not isinstance(header, str) or not header or not set(header) <= _TOKEN:
@@ -87,29 +87,29 @@ def header_paths(schema: Any) -> HeaderPaths:
         if not isinstance(kind, str) or kind not in _PRIMITIVE:
             where = ".".join(path)
             raise BadParamHeader(f"x-mcp-header {header!r} is on {where!r}, which is no primitive")
-        if len(found) == MOST_HEADERS:
+        if len(paths) == MOST_HEADERS:
             raise BadParamHeader(f"more than {MOST_HEADERS} parameters have an x-mcp-header")
         names.add(header.lower())
-        found[header] = path
-    return found
+        paths[header] = path
+    return paths
 
 
 def _annotated(schema: Any) -> Iterator[tuple[Any, tuple[str, ...], Any]]:
     """Every annotation below a schema; one that is not reached by properties alone is refused."""
     parts: list[tuple[Any, _Path, bool]] = [(schema, None, True)]
-    left = MOST_PARTS
+    budget = MOST_PARTS
     while parts:
-        if not left:
+        if not budget:
             raise BadParamHeader(f"its schema has more than {MOST_PARTS} parts")
-        left -= 1
+        budget -= 1
         part, path, reachable = parts.pop()
         if isinstance(part, list):
             parts += [(item, path, False) for item in part]
         elif isinstance(part, dict):
             if "x-mcp-header" in part:
                 if not reachable or path is None:
-                    shown = part["x-mcp-header"]
-                    raise BadParamHeader(f"x-mcp-header {shown!r} is not on a plain property")
+                    header = part["x-mcp-header"]
+                    raise BadParamHeader(f"x-mcp-header {header!r} is not on a plain property")
                 yield part["x-mcp-header"], _steps(path), part.get("type")
             parts += _below(part, path, reachable)
 

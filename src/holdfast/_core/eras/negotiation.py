@@ -179,15 +179,15 @@ def _hedge(plan: Plan) -> Conversation:
             raise NoAgreement(
                 _both_refused(probe, initialized), final=_refuses_revision(initialized)
             )
-        told = modern or (initialized is not None and _is_modern(initialized))
-        heard = yield Turn((), plan.patience if told else None)
+        is_modern = modern or (initialized is not None and _is_modern(initialized))
+        heard = yield Turn((), plan.patience if is_modern else None)
 
 
 def _initialize(plan: Plan, version: str, before: Reply | None = None) -> Conversation:
     answer = yield from _answer_to(_initialize_request(plan, version))
     if answer.result is not None:
         return _handshake_agreement(plan, version, answer.result)
-    offered = [one for one in _listed(answer.fault) or () if one != version]
+    offered = [offer for offer in _listed(answer.fault) or () if offer != version]
     older = best(offered, HANDSHAKE) if plan.pin is None else None
     if older is not None:
         answer = yield from _answer_to(_initialize_request(plan, older))
@@ -212,8 +212,8 @@ def _may_be_replaced(plan: Plan, answer: Reply) -> bool:
     if plan.pin is not None or plan.opening != "initialize" or plan.variant is not None:
         return False
     code = None if answer.fault is None else answer.fault.code
-    named = best(_listed(answer.fault) or (), STATELESS) is not None
-    return plan.streams or named or code in (METHOD_NOT_FOUND, *MODERN_ERRORS)
+    names_stateless = best(_listed(answer.fault) or (), STATELESS) is not None
+    return plan.streams or names_stateless or code in (METHOD_NOT_FOUND, *MODERN_ERRORS)
 
 
 def _may_be_older(plan: Plan, answer: Reply) -> bool:
@@ -323,30 +323,30 @@ def _is_modern(answer: Reply) -> bool:
 
 
 def _stateless_agreement(plan: Plan, version: str, raw: Raw) -> Agreement:
-    said = _discover_result.decode(raw)
-    meta = said.meta if isinstance(said.meta, dict) else {}
+    result = _discover_result.decode(raw)
+    meta = result.meta if isinstance(result.meta, dict) else {}
     info = Raw(encode(meta[SERVER_INFO])) if SERVER_INFO in meta else None
     era = Stateless(version, plan.identity.info(), _declared(plan, changes=False))
-    instructions = said.instructions if isinstance(said.instructions, str) else None
-    facts = Facts(version, info, said.capabilities, instructions)
+    instructions = result.instructions if isinstance(result.instructions, str) else None
+    facts = Facts(version, info, result.capabilities, instructions)
     return Agreement(era, facts, "discover")
 
 
-def _handshake_agreement(plan: Plan, asked: str, raw: Raw) -> Agreement:
+def _handshake_agreement(plan: Plan, requested: str, raw: Raw) -> Agreement:
     try:
-        said = _initialize_result.decode(raw)
+        result = _initialize_result.decode(raw)
     except MALFORMED as error:
         message = f"the server's answer to initialize is not valid: {error}"
         raise NoAgreement(ProtocolError(message)) from None
-    version = said.protocolVersion
+    version = result.protocolVersion
     if version not in HANDSHAKE or plan.pin not in (None, version):
         # 2025-11-25 basic/lifecycle, Version Negotiation: a client that does not support the
         # version in the server's response "SHOULD disconnect".
-        message = f"asked for {asked}, the server answered {version!r}, which is not supported"
+        message = f"asked for {requested}, the server answered {version!r}, which is not supported"
         raise NoAgreement(ProtocolError(message + _cure(plan)), final=True)
-    info = None if said.serverInfo is UNSET else said.serverInfo
-    instructions = said.instructions if isinstance(said.instructions, str) else None
-    facts = Facts(version, info, said.capabilities, instructions)
+    info = None if result.serverInfo is UNSET else result.serverInfo
+    instructions = result.instructions if isinstance(result.instructions, str) else None
+    facts = Facts(version, info, result.capabilities, instructions)
     return Agreement(Handshake(version), facts, "initialize")
 
 
@@ -366,7 +366,7 @@ def _story(answer: Reply) -> str:
 
 
 def _nothing_in_common(plan: Plan, offered: Iterable[Any]) -> HoldfastError:
-    theirs = ", ".join(one for one in offered if isinstance(one, str)) or "none"
+    theirs = ", ".join(version for version in offered if isinstance(version, str)) or "none"
     return ProtocolError(f"no common protocol revision: the server speaks {theirs}{_cure(plan)}")
 
 

@@ -171,8 +171,12 @@ class StatelessServing:
             raise _invalid(f"params._meta {PROTOCOL_VERSION} must be a string")
         if version not in STATELESS or version not in supported:
             # A revision that begins with `initialize` cannot be used per request.
-            known = [one for one in supported if version not in HANDSHAKE or one in STATELESS]
-            raise unsupported(version, known)
+            usable = [
+                revision
+                for revision in supported
+                if version not in HANDSHAKE or revision in STATELESS
+            ]
+            raise unsupported(version, usable)
         if not isinstance(self.capabilities, dict):
             raise _invalid(f"params._meta {CLIENT_CAPABILITIES} must be an object")
         if self.log_level is not None:
@@ -186,8 +190,8 @@ class StatelessServing:
         fresh = {**_UNCACHED, **result} if method.endswith(_CACHEABLE) else {}
         finished = {"resultType": "complete", **result, **fresh, **hints}
         meta = finished.pop("_meta", {})
-        named = {SERVER_INFO: info, **meta} if isinstance(meta, dict) else meta
-        return {**finished, "_meta": named}
+        named_meta = {SERVER_INFO: info, **meta} if isinstance(meta, dict) else meta
+        return {**finished, "_meta": named_meta}
 
     def takes_task(self, params: Json) -> bool:
         extensions = self.capabilities.get("extensions")
@@ -247,10 +251,10 @@ def adopt(params: Json, result: Json) -> HandshakeServing:
     return HandshakeServing(result.get("protocolVersion"), params.get("capabilities"))
 
 
-def no_era(method: str, known: bool, supported: Iterable[str]) -> RequestError:
+def no_era(method: str, is_known: bool, supported: Iterable[str]) -> RequestError:
     """Return the error for a request that belongs to no session and has no ``_meta``."""
     stateless = any(version in STATELESS for version in supported)
-    if not known or (method in _STATELESS_ONLY and not stateless):
+    if not is_known or (method in _STATELESS_ONLY and not stateless):
         return RequestError(METHOD_NOT_FOUND, f"method not found: {method}")
     if not stateless:
         return RequestError(INVALID_REQUEST, f"{method} came before initialize")
@@ -276,26 +280,26 @@ def check_level(level: Any, where: str) -> str:
     return level
 
 
-def grants(wanted: Json, method: str, params: Json) -> bool:
+def grants(filters: Json, method: str, params: Json) -> bool:
     """Return whether a ``subscriptions/listen`` filter asks for a notification."""
     if method == "notifications/resources/updated":
-        return params.get("uri") in wanted.get("resourceSubscriptions", ())
-    return wanted.get(_STREAMED.get(method, "")) is True
+        return params.get("uri") in filters.get("resourceSubscriptions", ())
+    return filters.get(_STREAMED.get(method, "")) is True
 
 
-def granted(wanted: Json, capabilities: Json) -> Json:
+def granted(filters: Json, capabilities: Json) -> Json:
     """Return the part of a filter that a server with these capabilities honours."""
-    kept: Json = {}
+    honoured: Json = {}
     for method, field in _STREAMED.items():
         section = capabilities.get(method.split("/")[1])
-        if wanted.get(field) is True and isinstance(section, dict) and section.get("listChanged"):
-            kept[field] = True
-    uris = wanted.get("resourceSubscriptions", [])
+        if filters.get(field) is True and isinstance(section, dict) and section.get("listChanged"):
+            honoured[field] = True
+    uris = filters.get("resourceSubscriptions", [])
     if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
         raise _invalid("resourceSubscriptions must be an array of strings")
     if uris and capabilities.get("resources", {}).get("subscribe"):
-        kept["resourceSubscriptions"] = uris
-    return kept
+        honoured["resourceSubscriptions"] = uris
+    return honoured
 
 
 def subscription_meta(stream: int | str) -> Json:
@@ -310,8 +314,8 @@ def request_state(params: Json, answers: Json) -> str:
     could have had by asking again. It survives a restart, because nothing of it is stored.
     """
     target = [params.get("name"), params.get("uri"), params.get("arguments")]
-    asked = json.dumps(target, sort_keys=True)
-    mark = f"state-{zlib.crc32(asked.encode('utf-8', 'surrogatepass')):08x}"
+    target_json = json.dumps(target, sort_keys=True)
+    mark = f"state-{zlib.crc32(target_json.encode('utf-8', 'surrogatepass')):08x}"
     return mark + json.dumps(answers) if answers else mark
 
 
@@ -321,10 +325,10 @@ def answers_before(params: Json) -> Json | None:
     if not isinstance(state, str) or not state.startswith(mark):
         return None
     try:
-        found = json.loads(state[len(mark) :] or "{}")
+        answers = json.loads(state[len(mark) :] or "{}")
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return answers if isinstance(answers, dict) else None
 
 
 def _invalid(text: str) -> RequestError:

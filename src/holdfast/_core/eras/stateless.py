@@ -86,11 +86,11 @@ class Stateless:
     ) -> dict[str, Any]:
         stamped: Any
         if extensions:
-            asked = {} if token is None else {"progressToken": token}
-            stamped = {**(meta or {}), **self._meta, **self._declared(extensions), **asked}
+            progress = {} if token is None else {"progressToken": token}
+            stamped = {**(meta or {}), **self._meta, **self._declared(extensions), **progress}
         elif meta is not None:
-            asked = {} if token is None else {"progressToken": token}
-            stamped = {**meta, **self._meta, **asked}
+            progress = {} if token is None else {"progressToken": token}
+            stamped = {**meta, **self._meta, **progress}
         elif token is None:
             stamped = self._encoded
         else:
@@ -98,9 +98,9 @@ class Stateless:
         return {"_meta": stamped} if params is None else {**params, "_meta": stamped}
 
     def _declared(self, extensions: tuple[str, ...]) -> dict[str, Any]:
-        own = self._meta[CLIENT_CAPABILITIES]
-        declared = {**{name: {} for name in extensions}, **own.get("extensions", {})}
-        return {CLIENT_CAPABILITIES: {**own, "extensions": declared}}
+        capabilities = self._meta[CLIENT_CAPABILITIES]
+        declared = {**{name: {} for name in extensions}, **capabilities.get("extensions", {})}
+        return {CLIENT_CAPABILITIES: {**capabilities, "extensions": declared}}
 
     def tasks(self, capabilities: Raw) -> TaskForm | None:
         from holdfast._core.eras.tasks import extension_tasks
@@ -185,11 +185,11 @@ class Stateless:
 
     def listen(self, uris: Iterable[str], changes: Iterable[str]) -> OutgoingRequest:
         # basic/patterns/subscriptions, Notification Filter.
-        wanted: dict[str, Any] = dict.fromkeys(changes, True)
+        notifications: dict[str, Any] = dict.fromkeys(changes, True)
         watched = sorted(uris)
         if watched:
-            wanted["resourceSubscriptions"] = watched
-        return OutgoingRequest("subscriptions/listen", {"notifications": wanted})
+            notifications["resourceSubscriptions"] = watched
+        return OutgoingRequest("subscriptions/listen", {"notifications": notifications})
 
 
 def request_meta(

@@ -78,12 +78,13 @@ class TaskForm(Struct, frozen=True, kw_only=True):
     def read(self, answer: Raw, task_id: str | None = None) -> TaskState | Invalid:
         """Return the task of an answer, which has to be ``task_id`` where that was asked for."""
         fields = _fields(answer)
-        found, status = _field(fields, "taskId", str) or "", _field(fields, "status", str) or ""
+        answered_id = _field(fields, "taskId", str) or ""
+        status = _field(fields, "status", str) or ""
         # People store ids, paste them into commands and read them in errors.
-        if not 0 < len(found) <= LONGEST_ID or has_unseen(found):
+        if not 0 < len(answered_id) <= LONGEST_ID or has_unseen(answered_id):
             return Invalid("the task has no usable id")
-        if task_id not in (None, found):
-            return Invalid(f"it is about the task {found[:80]!r}")
+        if task_id not in (None, answered_id):
+            return Invalid(f"it is about the task {answered_id[:80]!r}")
         if status not in _STATUSES:
             return Invalid(f"a task cannot be {status[:80]!r}")
         ttl = _field(fields, "ttl" if self.core else "ttlMs", float)
@@ -97,7 +98,7 @@ class TaskForm(Struct, frozen=True, kw_only=True):
             if promised.get(status, task_id) is None:
                 return Invalid(f"a task that is {status} without {_PROMISED[status]}")
         task = Task(
-            task_id=found,
+            task_id=answered_id,
             status=status,
             status_message=_text(fields, "statusMessage") or None,
             created_at=_text(fields, "createdAt"),
@@ -121,8 +122,8 @@ def extension_tasks(capabilities: Raw) -> TaskForm | None:
     """Return the form of a stateless connection, if its server declares the extension."""
     settings = _inside(capabilities, "extensions", TASKS)
     # A revision that we do not know must not be enabled.
-    known = isinstance(settings, dict) and "revision" not in settings
-    return TaskForm(core=False) if known else None
+    is_known = isinstance(settings, dict) and "revision" not in settings
+    return TaskForm(core=False) if is_known else None
 
 
 def requires_tasks(code: int | None, data: Any) -> bool:
@@ -130,8 +131,8 @@ def requires_tasks(code: int | None, data: Any) -> bool:
 
     Tasks extension, Capability Negotiation: -32021 with the extension among the required.
     """
-    found = _inside(data, "requiredCapabilities", "extensions")
-    return code == MISSING_CAPABILITY and isinstance(found, dict) and TASKS in found
+    extensions = _inside(data, "requiredCapabilities", "extensions")
+    return code == MISSING_CAPABILITY and isinstance(extensions, dict) and TASKS in extensions
 
 
 def listen(task_id: str) -> OutgoingRequest:
@@ -146,8 +147,8 @@ def changed(params: Raw | None) -> str | None:
 
 def will_tell(task_id: str, acknowledgement: Raw) -> bool:
     """Return True if a server has agreed to say when a task changes."""
-    found = _inside(acknowledgement, "notifications", "taskIds")
-    return isinstance(found, list) and task_id in found
+    task_ids = _inside(acknowledgement, "notifications", "taskIds")
+    return isinstance(task_ids, list) and task_id in task_ids
 
 
 def is_result(raw: Raw) -> bool:

@@ -37,5 +37,5 @@ class RequestError(Exception):
     @property
     def fault(self) -> dict[str, Any]:
         """The error as it is sent."""
-        more = {} if self.data is None else {"data": self.data}
-        return {"code": self.code, "message": self.message, **more}
+        data = {} if self.data is None else {"data": self.data}
+        return {"code": self.code, "message": self.message, **data}

@@ -24,16 +24,16 @@ class Lines:
     costs time linear in its size however it was cut. What is kept never passes the limit.
     """
 
-    __slots__ = ("_kept", "limit", "pieces")
+    __slots__ = ("_size", "limit", "pieces")
 
     def __init__(self, limit: int) -> None:
         self.limit: int = limit
         self.pieces: list[bytes] = []
         """The unfinished line."""
-        self._kept = 0
+        self._size = 0
 
     def __repr__(self) -> str:
-        return f"<Lines {self._kept} bytes of an unfinished line>"
+        return f"<Lines {self._size} bytes of an unfinished line>"
 
     def feed(self, data: bytes) -> bytes:
         """Return all lines completed by ``data``, with their newlines; empty if none is."""
@@ -42,11 +42,11 @@ class Lines:
             self._keep(data)
             return b""
         if self.pieces:
-            self._check(self._kept + data.find(b"\n"))
+            self._check(self._size + data.find(b"\n"))
             self.pieces.append(data if end == len(data) else data[:end])
             whole = b"".join(self.pieces)
             self.pieces.clear()
-            self._kept = 0
+            self._size = 0
         else:
             whole = data if end == len(data) else data[:end]
         if end != len(data):
@@ -57,20 +57,20 @@ class Lines:
 
     def rest(self) -> bytes:
         """Return the unfinished line at the end of the stream."""
-        left = b"".join(self.pieces)
+        unfinished = b"".join(self.pieces)
         self.pieces.clear()
-        self._kept = 0
-        return left
+        self._size = 0
+        return unfinished
 
     def _keep(self, data: bytes) -> None:
-        self._check(self._kept + len(data))
+        self._check(self._size + len(data))
         join(self.pieces, data)
-        self._kept += len(data)
+        self._size += len(data)
 
     def _check(self, size: int) -> None:
         if size > self.limit:
             self.pieces.clear()
-            self._kept = 0
+            self._size = 0
             raise FrameTooLarge(size, self.limit)
 
 
@@ -151,18 +151,18 @@ class SseParser:
 
     def messages(self, chunk: bytes) -> bytes:
         """Return the messages in the events completed by ``chunk``, each as a line."""
-        chunk, found = self._normal(chunk), b""
+        chunk, lines = self._normal(chunk), b""
         if self._open or self._lines.pieces:
             start = chunk.find(_END) + len(_END)
             if start < len(_END):
                 return self._slowly(chunk)
-            found, chunk = self._slowly(chunk[:start]), chunk[start:]
+            lines, chunk = self._slowly(chunk[:start]), chunk[start:]
         end = chunk.rfind(_END) + len(_END)
         if end < len(_END):
-            return found + self._slowly(chunk)
+            return lines + self._slowly(chunk)
         if end < len(chunk):
-            return found + self._usual(chunk[:end]) + self._slowly(chunk[end:])
-        return found + self._usual(chunk)
+            return lines + self._usual(chunk[:end]) + self._slowly(chunk[end:])
+        return lines + self._usual(chunk)
 
     def _usual(self, events: bytes) -> bytes:
         """Return the messages in whole events: all at once, if all have one of the usual forms.
@@ -186,7 +186,7 @@ class SseParser:
         return b"".join([event.line for event in self._read(chunk)])
 
     def _read(self, chunk: bytes) -> list[ServerSentEvent]:
-        found: list[ServerSentEvent] = []
+        events: list[ServerSentEvent] = []
         try:
             lines = self._lines.feed(chunk)
         except FrameTooLarge as error:
@@ -194,8 +194,8 @@ class SseParser:
         for line in lines.split(b"\n")[:-1]:
             event = self._line(line)
             if event is not None:
-                found.append(event)
-        return found
+                events.append(event)
+        return events
 
     def _normal(self, chunk: bytes) -> bytes:
         """Return the chunk with every line end as LF; a CRLF may be cut in two."""

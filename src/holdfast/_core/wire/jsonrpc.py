@@ -75,16 +75,16 @@ def decode_lines(data: bytes, *, batches: bool = False) -> list[Envelope | Junk]
     if len(data) > _LARGE and _has_slow_numbers(data):
         return _decode_slowly(data, batches)
     try:
-        found = _decoder.decode_lines(data)
+        messages = _decoder.decode_lines(data)
     except MALFORMED:
         return _decode_slowly(data, batches)
     # The decoder skips blank lines, which count as junk. One long line is the common case, and
     # finding is ten times faster than counting.
-    single = len(found) == 1 and data.find(b"\n") == len(data) - 1
-    whole = single or data.count(b"\n") == len(found)
+    single = len(messages) == 1 and data.find(b"\n") == len(data) - 1
+    whole = single or data.count(b"\n") == len(messages)
     if not whole or not (data.isascii() or _is_utf8(data)):
         return _decode_slowly(data, batches)
-    return found  # type: ignore[return-value]  # a list of one member of the union
+    return messages  # type: ignore[return-value]  # a list of one member of the union
 
 
 def decode_text(data: bytes, *, batches: bool = False) -> list[Envelope | Junk]:
@@ -151,7 +151,7 @@ def _is_utf8(data: bytes) -> bool:
 
 def _decode_slowly(data: bytes, batches: bool) -> list[Envelope | Junk]:
     """Decode line by line; report junk of one kind once, so that a flood of it costs little."""
-    found: list[Envelope | Junk] = []
+    messages: list[Envelope | Junk] = []
     junk: dict[str, Junk] = {}
     lines = data.split(b"\n")
     if not lines[-1]:
@@ -166,8 +166,8 @@ def _decode_slowly(data: bytes, batches: bool) -> list[Envelope | Junk]:
                     junk[item.reason].count += 1
                     continue
                 junk[item.reason] = item
-            found.append(item)
-    return found
+            messages.append(item)
+    return messages
 
 
 _SHORTEST: Final = len('{"method":""}')
@@ -209,7 +209,7 @@ def _decode_line(line: bytes, batches: bool) -> list[Envelope | Junk]:
             return _salvage(text) or _unreadable(text, error)
         parts = re.split(_NEXT, text, maxsplit=_MOST_ON_A_LINE)
         if len(parts) > 1:
-            return [one for part in parts for one in _decode_object(part)]
+            return [message for part in parts for message in _decode_object(part)]
         return _broken_object(text, error)
 
 
@@ -239,10 +239,10 @@ def _without_method(text: bytes) -> list[Envelope | Junk]:
     if b"null" not in text:
         return []
     try:
-        found = _answer_decoder.decode(text)
+        answer = _answer_decoder.decode(text)
     except MALFORMED:
         return []
-    whole = Envelope(found.id, result=found.result, error=found.error)
+    whole = Envelope(answer.id, result=answer.result, error=answer.error)
     return [whole] if _is_utf8(text) else []
 
 
@@ -283,22 +283,22 @@ _LAST_ID: Final = (
 
 def _unreadable(text: bytes, error: Exception) -> list[Envelope | Junk]:
     """Describe a text that cannot be read: each message in it whose id can be, else the whole."""
-    reason, shown, size = _reason(text, error), snippet(text), len(text)
+    reason, beginning, size = _reason(text, error), snippet(text), len(text)
     # What is left of UTF-16, if that is what the server writes.
     text = text.replace(b"\0", b"").strip()
     if not text.startswith((b"{", b"[")):
-        return [Junk(reason, shown, size=size)]
+        return [Junk(reason, beginning, size=size)]
     top, depth, end = 2 if text.startswith(b"[") else 1, 0, 0
-    found: list[Envelope | Junk] = []
-    junk, answers = Junk(reason, shown, size=size), False
+    messages: list[Envelope | Junk] = []
+    junk, answers = Junk(reason, beginning, size=size), False
     for token in re.compile(_TOKEN).finditer(text, 0, _SEARCHED):
         what = token[0]
         if what in b"{[":
             depth += 1
         elif what in b"}]":
             if depth == top and what == b"}":
-                found += [junk] if junk.id is not None else []
-                junk, answers = Junk(reason, shown, size=size), False
+                messages += [junk] if junk.id is not None else []
+                junk, answers = Junk(reason, beginning, size=size), False
             depth -= 1
         elif depth == top and (what := _unescaped(what)) == b'"id"':
             # Of two, the second counts, as everywhere.
@@ -312,9 +312,9 @@ def _unreadable(text: bytes, error: Exception) -> list[Envelope | Junk]:
     if junk.id is None and end < len(text) and top == 1:
         # Some servers write the id last, behind a long result.
         junk.id = _id(re.compile(_LAST_ID).search(text, len(text) - 300))
-    if junk.id is not None or not found:
-        found.append(junk)
-    return found
+    if junk.id is not None or not messages:
+        messages.append(junk)
+    return messages
 
 
 def _unescaped(key: bytes) -> bytes:
@@ -327,10 +327,10 @@ def _unescaped(key: bytes) -> bytes:
         return key
 
 
-def _id(found: re.Match[bytes] | None) -> Id | None:
-    if found is None:
+def _id(match: re.Match[bytes] | None) -> Id | None:
+    if match is None:
         return None
-    return int(found[1]) if found[1] is not None else found[2].decode("utf-8", "replace")
+    return int(match[1]) if match[1] is not None else match[2].decode("utf-8", "replace")
 
 
 def _salvage(text: bytes) -> list[Envelope | Junk]:
@@ -354,11 +354,11 @@ def _decode_batch(text: bytes, allowed: bool) -> list[Envelope | Junk]:
         return _unreadable(text, _Batch())
     if not items:
         return [Junk("empty batch", snippet(text), size=len(text))]
-    found: list[Envelope | Junk] = []
+    messages: list[Envelope | Junk] = []
     for item in items:
         # A batch holds messages, not batches.
-        found.extend(_decode_line(bytes(item), False))
-    return found
+        messages.extend(_decode_line(bytes(item), False))
+    return messages
 
 
 class _Batch(Exception):  # noqa: N818  (a kind of junk)
@@ -385,8 +385,8 @@ def _reason(text: bytes, error: Exception) -> str:
 def snippet(text: bytes) -> str:
     """Return the beginning of some bytes, printable."""
     cut = text[:_SNIPPET].decode("utf-8", "replace")
-    shown = re.sub(UNSEEN, "\N{REPLACEMENT CHARACTER}", cut)
-    return shown + ("…" if len(text) > _SNIPPET else "")
+    printable = re.sub(UNSEEN, "\N{REPLACEMENT CHARACTER}", cut)
+    return printable + ("…" if len(text) > _SNIPPET else "")
 
 
 def decode_error_object(raw: Raw) -> ErrorObject | None:
