@@ -230,3 +230,30 @@ def test_values_are_written_as_the_table_says(value: Any, header: str) -> None:
 @pytest.mark.parametrize("arguments", [{}, {"a": None}, {"a": {"b": None}}, {"a": {}}, {"a": 5}])
 def test_what_is_absent_or_null_has_no_header(arguments: dict[str, Any]) -> None:
     assert param_headers({"X": ("a", "b")}, arguments) == {}
+
+
+@pytest.mark.req("X2")
+def test_parts_without_annotations_do_not_hide_the_annotated_ones() -> None:
+    schema = {
+        "type": "object",
+        "$defs": {"point": {"type": "array", "items": {"type": "number"}}},
+        "anyOf": [{"required": ["region"]}, {"required": ["place"]}],
+        "properties": {
+            "place": {"$ref": "#/$defs/point"},
+            "region": {"type": "string", "x-mcp-header": "Region"},
+        },
+    }
+    assert header_paths(schema) == {"Region": ("region",)}
+
+
+@pytest.mark.req("X2")
+def test_an_annotation_in_a_definition_is_refused_after_parts_that_have_none() -> None:
+    schema = {
+        "properties": {"plain": {"type": "string"}},
+        "$defs": {
+            "fine": {"type": "string"},
+            "bad": {"type": "string", "x-mcp-header": "Region"},
+        },
+    }
+    with pytest.raises(BadParamHeader, match="not on a plain property"):
+        header_paths(schema)

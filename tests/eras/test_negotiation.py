@@ -26,7 +26,7 @@ from holdfast._core.eras.conversation import (
 )
 from holdfast._core.eras.handshake import Handshake
 from holdfast._core.eras.negotiation import negotiate
-from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, UNSUPPORTED_VERSION, VERSIONS
 from holdfast._core.eras.stateless import Stateless
 from holdfast._core.wire.jsonrpc import ErrorObject
 from holdfast.errors import ProtocolError, RpcError, ValidationError
@@ -620,3 +620,40 @@ def test_every_conversation_ends_in_a_few_turns_whatever_is_heard(
         assert pin in (None, talk.end.era.version)
     if talk.end is None:
         assert unanswered or talk.patience is not None, "it waits for something"
+
+
+# A server that refuses the revision it then lists: once it is believed, twice it is not
+
+
+def refused_with(*versions: str) -> Talk:
+    return Talk(plan()).discover_refused(UNSUPPORTED_VERSION, supported(*versions))
+
+
+@pytest.mark.req("L3")
+def test_a_list_with_our_revision_in_it_is_taken_at_its_word() -> None:
+    talk = refused_with(MODERN, LEGACY)
+    assert talk.said == ["server/discover", "server/discover"]
+    assert talk.patience is None
+    assert talk.discover(discovered(MODERN)).agreed_on(MODERN)
+
+
+@pytest.mark.req("L3")
+def test_a_second_refusal_with_the_same_list_leads_to_its_handshake_revision() -> None:
+    talk = refused_with(MODERN, LEGACY)
+    talk.discover_refused(UNSUPPORTED_VERSION, supported(MODERN, LEGACY))
+    assert talk.said == ["server/discover", "server/discover", "initialize"]
+    assert talk.initialize(initialized(LEGACY)).agreed_on(LEGACY)
+
+
+@pytest.mark.req("L3")
+def test_a_second_refusal_that_names_nothing_else_is_the_end() -> None:
+    talk = refused_with(MODERN)
+    talk.discover_refused(UNSUPPORTED_VERSION, supported(MODERN))
+    assert MODERN in talk.failed(final=True)
+
+
+@pytest.mark.req("L3")
+def test_a_second_answer_of_another_kind_falls_back() -> None:
+    talk = refused_with(MODERN).discover_refused(-32601)
+    assert talk.said[-1] == "initialize"
+    assert talk.initialize(initialized(LEGACY)).agreed_on(LEGACY)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
 from holdfast._core.wire import jsonrpc
-from holdfast._core.wire.codes import UNENCODABLE
+from holdfast._core.wire.codes import METHOD_NOT_FOUND, UNENCODABLE
 from holdfast._core.wire.jsonrpc import (
     Envelope,
     ErrorObject,
@@ -409,3 +409,17 @@ def test_a_text_of_several_lines_is_one_message_or_one_piece_of_junk() -> None:
     (junk,) = jsonrpc.decode_text(b'{"id": 5,\n "result": NaN}\n')
     assert isinstance(junk, Junk)
     assert junk.id == 5
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (None, {"code": -32601, "message": "no such method"}),
+        ({"a": [1]}, {"code": -32601, "message": "no such method", "data": {"a": [1]}}),
+        (0, {"code": -32601, "message": "no such method", "data": 0}),
+    ],
+)
+def test_an_error_carries_the_data_that_was_given(data: object, error: object) -> None:
+    frame = jsonrpc.error_response(7, METHOD_NOT_FOUND, "no such method", data)
+    assert frame.endswith(b"\n")
+    assert json.loads(frame) == {"jsonrpc": "2.0", "id": 7, "error": error}
