@@ -155,10 +155,10 @@ async def test_an_effect_that_fails_costs_no_other_call_its_outcome(kind: int) -
     await asyncio.sleep(0)
     fragile.broken = True
     effect = [*effects(Ticket(1))][kind]
-    driver.send([effect, b.Completed(Ticket(2), Raw(b'{"n":1}'))])
+    driver._apply([effect, b.Completed(Ticket(2), Raw(b'{"n":1}'))])
     assert bytes(await mine) == b'{"n":1}'
     fragile.broken = False
-    driver.send([b.Completed(Ticket(1), Raw(b"{}"))])
+    driver._apply([b.Completed(Ticket(1), Raw(b"{}"))])
     assert bytes(await theirs) == b"{}"
     await driver.close()
     assert driver.engine.state is State.CLOSED

@@ -32,7 +32,7 @@ jitter = st.floats(0, 1, exclude_max=True)
 @pytest.mark.req("R3", "L5", "L6", "R7", "R9")
 def test_the_defaults_are_the_promised_ones() -> None:
     times, backoff = Timeouts(), Backoff()
-    assert (times.request, times.handshake, times.total) == (30, 10, 300)
+    assert (times.request, times.handshake, times.total_for(30)) == (30, 10, 300)
     assert (backoff.first, backoff.max, backoff.jitter) == (1, 30, 0.2)
     assert backoff.attempts is None
     assert (ATTEMPTS, PAUSE, PAUSE_JITTER) == (3, 0.010, 0.5)
@@ -80,14 +80,24 @@ def test_a_limit_that_cannot_work_is_refused_by_name(field: str, bad: Any) -> No
         Limits(**{field: bad})
 
 
-@pytest.mark.parametrize("field", ["request", "handshake", "total", "probe"])
+@pytest.mark.parametrize("field", ["request", "handshake", "probe"])
 def test_a_timeout_that_everything_falls_back_to_cannot_be_left_out(field: str) -> None:
     missing: dict[str, Any] = {field: None}
     with pytest.raises(ValidationError, match=field):
         Timeouts(**missing)
 
 
-@pytest.mark.parametrize("field", ["tools", "resources", "prompts"])
+@pytest.mark.req("R3")
+@pytest.mark.parametrize(
+    ("total", "idle", "seconds"), [(None, 30, 300), (None, 600, 600), (1, 30, 1), (900, 30, 900)]
+)
+def test_a_total_is_what_it_says_or_makes_room_for_the_silence(
+    total: float | None, idle: float, seconds: float
+) -> None:
+    assert Timeouts(total=total).total_for(idle) == seconds
+
+
+@pytest.mark.parametrize("field", ["total", "tools", "resources", "prompts"])
 def test_a_timeout_of_a_kind_can_be_left_out(field: str) -> None:
     missing: dict[str, Any] = {field: None}
     assert getattr(Timeouts(**missing), field) is None

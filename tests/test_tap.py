@@ -63,7 +63,7 @@ def test_each_message_of_a_read_is_one_event_with_the_call_it_belongs_to() -> No
 
 def test_a_message_without_an_id_belongs_to_the_request_of_its_stream() -> None:
     body = b'{"method":"notifications/progress",\n"params":{}}'
-    (event,) = reported(b.Delivered(LINK, body, WireId(5), whole=True), 0.0, {5: Ticket(2)}.get)  # type: ignore[arg-type]
+    (event,) = reported(b.Delivered(LINK, body, WireId(5), whole=True), 0.0, {5: Ticket(2)}.get)
     assert (event.frame, event.wire_id, event.ticket) == (body, 5, 2)
 
 

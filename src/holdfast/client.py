@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from holdfast import types
+from holdfast._core.boundary import Call
 from holdfast._core.calls.cache import ResponseCache, partition
 from holdfast._core.calls.cached_reads import CachedReads, Listing
 from holdfast._core.calls.call_values import Invocation, RunningCall, invoke
@@ -20,6 +21,7 @@ from holdfast._core.calls.handlers import (
 )
 from holdfast._core.calls.inputs import Inputs
 from holdfast._core.calls.logins import Logins
+from holdfast._core.calls.opener import Opener
 from holdfast._core.calls.options import CallOptions, require_toolset, require_type
 from holdfast._core.calls.pending import PendingCall
 from holdfast._core.calls.pipeline import Pipeline
@@ -89,17 +91,16 @@ class Client:
         self._observers = Observers(self.name, tuple(observers))
         self._inputs = Inputs(handlers, policy.limits.asks, handlers.approval)
         self._logins = Logins(self.name, transport, handlers.login)
-        self._requester = requester = Requester(
-            self.name, transport, policy, plan, self._inputs, self._logins, self._observers
-        )
+        opener = Opener(self.name, transport, policy, plan, self._logins)
+        self._requester = requester = Requester(opener, self._inputs, self._observers)
         self._observers.all += wanted_observers(
-            self.name, policy, transport, requester.post, requester.era
+            self.name, policy, transport, requester.post, opener.era
         )
         cache = ResponseCache(policy.cache, *partition(transport, policy))
         self._cached = CachedReads(requester, cache, shared=traits.credentials is not None)
         self._tools = ToolTable(requester, self._cached, policy.tools)
         self._pipeline = Pipeline(requester, self._tools, self._cached)
-        self._unsolicited = requester.listener = Unsolicited(requester, cache, self._tools)
+        self._unsolicited = opener.listener = Unsolicited(requester, cache, self._tools)
         self._logins.watch(change=self._unsolicited.leave_session)
         if handlers.notification is not None:
             self._unsolicited.add(handlers.notification, None)
@@ -129,7 +130,7 @@ class Client:
         Raises:
             HoldfastError: The first attempt to connect failed.
         """
-        await self._requester.open(timeout=timeout)
+        await self._requester.opener.open(timeout=timeout)
         return self
 
     async def wait_ready(self, timeout: float | None = None) -> None:
@@ -142,7 +143,7 @@ class Client:
             RequestTimeout: The server was not ready in time.
             ShutdownError: The client was closed meanwhile.
         """
-        await self._requester.open(wait=True, timeout=timeout)
+        await self._requester.opener.open(wait=True, timeout=timeout)
 
     async def close(self) -> bool:
         """End the server and every call under way.
@@ -153,7 +154,7 @@ class Client:
         Returns:
             True for the call that closed the client, False for those that found it closed.
         """
-        first = self._closing is None and self._requester.state not in ENDED
+        first = self._closing is None and self._requester.opener.state not in ENDED
         if self._closing is None or self._closing.cancelled():
             # A task, which begins in the next turn: calls that were cancelled just now tell the
             # server before it.
@@ -163,9 +164,11 @@ class Client:
         return first
 
     async def _close(self, driver: Driver) -> None:
-        self._requester.end_waits()
+        self._requester.waits.end()
         if self._transport.traits.shutdown_request and self.is_connected:
-            await self._requester.request_shutdown(self._transport.grace)
+            # A request that is not part of MCP: only where it is asked for.
+            grace = self._transport.grace
+            await driver.say_goodbye(Call("shutdown", idle=grace, total=grace))
         if self._policy.protocol is None:
             conversation.remember(self._transport.key, driver.engine.opening)
         self._unsolicited.close()
@@ -177,7 +180,7 @@ class Client:
 
     def _attach_tap(self, tap: Tap) -> None:
         """Show what crosses between this client and its transport; before its first use."""
-        self._requester.tap = tap
+        self._requester.opener.tap = tap
 
     # Credentials
 
@@ -191,7 +194,7 @@ class Client:
             LoginFailed: The person refused, or did not log in in time.
             DiscoveryError: The server has no usable authorization server.
         """
-        await self._requester.log_in(fresh=fresh)
+        await self._requester.opener.log_in(fresh=fresh)
 
     async def logout(self) -> bool:
         """Revoke and delete the stored login; return whether there was one."""
@@ -202,7 +205,7 @@ class Client:
     @property
     def state(self) -> State:
         """The state of the connection, such as ``"ready"`` or ``"backoff"``."""
-        return self._requester.state
+        return self._requester.opener.state
 
     @property
     def transport(self) -> Any:
@@ -222,8 +225,8 @@ class Client:
 
     @property
     def _facts(self) -> Facts | None:
-        driver = self._requester.started
-        return None if driver is None else driver.engine.facts
+        driver = self._requester.opener.started
+        return None if driver is None else driver.facts
 
     @property
     def server_info(self) -> types.Implementation | None:
@@ -238,7 +241,7 @@ class Client:
     @property
     def protocol_version(self) -> str | None:
         """The negotiated revision; None before the first connection."""
-        era = self._requester.era()
+        era = self._requester.opener.era()
         return None if era is None else era.version
 
     @property
@@ -249,7 +252,7 @@ class Client:
     @property
     def violations(self) -> dict[str, int]:
         """The number of protocol violations by kind; each message was dropped."""
-        driver = self._requester.started
+        driver = self._requester.opener.started
         return {} if driver is None else driver.engine.violations
 
     # Tools
@@ -729,7 +732,7 @@ class Client:
     async def roots_changed(self) -> None:
         """Tell the server that the roots have changed, where its revision has that."""
         driver = self._requester.driver
-        driver.send(driver.engine.notify("notifications/roots/list_changed"))
+        driver.notify("notifications/roots/list_changed")
 
     # Listening
 

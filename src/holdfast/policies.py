@@ -22,7 +22,7 @@ CACHE_MODES: Final = get_args(CacheMode)
 EPSILON = 5.0
 """Seconds added to a tombstone's life for jitter and scheduling."""
 _LARGEST = 1e300
-_MAY_BE_NONE = frozenset({"tools", "resources", "prompts", "reads", "attempts"})
+_MAY_BE_NONE = frozenset({"total", "tools", "resources", "prompts", "reads", "attempts"})
 
 
 def _positive(
@@ -79,6 +79,8 @@ def _hold(policy: Struct, *names: str) -> None:
 class Timeouts(Struct, frozen=True, kw_only=True):
     """Seconds. ``request`` is an idle clock that progress resets; ``total`` is the hard cap.
 
+    ``total`` ends a call whatever else is allowed, also one that may be silent for longer. None:
+    five minutes, or as long as the call may be silent if that is longer.
     ``tools``, ``resources`` and ``prompts`` replace ``request`` for their kind of method.
     ``probe`` is how long a server that has read our probe may stay silent before the
     older handshake is tried as well.
@@ -86,7 +88,7 @@ class Timeouts(Struct, frozen=True, kw_only=True):
 
     request: float = 30.0
     handshake: float = 10.0
-    total: float = 300.0
+    total: float | None = None
     tools: float | None = None
     resources: float | None = None
     prompts: float | None = None
@@ -101,8 +103,14 @@ class Timeouts(Struct, frozen=True, kw_only=True):
         own: float | None = getattr(self, kind) if kind in _KINDS else None
         return self.request if own is None else own
 
+    def total_for(self, idle: float) -> float:
+        """Return the seconds in all of a call that may be silent for ``idle`` seconds."""
+        return max(_TOTAL, idle) if self.total is None else self.total
+
 
 _KINDS = frozenset({"tools", "resources", "prompts"})
+_TOTAL = 300.0
+"""Seconds that a call may take in all, if nobody says more, or less."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ def test_a_file_of_codex() -> None:
     assert (context.command, context.cwd) == ("npx", "/srv/context")
     assert context.env == {"LEVEL": "debug"}
     assert context.settings["inherit_env"] == ["CONTEXT_TOKEN", "REGION"]
-    assert context.settings["timeouts"] == {"handshake": 20, "tools": 600, "total": 600}
+    assert context.settings["timeouts"] == {"handshake": 20, "tools": 600}
     assert (context.settings["allow"], context.settings["deny"]) == (
         ["search", "fetch"],
         ["fetch"],

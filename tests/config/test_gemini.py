@@ -19,7 +19,7 @@ def test_a_file_of_gemini() -> None:
         ["safe", "reader"],
         ["reader"],
     )
-    assert streaming.settings["timeouts"] == {"request": 900, "total": 900}
+    assert streaming.settings["timeouts"] == {"request": 900}
     assert (events.url, events.transport) == ("http://localhost:8080/sse", "auto")
     assert experiment.disabled
     assert not python.disabled

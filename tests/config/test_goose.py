@@ -16,7 +16,7 @@ def test_a_file_of_goose() -> None:
     assert (search.command, search.args) == ("npx", ("-y", "search-server"))
     assert search.env == {"LEVEL": "debug", "RETRIES": "3"}
     assert search.settings["inherit_env"] == ["SEARCH_API_KEY"]
-    assert search.settings["timeouts"] == {"request": 600, "total": 600}
+    assert search.settings["timeouts"] == {"request": 600}
     assert search.settings["allow"] == ["find"]
     assert remote.headers == {"Authorization": "Bearer ${TOKEN}", "X-Region": "eu"}
     assert (remote.disabled, remote.transport) == (True, "streamable")

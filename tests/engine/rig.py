@@ -186,7 +186,7 @@ class Rig:
     # Calls
 
     def open(self) -> list[Effect]:
-        return self._take(self.engine.open(self.now))
+        return self._take(self.engine.open(self.now, Call("open", wait=True)))
 
     def call(self, method: str = "tools/call", **options: Any) -> Ticket:
         """Make a call; its effects are the last in ``effects``."""

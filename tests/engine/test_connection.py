@@ -207,7 +207,7 @@ def test_opening_while_down_fails_at_once_for_who_does_not_wait() -> None:
     rig = backoff()
     before = snapshot(rig)
     with pytest.raises(StateError, match="next attempt in 1 s"):
-        rig.engine.open(rig.now, wait=False)
+        rig.engine.open(rig.now)
     assert snapshot(rig) == before
 
 

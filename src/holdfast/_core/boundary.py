@@ -398,6 +398,20 @@ Outcome: TypeAlias = (
 Effect: TypeAlias = Command | Outcome
 
 
+# What a client is to its driver.
+
+
+class DriverListener(Protocol):
+    """Receives unsolicited messages and state changes. All methods return at once."""
+
+    def noticed(self, method: str, params: Raw | None) -> None: ...
+    def asked(self, request: Asked) -> None: ...
+    def dismissed(self, dismissed: Dismissed) -> None: ...
+    def moved(self, moved: Moved) -> None: ...
+    def starting(self, starting: Starting) -> None: ...
+    def violated(self, violated: Violated) -> None: ...
+
+
 # What a transport is.
 
 

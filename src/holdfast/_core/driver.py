@@ -13,51 +13,31 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from contextvars import Context, copy_context
 from time import get_clock_info
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw, Struct
 
 from holdfast._core import boundary as b
-from holdfast._core.boundary import (
-    Asked,
-    Call,
-    Effect,
-    Generation,
-    Link,
-    Report,
-    Ticket,
-    Transport,
-    WireId,
-)
+from holdfast._core.boundary import Call, Effect, Link, Report, Ticket, Transport, WireId
 from holdfast._core.callbacks import EXITS
 from holdfast._core.engine import messages
-from holdfast._core.engine.connection import Connection
+from holdfast._core.engine.connection import OPEN, Connection
 from holdfast._core.engine.inflight import NEVER
 from holdfast._core.engine.state import State
-from holdfast._core.eras.conversation import Plan
+from holdfast._core.eras.base import Era, Reading
+from holdfast._core.eras.conversation import Facts, Plan
 from holdfast._core.mailbox import Mailbox
 from holdfast.errors import HoldfastError, RequestTimeout, TransportError
 from holdfast.policies import Policy
 from holdfast.types.lifecycle import Progress
 
 if TYPE_CHECKING:
-    from holdfast._core.tap import Tap, TraceEvent
+    from holdfast._core.tap import Crossing, Tap
 
 log: logging.Logger = logging.getLogger("holdfast")
 
 RESOLUTION: Final = max(0.001, get_clock_info("monotonic").resolution)
 """Seconds by which a loop may call a timer early: that of its clock, or uvloop's millisecond."""
-
-
-class DriverListener(Protocol):
-    """Receives unsolicited messages and state changes. All methods return at once."""
-
-    def noticed(self, method: str, params: Raw | None) -> None: ...
-    def asked(self, request: Asked) -> None: ...
-    def dismissed(self, dismissed: b.Dismissed) -> None: ...
-    def moved(self, moved: b.Moved) -> None: ...
-    def starting(self, starting: b.Starting) -> None: ...
-    def violated(self, violated: b.Violated) -> None: ...
 
 
 class Waiter(Struct, gc=False):
@@ -80,7 +60,7 @@ class Driver:
         transport: Transport,
         policy: Policy,
         plan: Plan,
-        listener: DriverListener,
+        listener: b.DriverListener,
         *,
         jitter: Iterator[float] | None = None,
         tap: Tap | None = None,
@@ -94,12 +74,12 @@ class Driver:
         """Sees what crosses between this client and its transport."""
         self._transport = transport
         self._keeps_context = transport.traits.credentials is None or bool(plan.abilities)
-        self._listener: DriverListener = listener
+        self._listener: b.DriverListener = listener
         self._waiters: dict[Ticket, Waiter] = {}
         self._failures: dict[Ticket, HoldfastError] = {}
         """The errors of requests whose callers were cancelled, until they go on."""
         self._link: Link | None = None
-        self._links: dict[Generation, Link] = {}
+        self._links: dict[b.Generation, Link] = {}
         """Every link that is not drained yet, the one in use among them."""
         self._withdrawn: Ticket | None = None
         """The request that the link withdrew last, before any byte of it had left."""
@@ -142,17 +122,17 @@ class Driver:
             cancelled.__cause__ = messages.ended(self.engine.name, call, outcome)
             raise
 
-    async def open(self, *, wait: bool = False, timeout: float | None = None) -> None:
-        """Start if need be and wait until the server is ready.
+    async def open(self, call: Call = OPEN, *, timeout: float | None = None) -> None:
+        """Start if need be and wait until the server is ready for a call.
 
-        An attempt that fails is raised, unless ``wait`` says to go on with the next.
+        An attempt that fails is raised, unless ``call.wait`` says to go on with the next.
         """
-        self._apply(self.engine.open(self.loop.time(), wait=wait))
+        self._apply(self.engine.open(self.loop.time(), call))
         try:
             async with asyncio.timeout(timeout):
                 while self.engine.state is not State.READY:
                     await self.change()
-                    self._check_attempt(wait)
+                    self._check_attempt(call)
         except TimeoutError as error:
             if isinstance(error, HoldfastError):
                 raise
@@ -208,15 +188,73 @@ class Driver:
             if keeper is not None:
                 _run(keeper.aclose())
 
-    def send(self, effects: list[Effect]) -> None:
-        """Carry out what one of the engine's methods gave."""
-        self._apply(effects)
+    # What callers know of the connection, and say without waiting
+
+    @property
+    def state(self) -> State:
+        return self.engine.state
+
+    @property
+    def era(self) -> Era | None:
+        """The revision agreed last; None before the first connection."""
+        return self.engine.link.era
+
+    @property
+    def epoch(self) -> int:
+        """The number of the server that is connected: another one, or another session, counts."""
+        return self.engine.link.epoch
+
+    @property
+    def facts(self) -> Facts | None:
+        """The server's latest description of itself."""
+        return self.engine.facts
+
+    @property
+    def reason(self) -> HoldfastError | None:
+        """The error that ended the last link; None once connected again."""
+        return self.engine.reason
+
+    @property
+    def param_headers(self) -> bool:
+        """True if tools may ask for arguments to be repeated in headers."""
+        return self.engine.param_headers
+
+    @property
+    def is_calling(self) -> bool:
+        """True while a request waits for its answer, streams apart."""
+        return any(not pending.call.lasting for pending in self.engine.inflight)
+
+    def read(self, method: str, result: Raw) -> Reading:
+        """Return what a result is in this era: complete, questions, or against the rules."""
+        assert self.engine.link.era is not None
+        return self.engine.link.era.read(method, result)
+
+    def notify(self, method: str) -> None:
+        """Send a notification, if there is a connection."""
+        self._apply(self.engine.notify(method))
+
+    def dispatch(self, call: Call) -> None:
+        """Send a request whose answer nobody waits for."""
+        self._apply(self.engine.call(call, self.loop.time())[1])
+
+    def answer(self, asked: b.Asked, result: Any) -> None:
+        """Answer a request of the server, unless its link is gone."""
+        self._apply(self.engine.answer(asked, result))
+
+    def refuse(self, asked: b.Asked, code: int, message: str) -> None:
+        """Answer a request of the server with an error, unless its link is gone."""
+        self._apply(self.engine.refuse(asked, code, message))
+
+    def set_log_level(self, level: str) -> None:
+        """Tell the server this on every new link."""
+        self.engine.log_level = level
 
     # What transports use
 
     def report(self, report: Report) -> None:
         if self.tap is not None:
-            self._tap_report(report)
+            # Before the engine takes it: a call that is answered is not under way any more.
+            self._trace(report)
         effects = self.engine.report(report, self.loop.time())
         if len(effects) == 1 and type(effects[0]) is b.Completed:
             self._resume(effects[0])
@@ -305,7 +343,7 @@ class Driver:
             run = waiter.context.run
             taken = run(link.send, command.frame, command.wire_id, command.options)
         if self.tap is not None and taken:
-            self._tap_send("message", command)
+            self._trace(command)
         if not taken:
             self.report(b.Busy(self.engine.link.generation, command))
         elif waiter is not None and waiter.on_sent is not None and command.wire_id is not None:
@@ -318,7 +356,7 @@ class Driver:
         if link.withdraw(command.wire_id):
             self._withdrawn = command.ticket
             if self.tap is not None:
-                self._tap_send("withdrawn", command)
+                self._trace(command)
         elif command.frame is not None:
             self._send(b.Send(command.frame, None, command.options, command.ticket))
 
@@ -386,7 +424,7 @@ class Driver:
     def _failed(self, outcome: b.Failed) -> None:
         waiter = self._waiters.pop(outcome.ticket, None)
         if self.tap is not None:
-            self._tap_event("failed", ticket=outcome.ticket, error=self._truth(outcome))
+            self._trace(b.Failed(outcome.ticket, self._truth(outcome)))
         if waiter is not None and waiter.future.done():
             self._failures[outcome.ticket] = self._truth(outcome)
         elif waiter is not None:
@@ -409,52 +447,32 @@ class Driver:
 
     def _moved(self, outcome: b.Moved) -> None:
         if self.tap is not None:
-            self._tap_event("state", old=outcome.old, new=outcome.new, error=outcome.reason)
+            self._trace(outcome)
         if outcome.new not in _UNDER_WAY:
             self._signal()
         self._listener.moved(outcome)
 
-    # The tap
+    def _trace(self, crossing: Crossing) -> None:
+        """Show the tap what crosses here. It cannot disturb what it looks at."""
+        from holdfast._core.tap import crossing_events
 
-    def _tap_send(self, kind: str, command: b.Send | b.Retract) -> None:
-        frame, wire_id, ticket = command.frame, command.wire_id, command.ticket
-        self._tap_event(kind, direction="→", frame=frame, wire_id=wire_id, ticket=ticket)
-
-    def _tap_event(self, kind: str, **fields: Any) -> None:
-        """Show an event of now, on the link in use."""
-        from holdfast._core.tap import TraceEvent
-
-        self._show(TraceEvent(self.loop.time(), kind, self.engine.link.generation, **fields))
-
-    def _tap_report(self, report: Report) -> None:
-        from holdfast._core.tap import reported
-
-        # Before the engine takes it: a call that is answered is not under way any more.
-        for event in reported(report, self.loop.time(), self._ticket_of):
-            self._show(event)
-
-    def _ticket_of(self, wire_id: object) -> Ticket | None:
-        pending = self.engine.inflight.sent(wire_id)
-        return None if pending is None else pending.ticket
-
-    def _show(self, event: TraceEvent) -> None:
-        """Give an event to the tap, which cannot disturb what it looks at."""
-        if self.tap is None:
-            return
+        now, generation = self.loop.time(), self.engine.link.generation
         try:
-            self.tap(event)
+            for event in crossing_events(crossing, now, generation, self.engine.inflight.ticket_of):
+                if self.tap is not None:
+                    self.tap(event)
         except Exception:
             self.tap = None
             log.exception("%s: the tap failed and was taken off", self.engine.name)
 
-    def _check_attempt(self, wait: bool) -> None:
+    def _check_attempt(self, call: Call) -> None:
         """Raise why the server is not becoming ready, if it is not."""
         engine = self.engine
         reason = engine.reason
-        if engine.state is State.BACKOFF and reason is not None and (reason.final or not wait):
+        if engine.state is State.BACKOFF and reason is not None and (reason.final or not call.wait):
             raise messages.unconnected(engine.name, reason)
         if engine.state is State.CLOSING or engine.state is State.CLOSED:
-            engine.open(self.loop.time(), wait=wait)
+            engine.open(self.loop.time(), call)
 
     def _not_ready(self, timeout: float | None) -> HoldfastError:
         assert timeout is not None

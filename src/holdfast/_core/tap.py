@@ -64,9 +64,35 @@ class _Head(Struct):
 _head = msgspec.json.Decoder(_Head)
 
 
-def reported(
-    report: Report, at: float, ticket_of: Callable[[WireId | str | None], Ticket | None]
+TicketOf: TypeAlias = Callable[[Any], Ticket | None]
+"""Returns the ticket of the request under way with this wire id."""
+
+
+Crossing: TypeAlias = b.Send | b.Retract | b.Failed | b.Moved | Report
+
+
+def crossing_events(
+    crossing: Crossing,
+    at: float,
+    generation: Generation,
+    ticket_of: TicketOf,
 ) -> Iterator[TraceEvent]:
+    """Yield the events of what crosses between the client and its transport now."""
+    if isinstance(crossing, b.Send | b.Retract):
+        kind = "message" if isinstance(crossing, b.Send) else "withdrawn"
+        frame, wire_id, ticket = crossing.frame, crossing.wire_id, crossing.ticket
+        yield TraceEvent(at, kind, generation, "→", frame, wire_id, ticket)
+    elif isinstance(crossing, b.Failed):
+        error = crossing.error
+        yield TraceEvent(at, "failed", generation, ticket=crossing.ticket, error=error)
+    elif isinstance(crossing, b.Moved):
+        old, new, reason = crossing.old, crossing.new, crossing.reason
+        yield TraceEvent(at, "state", generation, old=old, new=new, error=reason)
+    else:
+        yield from reported(crossing, at, ticket_of)
+
+
+def reported(report: Report, at: float, ticket_of: TicketOf) -> Iterator[TraceEvent]:
     """Yield the events of a report: one for each message in it, or one for the report."""
     generation = report.generation
     if isinstance(report, b.Delivered):

@@ -98,8 +98,7 @@ class ServerTarget:
 
             if not 0 < timeout < float("inf"):
                 raise click.UsageError(f"--timeout {timeout:g}: must be more than 0, and finite.")
-            total = max(timeout, Timeouts().total)
-            self.options["timeouts"] = Timeouts(request=timeout, handshake=timeout, total=total)
+            self.options["timeouts"] = Timeouts(request=timeout, handshake=timeout)
 
     @cached_property
     def configuration(self) -> Configuration:

@@ -25,7 +25,6 @@ from holdfast.config.entry import (
 )
 from holdfast.config.environment import EntrySource
 from holdfast.config.settings import OWN, TABLE, convert, parse_setting, value_faults
-from holdfast.policies import Timeouts
 
 MOST_PROBLEMS: Final = 20
 """Errors, and warnings, of one server that are kept; the rest is counted."""
@@ -84,10 +83,6 @@ class EntryReader(Struct, kw_only=True):
         other = [name for name in found if TABLE[name].kind not in (kind, "any")]
         for place in dict.fromkeys(origins[name] for name in other if not TABLE[name].own):
             self._fault(place, "has no effect here", "warning")
-        if "timeouts" in found and not origins["timeouts"].startswith("holdfast."):
-            # The cap of a whole call makes room for what a product allows.
-            longest = max(found["timeouts"].values())
-            found["timeouts"] |= {"total": longest} if longest > Timeouts().total else {}
         settings = {name: found.pop(name) for name in list(found) if TABLE[name].own}
         way: Any = {name: value for name, value in found.items() if name not in other}
         if "args" in way:

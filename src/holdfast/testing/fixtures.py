@@ -317,7 +317,7 @@ def _close_here(thing: Thing, recorder: RecordingLog | None) -> None:
                 thing._portal.run(recorder.learn())
         thing.close()
         return
-    driver = _client_of(thing)._requester.started
+    driver = _client_of(thing)._requester.opener.started
     if driver is None:
         # Never connected: a loop of its own disturbs no other.
         loop = asyncio.new_event_loop()

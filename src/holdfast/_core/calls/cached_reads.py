@@ -17,7 +17,8 @@ from msgspec import Raw, Struct
 from holdfast import types
 from holdfast._core.boundary import Call
 from holdfast._core.calls.cache import READ, CacheEntry, ResponseCache
-from holdfast._core.calls.options import Deadline, require_type
+from holdfast._core.calls.deadline import Deadline
+from holdfast._core.calls.options import require_type
 from holdfast._core.calls.requester import ENDED, UNREADABLE, Requester
 from holdfast._core.engine import messages
 from holdfast._core.engine.state import State
@@ -113,7 +114,7 @@ class CachedReads(Struct, eq=False):
             mode = self.cache.policy.mode
         elif mode not in CACHE_MODES:
             one_of("cache", mode, CACHE_MODES)
-        if mode == "bypass" or self._requester.state in ENDED:
+        if mode == "bypass" or self._requester.opener.state in ENDED:
             return CachedResponse((await self._requester.request(call, deadline))[0])
         until = deadline.since + min(deadline.idle, deadline.total)
         entry = await self.cache.find(call.method, call.params, until)

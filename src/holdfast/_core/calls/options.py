@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypedDict, TypeVar
-
-from msgspec import Struct
 
 from holdfast._core.calls.handlers import ProgressHandler
 from holdfast._core.text import close_matches
@@ -39,7 +36,6 @@ class CallOptions(TypedDict, total=False):
 
 
 T = TypeVar("T")
-_FOREVER: Final = 1e300
 NAMES: Final = frozenset(CallOptions.__annotations__)
 _KINDS: Final[dict[str, tuple[Any, str]]] = {
     "on_progress": (Callable, "a function"),
@@ -62,30 +58,6 @@ def check_options(options: Mapping[str, Any]) -> None:
             raise TypeError(text)
 
 
-class Deadline(Struct, frozen=True, gc=False):
-    """The time that one call has: connecting, listing and every round included."""
-
-    idle: float
-    """Seconds without an answer or progress."""
-    total: float
-    """Seconds in all."""
-    since: float
-    """The beginning, on the loop's clock."""
-    given: bool = False
-    """The caller named it: connecting counts too, however slow the server starts."""
-
-    @property
-    def until(self) -> float:
-        """The end of all, on the loop's clock."""
-        return self.since + self.total
-
-    def after_connecting(self, now: float) -> Deadline:
-        """Return the deadline of what follows: a slow start costs a given time only."""
-        if self.given:
-            return self
-        return Deadline(self.idle, self.total, now)
-
-
 def require_type(name: str, value: object, kind: Any = str, expected: str = "a string") -> None:
     """Refuse an argument of another type, by name and value."""
     if not isinstance(value, kind):
@@ -97,11 +69,3 @@ def require_toolset(toolset: T) -> T:
     if not hasattr(toolset, "perform"):
         raise ValidationError(f"toolset={toolset!r}: must be a Toolset")
     return toolset
-
-
-def seconds(name: str, value: float) -> float:
-    """Return a caller's timeout; refuse what is no positive number of seconds."""
-    if type(value) not in (int, float) or not value > 0:
-        raise ValidationError(f"{name}={value!r}: must be a number of seconds, more than 0")
-    # An integer may be more than a clock can add up.
-    return value if value < _FOREVER else math.inf

@@ -66,14 +66,16 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast._core.boundary import LinkChanged
 from holdfast._core.calls.cached_reads import CachedReads
+from holdfast._core.calls.deadline import Deadline
 from holdfast._core.calls.handlers import Approver
-from holdfast._core.calls.options import CallOptions, Deadline, require_type
+from holdfast._core.calls.options import CallOptions, require_type
 from holdfast._core.calls.pending import PendingCall, answer_params
 from holdfast._core.calls.requester import Requester
 from holdfast._core.calls.tool_call import ToolCall
 from holdfast._core.calls.tools import CALL, ReadyTool, ToolTable
 from holdfast._core.eras.revisions import TASKS
 from holdfast.errors import LoginRequired, RpcError
+from holdfast.policies import Timeouts
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
@@ -91,7 +93,8 @@ class Pipeline:
         self._cached = cached
         self.approver = Approver(requester.name, requester.policy.tools, requester.inputs.approval)
         self.idle: float = requester.policy.timeouts.for_method(CALL)
-        self.total: float = requester.policy.timeouts.total
+        self.timeouts: Timeouts = requester.policy.timeouts
+        self.total: float = self.timeouts.total_for(self.idle)
         invalidating = frozenset(requester.policy.cache.invalidate_on)
         self._invalidating: Collection[str] = invalidating or ()  # an empty set takes 216 bytes
         declared = requester.policy.identity.capabilities.get("extensions")
@@ -114,7 +117,7 @@ class Pipeline:
         if type(name) is not str:
             require_type("name", name)
         requester, ready = self.requester, self.tools.ready
-        driver = requester.started
+        driver = requester.opener.started
         if driver is None or driver.loop is not asyncio.get_running_loop():
             driver = requester.driver
         if arguments is None:
@@ -191,7 +194,7 @@ class Pipeline:
         self, name: str, tool: ReadyTool, deadline: Deadline
     ) -> tuple[TaskForm | None, ReadyTool]:
         """Return how this call may become a task, if it may; list its tool where that decides."""
-        await self.requester.connected(deadline)
+        await self.requester.opener.connected(deadline)
         form = self.tasks.form()
         if form is None or not form.core:
             return form, tool

@@ -17,7 +17,8 @@ import msgspec
 
 from holdfast._core.boundary import Call
 from holdfast._core.calls.cached_reads import CachedReads, Listing, not_found
-from holdfast._core.calls.options import Deadline, require_type
+from holdfast._core.calls.deadline import Deadline
+from holdfast._core.calls.options import require_type
 from holdfast._core.calls.requester import Requester
 from holdfast._core.eras.revisions import SKILLS
 from holdfast._core.text import join_words, label, show_json
@@ -102,8 +103,8 @@ class Skills:
     async def _declared(self, method: str, timeout: float | None, setting: str = "") -> Deadline:
         """Connect, and refuse a method that the server has not declared."""
         deadline = self._requester.deadline(method, timeout)
-        await self._requester.connected(deadline)
-        facts = self._requester.driver.engine.facts
+        await self._requester.opener.connected(deadline)
+        facts = self._requester.driver.facts
         extensions = None if facts is None else facts.server_capabilities.extensions
         settings = (extensions or {}).get(SKILLS)
         if settings is None or "revision" in settings:

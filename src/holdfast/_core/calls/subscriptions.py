@@ -17,7 +17,8 @@ from msgspec import Raw, Struct, field
 
 from holdfast._core.boundary import Call, LinkChanged
 from holdfast._core.calls.cache import updated_uri
-from holdfast._core.calls.options import Deadline, require_type
+from holdfast._core.calls.deadline import Deadline
+from holdfast._core.calls.options import require_type
 from holdfast._core.calls.requester import ENDED, UNREADABLE, Requester
 from holdfast._core.calls.tools import ToolTable
 from holdfast._core.engine.state import State
@@ -86,7 +87,7 @@ class Subscriptions(Struct, eq=False):
                     self._uris.discard(uri)
                 raise
 
-        await self._requester.in_era(deadline, watch)
+        await self._requester.opener.in_era(deadline, watch)
 
     async def unsubscribe(self, uri: str, deadline: Deadline) -> None:
         require_type("uri", uri)
@@ -102,7 +103,7 @@ class Subscriptions(Struct, eq=False):
             elif known:
                 await self._open_stream(deadline)
 
-        await self._requester.in_era(deadline, unwatch)
+        await self._requester.opener.in_era(deadline, unwatch)
 
     def is_unwanted(self, params: Raw | None) -> bool:
         """Return True for the update of a resource whose subscription has been ended."""
@@ -110,21 +111,21 @@ class Subscriptions(Struct, eq=False):
 
     def changes_wanted(self) -> None:
         """Ask for list changes if the server sends them only to subscribers."""
-        if self._requester.state is State.READY:
+        if self._requester.opener.state is State.READY:
             self.restore()
 
     def restore(self) -> None:
         """Subscribe again, on a new link, to everything that was subscribed to before."""
-        era = self._requester.era()
+        era = self._requester.opener.era()
         if era is not None and (self._uris or (era.listens and self._changes())):
             self._spawn(self._restore(era))
 
     async def _restore(self, era: Era) -> None:
         """Subscribe again. A resource that is no longer offered does not affect the others."""
         requester = self._requester
-        epoch = requester.driver.engine.link.epoch
+        epoch = requester.driver.epoch
         for uri in [""] if era.listens else sorted(self._uris):
-            if requester.driver.engine.link.epoch != epoch:
+            if requester.driver.epoch != epoch:
                 return
             try:
                 deadline = requester.deadline(SUBSCRIBE)
@@ -154,10 +155,10 @@ class Subscriptions(Struct, eq=False):
 
     async def _replace_stream(self) -> frozenset[str]:
         driver = self._requester.driver
-        era = driver.engine.link.era
+        era = driver.era
         assert era is not None
         if not era.listens:
-            raise LinkChanged(f"{driver.engine.name}: the server was replaced by an older one")
+            raise LinkChanged(f"{self._requester.name}: the server was replaced by an older one")
         changes = self._changes()
         request = era.listen(self._uris, changes) if self._uris or changes else None
         former, self._stream = self._stream, None
@@ -174,10 +175,10 @@ class Subscriptions(Struct, eq=False):
                     return
                 what = "the client was closed"
                 kind: type[HoldfastError] = ShutdownError
-                if driver.engine.state not in ENDED:
+                if driver.state not in ENDED:
                     what, kind = "the connection was lost", TransportError
                 text = f"{what} before the subscription was acknowledged"
-                acknowledged.set_exception(kind(f"{driver.engine.name}: {text}"))
+                acknowledged.set_exception(kind(f"{self._requester.name}: {text}"))
 
             self._stream = stream = self._spawn(self._listen(driver, request, acknowledged))
             stream.add_done_callback(ended)
@@ -204,7 +205,7 @@ class Subscriptions(Struct, eq=False):
 
         It ends with the connection: the next one may be in another era.
         """
-        name, epoch, pause = driver.engine.name, driver.engine.link.epoch, 1.0
+        name, epoch, pause = self._requester.name, driver.epoch, 1.0
 
         def on_related(params: Raw) -> None:
             nonlocal pause
@@ -212,7 +213,7 @@ class Subscriptions(Struct, eq=False):
             if not acknowledged.done():
                 acknowledged.set_result(_granted(params))
 
-        while driver.engine.state is State.READY and driver.engine.link.epoch == epoch:
+        while driver.state is State.READY and driver.epoch == epoch:
             try:
                 call = Call(request.method, request.params, lasting=True, epoch=epoch)
                 await driver.request(call, on_related=on_related)
@@ -232,7 +233,7 @@ class Subscriptions(Struct, eq=False):
 
     def _changes(self) -> list[str]:
         """Return the list changes to subscribe to: those offered, if anything here uses them."""
-        facts = self._requester.driver.engine.facts
+        facts = self._requester.driver.facts
         wanted = self._listeners or self._tools.guarded or self._requester.policy.cache.watch
         if not wanted or facts is None:
             return []

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from holdfast._core.boundary import Call, WireId
-from holdfast._core.calls.options import Deadline
+from holdfast._core.calls.deadline import Deadline
 from holdfast._core.calls.requester import UNREADABLE, Requester, progress_sink
 from holdfast._core.engine import messages
 from holdfast._core.eras import tasks
@@ -212,7 +212,7 @@ class TaskPoller:
                 wait=True,
                 extensions=self._form.extensions,
             )
-            return await self._requester.with_logins(
+            return await self._requester.opener.with_logins(
                 lambda logins: driver.request(
                     self._requester.again(call, self._deadline) if logins else call
                 ),
@@ -234,7 +234,7 @@ class TaskPoller:
                 raise self._error(RequestTimeout, "its time to live is over, without an outcome")
             wait = min(wait, end - now)
         wait = max(0.0, min(wait, until - now))
-        async with self._requester.until_closed(self._shut()):
+        async with self._requester.waits.until_closed(self._shut()):
             await asyncio.sleep(min(wait, tasks.SHORTEST))
             if wait > tasks.POLL:
                 self._listen()
@@ -318,7 +318,7 @@ class TaskPoller:
         new = {key: raw for key, raw in questions.items() if self._is_new(key, raw)}
         if new:
             try:
-                async with self._requester.until_closed(self._shut(), self._deadline.until):
+                async with self._requester.waits.until_closed(self._shut(), self._deadline.until):
                     self._answers |= await inputs.answer_all(name, new)
             except TimeoutError as error:
                 if isinstance(error, HoldfastError):

@@ -8,11 +8,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from holdfast._core.boundary import Call, WireId
 from holdfast._core.calls.cached_reads import CachedReads, Listing
-from holdfast._core.calls.options import CallOptions, Deadline
+from holdfast._core.calls.deadline import Deadline
+from holdfast._core.calls.options import CallOptions
 from holdfast._core.calls.requester import Requester
 from holdfast._core.calls.task_poller import TaskPoller, TaskView
 from holdfast._core.engine import messages
@@ -40,10 +41,10 @@ class Tasks(Struct, eq=False):
 
     def form(self) -> TaskForm | None:
         """Return the form of tasks on the current connection; None: the server has none."""
-        engine = self.requester.driver.engine
-        if engine.link.era is None or engine.facts is None:
+        driver = self.requester.driver
+        if driver.era is None or driver.facts is None:
             return None
-        return engine.link.era.tasks(engine.facts.capabilities)
+        return driver.era.tasks(driver.facts.capabilities)
 
     async def request(
         self,
@@ -102,7 +103,7 @@ class Tasks(Struct, eq=False):
             CANCEL, params, idle=time, total=time, about=task_id, extensions=form.extensions
         )
         with suppress(HoldfastError):
-            driver.send(driver.engine.call(call, driver.loop.time())[1])
+            driver.dispatch(call)
 
     def view(self, options: CallOptions) -> TaskView:
         """Return the caller's view of the task that a call with these options may become."""
@@ -133,8 +134,10 @@ class Tasks(Struct, eq=False):
         requester = self.requester
         self._check(task_id)
         deadline = requester.deadline(GET, timeout, total_timeout)
-        least = 0.0 if total_timeout else max(requester.policy.timeouts.total, deadline.idle)
-        whole = Deadline(deadline.idle, max(deadline.total, least), deadline.since)
+        total = deadline.total
+        if total_timeout is None:
+            total = requester.policy.timeouts.total_for(deadline.idle)
+        whole = structs.replace(deadline, total=total, given=False)
         following = TaskPoller(self, task_id, "resume_task", whole, TaskView(on_task))
         params = {"taskId": task_id}
         _, result = await requester.observe(GET, task_id, params, lambda _: following.run(None))
@@ -142,7 +145,7 @@ class Tasks(Struct, eq=False):
 
     async def list(self, cached: CachedReads, timeout: float | None) -> Listing[Task]:
         deadline = self.requester.deadline(LIST, timeout)
-        await self.requester.connected(deadline)
+        await self.requester.opener.connected(deadline)
         if not (await self.require(deadline)).lists:
             raise StateError(f"{self.requester.name}: the server does not offer {LIST}")
         return await cached.listing(LIST, "tasks", Task, deadline, "bypass")
@@ -167,7 +170,7 @@ class Tasks(Struct, eq=False):
         Raises:
             StateError: The server does not offer tasks.
         """
-        await self.requester.connected(deadline, persist=True)
+        await self.requester.opener.connected(deadline, persist=True)
         form = self.form()
         if form is None:
             raise StateError(f"{self.requester.name}: the server does not offer tasks")
@@ -178,7 +181,7 @@ class Tasks(Struct, eq=False):
     ) -> tuple[TaskForm, Call]:
         self._check(task_id)
         deadline = self.requester.deadline(method, timeout)
-        await self.requester.connected(deadline)
+        await self.requester.opener.connected(deadline)
         form = await self.require(deadline)
         params = {"taskId": task_id}
         call = self.requester.call(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, Raw, Struct, structs
 
 from holdfast._core.boundary import Call, LinkChanged, WireId
-from holdfast._core.calls.options import CallOptions, Deadline, check_options
+from holdfast._core.calls.deadline import Deadline
+from holdfast._core.calls.options import CallOptions, check_options
 from holdfast._core.calls.pending import pending_result
 from holdfast._core.calls.requester import UNREADABLE
 from holdfast._core.calls.tools import CALL, ReadyTool
@@ -103,7 +104,7 @@ class ToolCall(Struct, eq=False):
         self.meta = options.get("meta")
         timeout, total = options.get("timeout"), options.get("total_timeout")
         if timeout is not None or total is not None:
-            self.deadline = requester.deadline(CALL, timeout, total, since=self.since)
+            self.deadline = requester.deadline(CALL, timeout, total, self.since, about=self.name)
         self.sink = requester.sink(options.get("on_progress"))
         self.takes_task = self.takes_task or options.get("task")
         self.asks_leave = self.asks_leave or bool(self.takes_task)
@@ -112,7 +113,7 @@ class ToolCall(Struct, eq=False):
         """Return the time that it has: the caller's, or else the policy's."""
         if self.deadline is not None:
             return self.deadline
-        return self.pipeline.requester.deadline(CALL, since=self.since)
+        return self.pipeline.requester.deadline(CALL, since=self.since, about=self.name)
 
     def _restart_clock(self) -> None:
         """Count the time from now on."""
@@ -167,7 +168,7 @@ class ToolCall(Struct, eq=False):
             return tool
         requester = self.pipeline.requester
         closed = messages.shut(requester.name, Call(CALL, about=self.name), sent=False)
-        async with requester.until_closed(closed):
+        async with requester.waits.until_closed(closed):
             await self.pipeline.approver.ask(self.name, self.arguments, tool.tool)
         self.is_approved = True
         self._restart_clock()
@@ -198,13 +199,13 @@ class ToolCall(Struct, eq=False):
     def _make_request(self, tool: ReadyTool) -> Call:
         """Return the request of the present attempt. One deadline holds for all attempts."""
         deadline, form, params = self.deadline, self.form, self.params
-        if deadline is None:
-            idle = tool.own["_timeout"] or self.pipeline.idle
-            total = self.pipeline.total
-            if total < idle:
-                total = idle
-        else:
-            idle, total = deadline.idle, deadline.total
+        idle, total = self.pipeline.idle, self.pipeline.total
+        if tool.own["_timeout"] is not None:
+            idle = tool.own["_timeout"]
+            total = self.pipeline.timeouts.total_for(idle)
+        if deadline is not None:
+            idle = idle if self.options.get("timeout") is None else deadline.idle
+            total = deadline.total
         if form is not None:
             params = form.augment(params)
         if self.answers:
@@ -272,7 +273,7 @@ class ToolCall(Struct, eq=False):
             return None
         if result.result_type in FINAL:
             return None
-        reading = self.driver.engine.link.era.read(CALL, raw)  # type: ignore[union-attr]
+        reading = self.driver.read(CALL, raw)
         return None if reading is COMPLETE else reading
 
     # After an attempt
@@ -286,7 +287,7 @@ class ToolCall(Struct, eq=False):
             until = self._until()
             self._leave_attempt(error.outcome_unknown)
             self.logins += 1
-            await self.pipeline.requester.log_in_again(error, self.logins, until)
+            await self.pipeline.requester.opener.log_in_again(error, self.logins, until)
             self.begun = self.driver.loop.time()
         elif isinstance(error, LinkChanged):
             # The tool was checked on a link that is gone: check it on this one.
@@ -321,7 +322,7 @@ class ToolCall(Struct, eq=False):
         assert self.task is not None
         assert self.view is not None
         assert self.request is not None
-        total = max(self.pipeline.total, self.request.idle)
+        total = self.pipeline.timeouts.total_for(self.request.idle)
         if self.deadline is not None and self.options.get("total_timeout") is not None:
             total = self.deadline.total
         return await self.pipeline.tasks.follow_call(self.task, self.request, total, self.view)

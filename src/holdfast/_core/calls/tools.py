@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import Raw, Struct, UnsetType
 
 from holdfast._core.calls.cached_reads import CachedReads, Listing
-from holdfast._core.calls.options import Deadline
+from holdfast._core.calls.deadline import Deadline
 from holdfast._core.calls.requester import Requester
 from holdfast._core.eras import headers
 from holdfast._core.text import close_matches
@@ -105,21 +105,21 @@ class ToolTable(Struct, eq=False):
 
     async def list(self, mode: CacheMode | None, deadline: Deadline) -> Listing[Tool]:
         """List the tools, and show every new list to the guards."""
-        engine = self._requester.driver.engine
+        driver = self._requester.driver
         before: Sequence[Tool] | None = None
         if self._guards:
-            await self._requester.connected(deadline)
+            await self._requester.opener.connected(deadline)
             deadline = deadline.after_connecting(self._requester.driver.loop.time())
         for _ in range(MOST_READINGS):
             if self._guards:
                 # A guard is shown what this server says now, not what a cache holds.
                 mode = "bypass"
-                await self._requester.connected(deadline)
-            epoch, changes = engine.link.epoch, self._changes
+                await self._requester.opener.connected(deadline)
+            epoch, changes = driver.epoch, self._changes
             found = await self._cached.listing(LIST, "tools", Tool, deadline, mode)
             # Pages of two servers, or the list of one that is gone, are not a checked list; nor
             # is one that changed while it was read, unless it reads the same again.
-            whole = epoch == engine.link.epoch
+            whole = epoch == driver.epoch
             still = changes == self._changes or found == before
             if not self._guards or (whole and still):
                 break
@@ -128,7 +128,7 @@ class ToolTable(Struct, eq=False):
             text = f"its list of tools changed {MOST_READINGS} times while it was read"
             raise ProtocolError(f"{self._requester.name}: {LIST}: {text}")
         self._headers.clear()
-        if engine.param_headers:
+        if driver.param_headers:
             found[:] = self._with_headers(found)
         # A cached list, whose pages are the very same objects, is learned once.
         same = len(found.pages) == len(self._pages) and all(map(is_, found.pages, self._pages))
@@ -141,15 +141,15 @@ class ToolTable(Struct, eq=False):
 
     async def any_enabled(self, deadline: Deadline) -> bool:
         """Return True if there is any tool to call."""
-        await self._requester.connected(deadline)
-        facts = self._requester.driver.engine.facts
+        await self._requester.opener.connected(deadline)
+        facts = self._requester.driver.facts
         if facts is not None and not facts.offers("tools"):
             return False
         return any(tool.enabled for tool in await self.list(None, deadline))
 
     def _show(self, tools: Sequence[Tool]) -> None:
         """Show a list to every guard, which raises to refuse it."""
-        facts = self._requester.driver.engine.facts
+        facts = self._requester.driver.facts
         for guard in tuple(self._guards):
             guard(tools, None if facts is None else facts.instructions)
 
@@ -215,7 +215,7 @@ class ToolTable(Struct, eq=False):
 
     def headers_changed(self, error: RpcError) -> bool:
         """Return True if the server refused the headers, which it does before anything runs."""
-        return error.code == HEADER_MISMATCH and self._requester.driver.engine.param_headers
+        return error.code == HEADER_MISMATCH and self._requester.driver.param_headers
 
     # Finding a tool
 
@@ -225,7 +225,7 @@ class ToolTable(Struct, eq=False):
         driver = self._requester.driver
         if driver.loop.time() - self._listed_at < RECENT:
             return True
-        facts, era = driver.engine.facts, driver.engine.link.era
+        facts, era = driver.facts, driver.era
         if facts is None or era is None or era.listens:
             return False
         capabilities = facts.server_capabilities
@@ -261,11 +261,11 @@ class ToolTable(Struct, eq=False):
         raise error
 
     async def _list_once(self, deadline: Deadline, mode: CacheMode | None = None) -> None:
-        await self._requester.connected(deadline)
+        await self._requester.opener.connected(deadline)
         deadline = deadline.after_connecting(self._requester.driver.loop.time())
-        engine = self._requester.driver.engine
-        has_list = engine.facts is None or engine.facts.offers("tools")
-        if not self._guards and (not has_list or self._without_list == engine.link.epoch):
+        driver = self._requester.driver
+        has_list = driver.facts is None or driver.facts.offers("tools")
+        if not self._guards and (not has_list or self._without_list == driver.epoch):
             return
         try:
             await self.list(mode, deadline)
@@ -274,7 +274,7 @@ class ToolTable(Struct, eq=False):
                 raise
             # It may have tools and no list of them: nothing can be checked.
             self.forget()
-            self._epoch = self._without_list = engine.link.epoch
+            self._epoch = self._without_list = driver.epoch
             self._show(())
             log.debug("%s: its tools cannot be listed: %s", self._requester.name, error)
 

@@ -84,8 +84,8 @@ class Unsolicited(Struct, eq=False):
     def leave_session(self) -> None:
         """Drop the cache and the session of the account that was logged in before."""
         self._cache.change_owner()
-        if self._requester.started is not None:
-            self._requester.started.renew_session("another person has logged in")
+        if self._requester.opener.started is not None:
+            self._requester.opener.started.renew_session("another person has logged in")
 
     def noticed(self, method: str, params: Raw | None) -> None:
         requester = self._requester
@@ -127,7 +127,7 @@ class Unsolicited(Struct, eq=False):
         limit = self._requester.policy.limits.asks
         if len(self._asks) >= limit:
             text = f"too many requests at once (more than {limit})"
-            driver.send(driver.engine.refuse(asked, INTERNAL_ERROR, text))
+            driver.refuse(asked, INTERNAL_ERROR, text)
             return
         task = driver.loop.create_task(
             self._answer(asked), name=f"holdfast-{asked.method}", context=driver.caller_context()
@@ -168,18 +168,17 @@ class Unsolicited(Struct, eq=False):
     async def _answer(self, asked: Asked) -> None:
         handling.set(asyncio.current_task())
         driver = self._requester.driver
-        engine = driver.engine
         try:
             result = await self._requester.inputs.answer(asked.method, asked.params)
             if asked.params is not None and _OF_TASK in bytes(asked.params):
                 result = _related(asked.params, result)
         except Exception as error:
             fault = error if isinstance(error, RpcError) else refusal(asked.method, error)
-            driver.send(engine.refuse(asked, fault.code or INTERNAL_ERROR, fault.message))
+            driver.refuse(asked, fault.code or INTERNAL_ERROR, fault.message)
             if error.__cause__ is not None or fault is not error:
                 log.warning("%s: %s: %s", self._requester.name, asked.method, fault)
         else:
-            driver.send(engine.answer(asked, result))
+            driver.answer(asked, result)
 
 
 def _related(params: Raw, result: Any) -> Any:

@@ -80,6 +80,10 @@ _LIVE = frozenset({State.STARTING, State.INITIALIZING, State.READY})
 # ``Requests.lose``, ``fail_all`` or ``shut``; a new way to leave a link must, too.
 
 
+OPEN = Call("open", wait=False)
+"""Opening for its own sake: no call waits for it."""
+
+
 class Connection:
     """States, links, negotiation and recovery of one client."""
 
@@ -146,13 +150,13 @@ class Connection:
 
     # Calls from above
 
-    def open(self, now: float, *, wait: bool = True) -> Effects:
-        """Start if need be; raise if the client is closed, or down and not to wait."""
+    def open(self, now: float, call: Call = OPEN) -> Effects:
+        """Start if need be; raise if the client is closed, or down and the call does not wait."""
         out: Effects = []
         if self.state is State.NEW:
             self._start(Step.OPEN, now, out)
         elif self.state is not State.READY:
-            self._check_open(Call("open", wait=wait), now)
+            self._check_open(call, now)
         return out
 
     def retry_now(self, now: float) -> Effects:

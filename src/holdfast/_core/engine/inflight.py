@@ -150,6 +150,11 @@ class Inflight:
     def tombstones(self) -> int:
         return len(self._tombstones)
 
+    def ticket_of(self, wire_id: object) -> Ticket | None:
+        """Return the ticket of the request under way with this wire id."""
+        pending = self.sent(wire_id)
+        return None if pending is None else pending.ticket
+
     # Coming in
 
     def admit(self, call: Call, now: float) -> Pending:
