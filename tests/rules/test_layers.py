@@ -91,7 +91,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     ),
     "testing": ("__init__",),
     "demo": ("__init__",),
-    "cli": ("__init__", "testing", "demo"),
+    "cli": ("__init__", "testing", "demo", "view"),
     "__main__": ("cli",),
 }
 

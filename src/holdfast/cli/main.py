@@ -31,11 +31,12 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "lock": ("lock", "record a server's tools in a lock file"),
         "check": ("lock", "compare servers with the lock file"),
     },
-    "Call logs": {
+    "Logs and traces": {
         "replay": ("logs", "send the calls of a log again"),
         "run": ("logs", "run a stored sequence of calls"),
         "diff": ("logs", "compare two logs"),
         "serve-log": ("logs", "answer from a log, as a mock server on stdio"),
+        "view": ("view", "a page from a trace: what crossed the wire, and when"),
     },
     "Set up": {
         "login": ("setup", "log in to a server behind a URL"),
@@ -56,7 +57,18 @@ VERBS: dict[str, tuple[str, str]] = {
     name: verb for part in SECTIONS.values() for name, verb in part.items()
 }
 WITHOUT_SERVER = frozenset(
-    ("servers", "diff", "serve-log", "auth", "remove", "import", "config", "completion", "demo")
+    (
+        "servers",
+        "diff",
+        "serve-log",
+        "view",
+        "auth",
+        "remove",
+        "import",
+        "config",
+        "completion",
+        "demo",
+    )
 )
 """Verbs that take no server, and so no command after ``--``."""
 SHELL_VERBS = (
