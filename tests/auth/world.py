@@ -71,6 +71,14 @@ class World:
         self.moves = False
         """The resource names another authorization server each time."""
         self.entered: asyncio.Event = asyncio.Event()
+        self.hangs = ""
+        """Requests to paths that begin so are not answered before ``unhang`` is set."""
+        self.hanging: asyncio.Event = asyncio.Event()
+        """Set when there is such a request."""
+        self.unhang: asyncio.Event = asyncio.Event()
+        self.revocation = 200
+        """The status that revocations are answered with."""
+        self.revocation_error: dict[str, Any] | None = None
         self.metadata: dict[str, Any] = {}
         self.redirects: list[str] = []
         """Where browsers were sent back to."""
@@ -122,6 +130,14 @@ class World:
         while self.count["refresh_token"] < times:
             self.entered.clear()
             await self.entered.wait()
+
+    @web.middleware
+    async def hang(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        if self.hangs and request.path.startswith(self.hangs):
+            self.hanging.set()
+            await self.unhang.wait()
+        response: web.StreamResponse = await handler(request)
+        return response
 
     def make(self, kind: str) -> str:
         self.count[kind] += 1
@@ -276,6 +292,8 @@ class World:
     async def revoke(self, request: web.Request) -> web.Response:
         form = await request.post()
         self.count["revoked"] += 1
+        if self.revocation != 200:
+            return web.json_response(self.revocation_error, status=self.revocation)
         self.tokens.pop(str(form["token"]), None)
         self.refresh.discard(str(form["token"]))
         return web.Response()
@@ -377,7 +395,7 @@ class World:
 @asynccontextmanager
 async def world(tls: ssl.SSLContext | None = None) -> AsyncIterator[World]:
     found = World()
-    app = web.Application()
+    app = web.Application(middlewares=[found.hang])
     prm = "/.well-known/oauth-protected-resource"
     app.router.add_get(prm, found.describe_resource)
     app.router.add_get(f"{prm}/mcp", found.describe_resource)
@@ -401,6 +419,7 @@ async def world(tls: ssl.SSLContext | None = None) -> AsyncIterator[World]:
     try:
         yield found
     finally:
+        found.unhang.set()
         if found.gate is not None:
             found.gate.set()
         await runner.cleanup()

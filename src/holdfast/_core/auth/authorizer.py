@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from secrets import token_urlsafe
 from typing import Any, Final
@@ -18,25 +16,23 @@ from msgspec.structs import replace
 
 from holdfast._core.auth import flow, urls
 from holdfast._core.auth.auth_server import NetworkSettings, StepRunner, Watch, time_limit
-from holdfast._core.auth.browser import LOGGED_IN, InteractiveLogin
+from holdfast._core.auth.browser import LOGGED_IN, InteractiveLogin, LoginPhase
 from holdfast._core.auth.credentials import Login, Pointer, decode, pointer_key
+from holdfast._core.auth.discovery import NoAuthorizationServer
 from holdfast._core.auth.flow import Attempts, AuthorizationNeed, Challenge, Refusal, RefusedRequest
-from holdfast._core.auth.grants import ENDS_LOGIN, MAX_WAIT, plain
+from holdfast._core.auth.grants import ENDS_LOGIN, MAX_WAIT
 from holdfast._core.auth.login import LoginAttempt, log_in
-from holdfast._core.auth.options import Machine, OAuth
-from holdfast._core.auth.service import binding_key, by_machine, check_issuer, remember_issuer
+from holdfast._core.auth.options import Machine, OAuth, account_name
+from holdfast._core.auth.service import ServiceLogin
 from holdfast._core.redact.known import KNOWN, Holder, secrets_of
 from holdfast._core.single_flight import SingleFlight, WorkStopped
 from holdfast.errors import (
     AuthError,
-    DiscoveryError,
     GrantError,
     HoldfastError,
     LoginFailed,
     TransportError,
 )
-
-log: logging.Logger = logging.getLogger("holdfast")
 
 NEVER: Final = float("inf")
 REST: Final = 10.0
@@ -85,10 +81,15 @@ class Authorizer:
         self._held: Holder | None = None
         """Keeps the tokens known to whatever hides secrets."""
         self._step_ups: Counter[str] = Counter()
+        self._untried_token: str | None = None
+        """The token of a new login, until the server has accepted it."""
+        self.phase: LoginPhase = LoginPhase()
+        """Tells whether a login waits for a person, or for an authorization server."""
         self._proven: set[str] = set()
         """Clients that the authorization server knew when it was last asked."""
-        self._first_issuer: str | None = None
-        """The issuer that the credentials of a service were first used at."""
+        self._service: ServiceLogin | None = None
+        if not isinstance(options, OAuth):
+            self._service = ServiceLogin(options, self.runner, self.name)
         self._work = SingleFlight()
         self._trouble: TransportError | None = None
         """Why the last renewal failed; it is not tried again before ``_trouble_until``."""
@@ -114,19 +115,7 @@ class Authorizer:
     @property
     def account(self) -> str:
         """The name of the account; from the function, if it is one, for the current caller."""
-        if self.user is not None:
-            return self.user
-        name = source = getattr(self.options, "account", "default")
-        if callable(source):
-            try:
-                name = source()
-            except Exception as error:
-                raise AuthError(f"{self.name}: account() failed: {error!r}") from error
-        elif source == "default":
-            name = os.environ.get("HOLDFAST_ACCOUNT") or source
-        if not name or not isinstance(name, str):
-            raise AuthError("account=…: must give the name of an account")
-        return name
+        return self.user if self.user is not None else account_name(self.options, self.name)
 
     def for_account(self, name: str) -> Authorizer:
         """Return an authorizer for one account, with the same store."""
@@ -172,6 +161,12 @@ class Authorizer:
         proof = self.runner.proof(login.dpop_key, method, url, login.access_token)
         return {**_headers(login), "DPoP": proof}
 
+    def accept(self, token: str | None) -> None:
+        """Note that the server accepted a token."""
+        if token is not None and token == self._untried_token:
+            self._untried_token = None
+            self._prepare()
+
     async def answer(self, refusal: Refusal, attempts: Attempts) -> None:
         """Return if the request can be sent again; otherwise raise why not."""
         attempts.count += 1
@@ -183,7 +178,7 @@ class Authorizer:
             return
         if attempts.count > MAX_TRIES:
             raise AuthError(f"{self.name}: the server refuses every token", code=refusal.status)
-        if self.login is not None and refusal.token != self.login.access_token:
+        if self._has_newer(refusal.token):
             return
         key = (refusal.status, refusal.token, refusal.challenge.scope, refusal.operation)
         renewed = attempts.renewed
@@ -191,10 +186,7 @@ class Authorizer:
         if isinstance(self.options, OAuth):
             await self._work.join(key, lambda: self._decide(refusal, renewed=renewed))
         elif renewed or refusal.status == 403:
-            said = refusal.challenge.error_description or refusal.challenge.error
-            reason = f": {plain(said, secrets=[refusal.token or ''])}" if said else ""
-            text = f"{self.name}: the server refuses the token{reason}"
-            raise AuthError(text, code=refusal.status)
+            raise flow.refused(self.name, "the server refuses the token", refusal)
         else:
             await self._work.join(key, lambda: self._by_machine(refusal))
 
@@ -205,6 +197,10 @@ class Authorizer:
             # Another process has logged in or renewed the token in the meantime.
             self._take(stored)
             return
+        if refusal.status == 401 and refusal.token == self._untried_token is not None:
+            # Another login would bring another token of the same kind, after another window.
+            text = "the server refuses the token of the new login"
+            raise flow.refused(self.name, text, refusal)
         login, ups = stored or self.login, self._step_ups[refusal.operation]
         while True:
             request = self._request(refusal, login=login, renewed=renewed, step_ups=ups)
@@ -218,8 +214,11 @@ class Authorizer:
                 if error.error not in ENDS_LOGIN:
                     raise
                 renewed = True
+        if self._has_newer(refusal.token):
+            # A login has ended during the discovery.
+            return
         if verdict.login.auth_server.assumed and not self.interactive:
-            raise DiscoveryError(f"{self.name}: the server names no authorization server")
+            raise NoAuthorizationServer(f"{self.name}: the server names no authorization server")
         self.need = verdict
         self._tell("auth.required", verdict)
         raise flow.login_required(self.name, self.account, verdict)
@@ -253,7 +252,8 @@ class Authorizer:
         """Keep headers ready until a renewal is due; DPoP needs a new proof for each request."""
         login = self.login
         bound = login is not None and login.dpop_key is not None
-        self._ready = None if bound else _headers(login)
+        # A new token is watched until the server has accepted it.
+        self._ready = None if bound or self._untried_token is not None else _headers(login)
         self._ready_until = NEVER if login is None else login.renew_at(random.random())
 
     def _skip_load(self) -> None:
@@ -267,13 +267,17 @@ class Authorizer:
     async def load(self) -> None:
         """Read the stored login of this server and account, once."""
         if not self._loaded:
-            found = await self._stored()
+            stored = await self._stored()
             self._loaded = True
-            if self.login is None and found is not None:
-                self._take(found)
+            if self.login is None and stored is not None:
+                self._take(stored)
 
     async def _stored(self) -> Login | None:
         return await self.runner.run(flow.stored(self._request()))
+
+    def _has_newer(self, token: str | None) -> bool:
+        """Return whether there is a login whose token is another one than was refused."""
+        return self.login is not None and self.login.access_token != token
 
     def _is_newer(self, stored: Login, token: str | None) -> bool:
         return stored.access_token != token and not stored.due(self.runner.clock())
@@ -332,39 +336,21 @@ class Authorizer:
 
     def _forget(self) -> None:
         self.login = None
+        self._untried_token = None
         self._prepare()
 
     async def _by_machine(self, refusal: Refusal | None) -> None:
         """Get a token without a person; it is kept only in memory."""
-        options, now = self.options, self.runner.clock()
-        assert not isinstance(options, OAuth)
+        assert self._service is not None
         if refusal is not None or self.need is None:
             self.need = await self.runner.run(flow.discover(self._request(refusal)))
-        login = self.need.with_dpop_key()
-        await self.runner.run(check_issuer(options, login, self._first_issuer))
-        assertion = await options.assertion()
-        if assertion is not None:
-            KNOWN.note(assertion)
-        grant = by_machine(options, login, assertion, now)
         try:
-            login = await self.runner.run(grant)
-            await self._bind(options, login)
-            self._take(login)
+            self._take(await self._service.log_in(self.need.with_dpop_key()))
         except GrantError as error:
             self._forget()
             self._tell("auth.failed", self.need, reason=error.error)
             raise
         self._tell("auth.granted", self.need)
-
-    async def _bind(self, options: Machine, login: Login) -> None:
-        """Remember the issuer that gave the first token; a service may have no place to write."""
-        if self._first_issuer is None:
-            self._first_issuer = login.issuer
-            try:
-                await self.runner.run(remember_issuer(options, login))
-            except (HoldfastError, OSError) as error:
-                text = "%s: the issuer of the credentials is not remembered (%s); issuer=… pins it"
-                log.warning(text, self.name, error)
 
     # Logins
 
@@ -375,11 +361,29 @@ class Authorizer:
         except WorkStopped:
             raise LoginFailed(f"{self.name}: the client was closed") from None
 
+    async def finds_newer_login(self) -> bool:
+        """Return whether there is another login than the one that was refused last.
+
+        A request may learn of its refusal after the login that it needs: of this process, or of
+        another one with the same store. Then it only has to be sent again.
+        """
+        if self.need is None:
+            return self.login is not None
+        if self.need.step_up_for is not None or "login" in self._work:
+            return False
+        refused_token = None if self.refusal is None else self.refusal.token
+        stored = await self._stored()
+        if stored is None or not self._is_newer(stored, refused_token):
+            return False
+        self._take(stored)
+        self.need = None
+        return True
+
     async def _log_in(self, handler: Any, fresh: bool) -> Login:
         options = self.options
         assert isinstance(options, OAuth)
         await self.load()
-        interaction = InteractiveLogin(self.name, self.account, handler)
+        interaction = InteractiveLogin(self.name, self.account, handler, self.phase.change)
         outcome = "The login did not succeed. Look at the program that started it."
         try:
             async with asyncio.timeout(options.timeout):
@@ -422,13 +426,18 @@ class Authorizer:
         finally:
             await interaction.close(outcome)
         self._proven.add(login.client.client_id)
+        self._untried_token = login.access_token
         self._take(login, maybe_other=need.step_up_for is None)
         self.need = None
         self._tell("auth.granted", None)
         return login
 
     async def log_out(self) -> bool:
-        """Revoke and delete the login; return whether there was one."""
+        """Revoke and delete the login; return whether there was one.
+
+        Raises:
+            AuthError: It was deleted here, but its tokens were not revoked.
+        """
         await self.load()
         login = self.login
         async with time_limit():
@@ -438,15 +447,27 @@ class Authorizer:
                     login = decode(await slot.read(), Login) or login
                     await slot.write(None)
             await self.runner.write(pointer_key(self.server, self.account), None)
-            if not isinstance(self.options, OAuth):
-                await self.runner.write(binding_key(self.options, self.server), None)
-                self._first_issuer = None
+            if self._service is not None:
+                await self._service.forget(self.server)
         self._forget()
         self._persons += 1
         self.need = None
-        if login is not None:
-            await self.runner.run(flow.revoke(login))
+        if login is not None and (problem := await self.runner.run(flow.revoke(login))):
+            text = "the login was deleted here, but its tokens may stay valid"
+            raise AuthError(f"{self.name}: {text}: {problem}")
         return login is not None
+
+    def secrets(self) -> Iterator[str]:
+        """Yield the secret values that are held now: tokens, secrets and keys."""
+        names = ("client_secret", "idp_client_secret", "private_key", "id_token", "token")
+        values = [getattr(self.options, name, None) for name in names]
+        login = self.login
+        if login is not None:
+            values += [login.access_token, login.refresh_token, login.dpop_key]
+            values += [login.client.client_secret, login.client.private_key]
+        values.append(None if self.refusal is None else self.refusal.token)
+        values.append(None if self._service is None else self._service.assertion)
+        yield from dict.fromkeys(value for value in values if value and isinstance(value, str))
 
     async def discover(self, watch: Watch) -> AuthorizationNeed:
         """Run only the discovery; ``watch`` is called with each request and its answer."""
@@ -456,7 +477,7 @@ class Authorizer:
         """Cancel a running login; wait for a running renewal to store its rotated token."""
         await self._work.close(cancel=("login",), timeout=CLOSING)
 
-    def _request(self, refusal: Refusal | None = None, **known: Any) -> RefusedRequest:
+    def _request(self, refusal: Refusal | None = None, **facts: Any) -> RefusedRequest:
         return RefusedRequest(
             server=self.server,
             account=self.account,
@@ -464,10 +485,10 @@ class Authorizer:
             now=self.runner.clock(),
             refusal=refusal or Refusal(),
             network=self.runner.network or "global",
-            **known,
+            **facts,
         )
 
-    def _tell(self, kind: str, need: AuthorizationNeed | None, **more: Any) -> None:
+    def _tell(self, kind: str, need: AuthorizationNeed | None, **details: Any) -> None:
         about = need.login if need else self.login
         scopes = about and (about.requested_scopes if need else about.granted)
         facts = {
@@ -478,7 +499,7 @@ class Authorizer:
             "scopes": scopes or (),
             "expires_at": self.login and self.login.expires_at,
         }
-        self.on_event(kind, {**facts, **more})
+        self.on_event(kind, {**facts, **details})
 
 
 def _headers(login: Login | None) -> dict[str, str]:

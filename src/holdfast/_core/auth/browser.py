@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from html import escape
@@ -205,10 +205,39 @@ def _page(status: str, text: str) -> str:
     return f"HTTP/1.1 {status}\r\n{kind}\r\nContent-Length: {length}\r\n{_HEADERS}\r\n{body}"
 
 
+class LoginPhase:
+    """Tells those who wait for a login what it waits for itself: a person, or a server."""
+
+    def __init__(self) -> None:
+        self.person_asked = False
+        self._changed: asyncio.Future[None] | None = None
+
+    async def next(self) -> None:
+        """Wait until a person is asked, or has answered."""
+        if self._changed is None:
+            self._changed = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._changed)
+
+    def change(self, person_asked: bool) -> None:
+        """Note that a person is asked, or has answered."""
+        self.person_asked = person_asked
+        if self._changed is not None:
+            self._changed.set_result(None)
+            self._changed = None
+
+
 class InteractiveLogin:
     """The steps of a conversation that need a person."""
 
-    def __init__(self, server: str, account: str, handler: Any) -> None:
+    def __init__(
+        self,
+        server: str,
+        account: str,
+        handler: Any,
+        on_phase: Callable[[bool], None] = lambda person_asked: None,
+    ) -> None:
+        self._on_phase = on_phase
+        """Called with True when a person is asked, with False when the answer has come."""
         self._server = server
         self._account = account
         self._handler = handler
@@ -223,8 +252,14 @@ class InteractiveLogin:
                 self._listener = await Listener.start(preferred, path, fixed=fixed)
                 return self._listener.redirect_uri
             case Visit(user_code=None, state=str(state)):
-                return await self._wait(step, state)
+                self._on_phase(True)
+                try:
+                    return await self._wait(step, state)
+                finally:
+                    self._on_phase(False)
             case Visit():
+                # The person answers the authorization server, which is asked about it.
+                self._on_phase(True)
                 self._handler_task = asyncio.create_task(self._call(step))
                 return None
             case Pause(seconds):
@@ -279,6 +314,7 @@ class InteractiveLogin:
         """End the login's part that needs a person; its window shows the outcome."""
         if self._handler_task is not None:
             self._handler_task.cancel()
+            self._on_phase(False)
         if self._listener is not None:
             await self._listener.close(outcome)
             self._listener = None

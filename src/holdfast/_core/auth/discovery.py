@@ -25,6 +25,10 @@ OF_THE_REQUEST: Final = frozenset(
 """Parameters that an endpoint must not contain: of duplicates, servers use either one."""
 
 
+class NoAuthorizationServer(DiscoveryError):  # noqa: N818  (says what is missing)
+    """Nothing says that the server uses OAuth at all: it wants credentials of another kind."""
+
+
 class ProtectedResource(Struct, frozen=True):
     """Protected resource metadata (RFC 9728)."""
 
@@ -69,8 +73,9 @@ class Discovery:
             if not urls.covers(resource, self._server):
                 self._note(url, "its resource is another server")
                 raise self._error(
-                    "the protected resource metadata is for another resource than this server; "
-                    "nothing was sent to an authorization server",
+                    "the protected resource metadata is for another resource than this server: "
+                    f"for {visible(resource, 200)}, not for {self._server}; connect to that "
+                    "address if you mean it; nothing was sent to an authorization server",
                     final=True,
                 )
             servers = _strings(document.get("authorization_servers"))
@@ -114,7 +119,9 @@ class Discovery:
                     assumed=True,
                 )
         which = "" if self._pinned is None else f" with the issuer {self._pinned}"
-        raise self._error(f"no usable authorization server{which} was found")
+        missing = resource is None and self._pinned is None
+        text = f"no usable authorization server{which} was found"
+        raise self._error(text, kind=NoAuthorizationServer if missing else DiscoveryError)
 
     def resource_parameter(self, resource: ProtectedResource | None) -> str | None:
         """Return the ``resource`` parameter: byte for byte as published (RFC 8707 §2)."""
@@ -216,12 +223,14 @@ class Discovery:
         self._tried.append((visible(url, 200), why))
         self._unreachable = self._unreachable or unreachable
 
-    def _error(self, text: str, *, final: bool = False) -> DiscoveryError | TransportError:
+    def _error(
+        self, text: str, *, final: bool = False, kind: type[DiscoveryError] = DiscoveryError
+    ) -> DiscoveryError | TransportError:
         story = "; ".join(f"{url}: {why}" for url, why in self._tried[-8:])
         message = f"{urls.origin(self._server)}: {text}" + (f" ({story})" if story else "")
         if self._unreachable and not final:
             return TransportError(message)
-        return DiscoveryError(message, tried=tuple(self._tried))
+        return kind(message, tried=tuple(self._tried))
 
 
 def _strings(value: object) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -239,6 +238,13 @@ def login_required(name: str, account: str, need: AuthorizationNeed) -> LoginReq
     return LoginRequired(text, command=command, scopes=scopes, hints=(Hint("", f"run: {command}"),))
 
 
+def refused(name: str, text: str, refusal: Refusal) -> AuthError:
+    """Return the error for a token that the server does not take, with the server's reason."""
+    reason = refusal.challenge.error_description or refusal.challenge.error
+    suffix = f": {grants.plain(reason, secrets=[refusal.token or ''])}" if reason else ""
+    return AuthError(f"{name}: {text}{suffix}", code=refusal.status)
+
+
 def renew(login: Login, now: float) -> Conversation[Login]:
     """Use the refresh token at the issuer that gave it (RFC 6749 §6)."""
     fields = {"grant_type": "refresh_token", "refresh_token": login.refresh_token}
@@ -246,16 +252,27 @@ def renew(login: Login, now: float) -> Conversation[Login]:
     return (yield from grants.obtain(login, fields, now))
 
 
-def revoke(login: Login) -> Conversation[None]:
-    """Revoke the tokens (RFC 7009), the refresh token first."""
-    url = login.auth_server.revocation_endpoint
-    if url is None:
-        return
-    for kind in ("refresh_token", "access_token"):
-        if (token := getattr(login, kind)) is not None:
-            fields = {"token": token, "token_type_hint": kind}
-            with suppress(TransportError, AuthError):
-                yield from grants.post(login, fields, url)
+def revoke(login: Login) -> Conversation[str | None]:
+    """Revoke the tokens (RFC 7009), the refresh token first; return why one was not revoked.
+
+    A server that has no such endpoint revokes nothing, and one that cannot revoke access tokens
+    says so (§2.2.1): both are as it was made to be.
+    """
+    url, problem = login.auth_server.revocation_endpoint, None
+    for kind in ("refresh_token", "access_token") if url is not None else ():
+        if (token := getattr(login, kind)) is None:
+            continue
+        fields = {"token": token, "token_type_hint": kind}
+        try:
+            response = yield from grants.post(login, fields, url)
+        except (TransportError, AuthError) as error:
+            if getattr(error, "error", "") != "unsupported_token_type":
+                problem = problem or error.message
+        else:
+            if response.status >= 300:
+                text = f"{login.issuer} answered the revocation with HTTP status {response.status}"
+                problem = problem or text
+    return problem
 
 
 def stored(request: RefusedRequest) -> Conversation[Login | None]:

@@ -239,6 +239,21 @@ def options_for(auth: Any) -> OAuth | Bearer | Machine | None:
     )
 
 
+def account_name(options: OAuth | Machine, server: str) -> str:
+    """Return the account to use: from the function if it is one, for the current caller."""
+    name = source = getattr(options, "account", "default")
+    if callable(source):
+        try:
+            name = source()
+        except Exception as error:
+            raise AuthError(f"{server}: account() failed: {error!r}") from error
+    elif source == "default":
+        name = os.environ.get("HOLDFAST_ACCOUNT") or source
+    if not name or not isinstance(name, str):
+        raise AuthError("account=…: must give the name of an account")
+    return name
+
+
 def check_token(token: object) -> str:
     """Return a token that is valid in a header; the error does not quote an invalid one."""
     if isinstance(token, str) and token and all("\x21" <= one <= "\x7e" for one in token):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast._core.auth import grants, urls
+from holdfast._core.auth.auth_server import StepRunner
 from holdfast._core.auth.credentials import Login, Registration, entry_key
 from holdfast._core.auth.discovery import Discovery
 from holdfast._core.auth.options import EnterpriseManaged, Machine, OAuth
 from holdfast._core.auth.steps import Conversation, Read, Write
-from holdfast.errors import DiscoveryError, GrantError, Hint
+from holdfast._core.redact.known import KNOWN
+from holdfast.errors import DiscoveryError, GrantError, Hint, HoldfastError
+
+log: logging.Logger = logging.getLogger("holdfast")
 
 
 class IssuerBinding(Struct, frozen=True):
@@ -51,6 +57,42 @@ def remember_issuer(options: Machine, login: Login) -> Conversation[None]:
     if options.issuer is None:
         binding = IssuerBinding(login.issuer, login.server, options.client_id)
         yield Write(binding_key(options, login.server), binding)
+
+
+class ServiceLogin:
+    """The credentials of a service: gets tokens, and remembers the issuer that they belong to."""
+
+    def __init__(self, options: Machine, runner: StepRunner, name: str) -> None:
+        self._options = options
+        self._runner = runner
+        self._name = name
+        self._first_issuer: str | None = None
+        """The issuer that gave the first token of this process."""
+        self.assertion: str | None = None
+        """The last one that a token was asked for with."""
+
+    async def log_in(self, login: Login) -> Login:
+        """Return the login with a token, from the issuer that the credentials belong to."""
+        options, runner = self._options, self._runner
+        await runner.run(check_issuer(options, login, self._first_issuer))
+        self.assertion = await options.assertion()
+        if self.assertion is not None:
+            KNOWN.note(self.assertion)
+        login = await runner.run(by_machine(options, login, self.assertion, runner.clock()))
+        if self._first_issuer is None:
+            self._first_issuer = login.issuer
+            try:
+                await runner.run(remember_issuer(options, login))
+            except (HoldfastError, OSError) as error:
+                # A service may have no place to write. It is bound for as long as it runs.
+                text = "%s: the issuer of the credentials is not remembered (%s); issuer=… pins it"
+                log.warning(text, self._name, error)
+        return login
+
+    async def forget(self, server: str) -> None:
+        """Forget the issuer."""
+        self._first_issuer = None
+        await self._runner.write(binding_key(self._options, server), None)
 
 
 def by_machine(

@@ -8,16 +8,18 @@ call's whole time. Nothing of the call had run, so it can be sent again.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast._core.boundary import Transport
-from holdfast.errors import AuthError, Hint, HoldfastError, LoginPending, LoginRequired
+from holdfast.errors import AuthError, Hint, LoginPending, LoginRequired
 
 if TYPE_CHECKING:
     from holdfast._core.auth.authorizer import Authorizer
+    from holdfast._core.auth.credentials import Login
 
 MAX_LOGINS: Final = 3
 """For one call: a login, and two new authorizations for more scopes."""
@@ -61,26 +63,58 @@ class Logins:
         """True while a token is renewed or a person logs in."""
         return self._authorizer is not None and self._authorizer.is_busy
 
-    async def recover(self, error: LoginRequired, logins: int, until: float | None) -> None:
+    async def recover(
+        self, error: LoginRequired, logins: int, until: float, idle: float | None = None
+    ) -> None:
         """Log in before ``until``, so that the call that failed with ``error`` can be repeated.
 
-        ``logins`` counts the logins of this call, including this one. If no login is allowed, or
-        nobody is there to log in, raise ``error`` again.
+        ``logins`` counts the logins of this call, including this one. A person has all of that
+        time; what needs none (discovery, registration, the exchange of the code) has ``idle``
+        seconds each time. Nobody is asked if there is a newer login by now. If no login is allowed,
+        or nobody is there to log in, raise ``error`` again.
         """
-        if self._authorizer is None or not self._authorizer.interactive or logins > MAX_LOGINS:
+        authorizer = self._authorizer
+        if authorizer is None or logins > MAX_LOGINS:
             raise error
-        if self._handler is None and not _somebody_there():
+        if await authorizer.finds_newer_login():
+            return
+        if not authorizer.interactive or (self._handler is None and not _somebody_there()):
             raise error
+        from holdfast._core.auth.browser import browser_login
+
+        handler = self._handler or browser_login
+        login = asyncio.create_task(authorizer.log_in(handler))
         try:
-            async with asyncio.timeout_at(until):
-                await self.log_in()
-        except TimeoutError as late:
-            if isinstance(late, HoldfastError):
-                raise
-            raise LoginPending(
-                f"{self._name}: the login was not completed in the time of the call; it goes on, "
-                "and the next call uses it; nothing was sent"
-            ) from None
+            await self._wait(authorizer, login, until, idle)
+            if not login.done():
+                raise LoginPending(
+                    f"{self._name}: the login was not completed in the time of the call; it goes "
+                    "on, and the next call uses it; nothing was sent"
+                )
+            login.result()
+        finally:
+            # The login itself runs in a task of the authorizer's own.
+            login.cancel()
+
+    async def _wait(
+        self, authorizer: Authorizer, login: asyncio.Task[Login], until: float, idle: float | None
+    ) -> None:
+        """Wait for a login; return when it has ended, or the time is over."""
+        loop = asyncio.get_running_loop()
+        while not login.done():
+            end = until
+            if idle is not None and not authorizer.phase.person_asked:
+                end = min(until, loop.time() + idle)
+            phase = asyncio.create_task(authorizer.phase.next())
+            timeout = None if end == math.inf else max(0.0, end - loop.time())
+            try:
+                done, _ = await asyncio.wait(
+                    (login, phase), timeout=timeout, return_when=asyncio.FIRST_COMPLETED
+                )
+            finally:
+                phase.cancel()
+            if not done:
+                return
 
     async def log_in(self, *, fresh: bool = False) -> None:
         """Log in now, by the application's handler or at a terminal; ``fresh`` registers anew."""

@@ -91,7 +91,7 @@ class Opener(Struct, eq=False):
                 span = min(deadline.idle, span)
             rest = max(0.0, deadline.since + span - driver.loop.time())
             call = Call(deadline.method, about=deadline.about, wait=wait)
-            await self._open(call, rest, deadline.until)
+            await self._open(call, rest, deadline.until, deadline.idle)
         assert driver.era is not None
         return driver.era
 
@@ -104,7 +104,9 @@ class Opener(Struct, eq=False):
             except LinkChanged:
                 continue
 
-    async def _open(self, call: Call, timeout: float | None, until: float) -> None:
+    async def _open(
+        self, call: Call, timeout: float | None, until: float, idle: float | None = None
+    ) -> None:
         """Connect for a call before ``until``; log in first if that is needed and allowed."""
         driver = self.driver
 
@@ -114,11 +116,13 @@ class Opener(Struct, eq=False):
                 rest = max(0.0, min(rest, until - driver.loop.time()))
             return driver.open(call, timeout=rest)
 
-        await self.with_logins(attempt, until)
+        await self.with_logins(attempt, until, idle)
 
     # Logins
 
-    async def with_logins(self, attempt: Callable[[int], Awaitable[T]], until: float) -> T:
+    async def with_logins(
+        self, attempt: Callable[[int], Awaitable[T]], until: float, idle: float | None = None
+    ) -> T:
         """Return what an attempt returns; make another after each login that it needs.
 
         ``attempt`` is called with the number of logins before it.
@@ -129,11 +133,13 @@ class Opener(Struct, eq=False):
                 return await attempt(logins)
             except LoginRequired as error:
                 logins += 1
-                await self.log_in_again(error, logins, until)
+                await self.log_in_again(error, logins, until, idle)
 
-    async def log_in_again(self, error: LoginRequired, logins: int, until: float) -> None:
+    async def log_in_again(
+        self, error: LoginRequired, logins: int, until: float, idle: float | None = None
+    ) -> None:
         """Log in before ``until``, so that what failed with ``error`` can be tried again."""
-        await self.logins.recover(error, logins, until)
+        await self.logins.recover(error, logins, until, idle)
         self.driver.retry_now()
 
     async def log_in(self, *, fresh: bool) -> None:

@@ -223,7 +223,7 @@ class Requester(Struct, eq=False):
             return driver.request(present, on_progress=sink, on_sent=on_sent)
 
         while True:
-            raw = await self.opener.with_logins(attempt, deadline.until)
+            raw = await self.opener.with_logins(attempt, deadline.until, deadline.idle)
             reading = driver.read(call.method, raw)
             if reading is COMPLETE:
                 return raw, rounds

@@ -217,6 +217,7 @@ class TaskPoller:
                     self._requester.again(call, self._deadline) if logins else call
                 ),
                 self._deadline.until,
+                self._deadline.idle,
             )
         except _PASSING as error:
             if error.final:

@@ -287,7 +287,8 @@ class ToolCall(Struct, eq=False):
             until = self._until()
             self._leave_attempt(error.outcome_unknown)
             self.logins += 1
-            await self.pipeline.requester.opener.log_in_again(error, self.logins, until)
+            idle = self.time().idle
+            await self.pipeline.requester.opener.log_in_again(error, self.logins, until, idle)
             self.begun = self.driver.loop.time()
         elif isinstance(error, LinkChanged):
             # The tool was checked on a link that is gone: check it on this one.

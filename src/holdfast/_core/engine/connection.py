@@ -287,15 +287,12 @@ class Connection:
             out.append(report)
 
     def _held(self, report: b.Held, now: float, out: list[Effect]) -> None:
-        """Stop the clocks of silence: it is not the server that is waited for."""
+        """Stop the handshake's clock: it is not the server that is waited for."""
         if not self._requests.hold(report.wire_id) and self.link.negotiator is not None:
             self.timers.handshake = NEVER
 
     def _released(self, report: b.Released, now: float, out: list[Effect]) -> None:
-        deadline = self._requests.release(report.wire_id, now)
-        if deadline is not None:
-            self.timers.alarm(deadline)
-        elif self.link.negotiator is not None:
+        if not self._requests.release(report.wire_id) and self.link.negotiator is not None:
             self.timers.expect_agreement(now + self.policy.timeouts.handshake)
             self._requests.keep_waiting(now)
 

@@ -184,16 +184,16 @@ class Inflight:
         self._crowded = max(_FEW, 2 * len(deadlines))
 
     def hold(self, pending: Pending) -> None:
-        """Stop the idle clock of a request that waits for credentials."""
-        pending.held = True
-        pending.wait_until(NEVER)
+        """Note that a request waits for credentials. Its clock runs on: a call's time is a promise.
 
-    def release(self, pending: Pending, now: float) -> None:
-        """Start the idle clock of a request that was held."""
+        Nobody is waited for here but an authorization server, which may hang as any other. A person
+        who has to log in is waited for above, when this request has failed.
+        """
+        pending.held = True
+
+    def release(self, pending: Pending) -> None:
+        """Note that a request that was held is sent; it has what is left of its time."""
         pending.held = False
-        if not pending.call.lasting:
-            pending.wait_until(now + pending.call.idle)
-            heappush(self._deadlines, (pending.deadline, pending.ticket))
 
     def number(self) -> WireId:
         """Return the next wire id."""

@@ -53,8 +53,10 @@ def timed_out(
 
 
 def without_token(name: str, call: Call) -> HoldfastError:
-    text = f"no token came from the authorization server within {seconds(call.total)}"
-    return RequestTimeout(f"{name}: {subject(call)}: {text} (total_timeout); nothing was sent")
+    text = (
+        f"no token came from the authorization server within {seconds(min(call.idle, call.total))}"
+    )
+    return RequestTimeout(f"{name}: {subject(call)}: {text}; nothing was sent")
 
 
 def unanswered(name: str, call: Call) -> HoldfastError:

@@ -167,19 +167,18 @@ class Requests:
             self.pump_at = now + POLL
 
     def hold(self, wire_id: WireId) -> bool:
-        """Stop the clock of a request that waits for credentials; False if it is not one."""
+        """Note that a request waits for credentials; False if it is not one."""
         pending = self.inflight.sent(wire_id)
         if pending is not None:
             self.inflight.hold(pending)
         return pending is not None
 
-    def release(self, wire_id: WireId, now: float) -> float | None:
-        """Start the clock of a request that was held; return its deadline, None: not one."""
+    def release(self, wire_id: WireId) -> bool:
+        """Note that a request that was held is sent; False if it is not one."""
         pending = self.inflight.sent(wire_id)
-        if pending is None:
-            return None
-        self.inflight.release(pending, now)
-        return pending.deadline
+        if pending is not None:
+            self.inflight.release(pending)
+        return pending is not None
 
     def refused(self, report: Refused, now: float, out: list[Effect]) -> float:
         """Fail a request that was refused below the protocol, or send it again; return when."""

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import aiohttp
 import msgspec
 
+from holdfast._core.auth.discovery import NoAuthorizationServer
 from holdfast._core.auth.flow import Attempts, Refusal, read_challenge
 from holdfast._core.boundary import RefusalReason, Refused
 from holdfast._core.callbacks import ends_task
-from holdfast.errors import AuthError, DiscoveryError, HoldfastError
+from holdfast.errors import AuthError, HoldfastError
 
 if TYPE_CHECKING:
     from holdfast._core.auth.auth_server import AddressCheck
@@ -38,6 +39,13 @@ class Permit:
         """Return the credentials to send; the request is held until they are available."""
         return await self._work(self._authorizer.headers(method, url))
 
+    def accepted(
+        self, response: aiohttp.ClientResponse, sent: Mapping[str, str]
+    ) -> aiohttp.ClientResponse:
+        """Note that the server took the request, and so the token that was sent with it."""
+        self._authorizer.accept(sent.get("Authorization", "").partition(" ")[2] or None)
+        return response
+
     async def answered(
         self, response: aiohttp.ClientResponse, sent: Mapping[str, str], body: bytes | None
     ) -> bool:
@@ -62,7 +70,8 @@ class Permit:
             await self._work(self._authorizer.answer(refusal, self._attempts))
         except Refused as failure:
             # A server without OAuth wants other credentials.
-            if isinstance(failure.error, DiscoveryError) and not self._authorizer.interactive:
+            is_without = isinstance(failure.error, NoAuthorizationServer)
+            if is_without and not self._authorizer.interactive:
                 return False
             raise
         return True

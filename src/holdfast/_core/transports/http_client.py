@@ -262,7 +262,7 @@ class HttpClient:
                         sent.update(found)
                 response = await self._send(method, place, sent, body)
                 if response.status < 300:
-                    return response
+                    return response if permit is None else permit.accepted(response, sent)
                 if response.status == 401 and fresh:
                     fresh = False
                 elif authorizer is not None and response.status in (401, 403):
