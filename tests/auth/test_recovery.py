@@ -303,21 +303,3 @@ async def test_access_tokens_that_cannot_be_revoked_are_no_reason_to_complain() 
         here.revocation, here.revocation_error = 400, {"error": "unsupported_token_type"}
         assert await session.logout()
         assert here.count["revoked"] == 2
-
-
-# Secrets
-
-
-@pytest.mark.req("B20")
-@pytest.mark.parametrize("service", [False, True])
-async def test_the_authorizer_names_the_secrets_that_it_holds(service: bool) -> None:
-    async with world() as here:
-        here.registration = {"client_secret": "CLIENT-SECRET"}
-        auth = SERVICE if service else OAuth(store=MemoryStore())
-        async with here.connect(auth=auth) as session:
-            authorizer = session.transport.authorizer
-            assert set(authorizer.secrets()) == ({"S"} if service else set())
-            await session.call_tool("hello")
-            held = set(authorizer.secrets())
-    assert held >= {"access-SECRET-1", "refresh-SECRET-1"}
-    assert ("S" in held) is service

@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from secrets import token_urlsafe
 from typing import Any, Final
@@ -456,18 +456,6 @@ class Authorizer:
             text = "the login was deleted here, but its tokens may stay valid"
             raise AuthError(f"{self.name}: {text}: {problem}")
         return login is not None
-
-    def secrets(self) -> Iterator[str]:
-        """Yield the secret values that are held now: tokens, secrets and keys."""
-        names = ("client_secret", "idp_client_secret", "private_key", "id_token", "token")
-        values = [getattr(self.options, name, None) for name in names]
-        login = self.login
-        if login is not None:
-            values += [login.access_token, login.refresh_token, login.dpop_key]
-            values += [login.client.client_secret, login.client.private_key]
-        values.append(None if self.refusal is None else self.refusal.token)
-        values.append(None if self._service is None else self._service.assertion)
-        yield from dict.fromkeys(value for value in values if value and isinstance(value, str))
 
     async def discover(self, watch: Watch) -> AuthorizationNeed:
         """Run only the discovery; ``watch`` is called with each request and its answer."""

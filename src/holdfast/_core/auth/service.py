@@ -68,17 +68,15 @@ class ServiceLogin:
         self._name = name
         self._first_issuer: str | None = None
         """The issuer that gave the first token of this process."""
-        self.assertion: str | None = None
-        """The last one that a token was asked for with."""
 
     async def log_in(self, login: Login) -> Login:
         """Return the login with a token, from the issuer that the credentials belong to."""
         options, runner = self._options, self._runner
         await runner.run(check_issuer(options, login, self._first_issuer))
-        self.assertion = await options.assertion()
-        if self.assertion is not None:
-            KNOWN.note(self.assertion)
-        login = await runner.run(by_machine(options, login, self.assertion, runner.clock()))
+        assertion = await options.assertion()
+        if assertion is not None:
+            KNOWN.note(assertion)
+        login = await runner.run(by_machine(options, login, assertion, runner.clock()))
         if self._first_issuer is None:
             self._first_issuer = login.issuer
             try:
