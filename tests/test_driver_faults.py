@@ -60,6 +60,12 @@ class FragileLink:
     def unsent(self) -> frozenset[WireId]:
         return frozenset()
 
+    def received(self) -> int:
+        return 0
+
+    def agreed(self) -> None:
+        pass
+
     def unread(self) -> bool:
         self._transport.check()
         return False

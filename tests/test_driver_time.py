@@ -101,6 +101,12 @@ class Unreachable:
     def unsent(self) -> frozenset[WireId]:
         return frozenset()
 
+    def received(self) -> int:
+        return 0
+
+    def agreed(self) -> None:
+        pass
+
     def unread(self) -> bool:
         return False
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from holdfast._core.calls.handlers import Handlers
     from holdfast._core.targets import Target
     from holdfast._core.transports.http_client import Headers
-    from holdfast._core.transports.process import Sink
+    from holdfast._core.transports.stderr import Sink
     from holdfast.calllog.log import CallLog
     from holdfast.client import Client
     from holdfast.lock.guard import Lock

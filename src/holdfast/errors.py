@@ -242,14 +242,15 @@ class HoldfastError(Exception):
         """Return a copy to raise, with another message or other fields.
 
         One exception raised in two tasks would mix their tracebacks. A copy with another message
-        has this error as its cause.
+        has this error as its cause, unless it has hints: a traceback would show them twice.
         """
         copy = type(self).__new__(type(self))
         copy.__dict__.update(self.__dict__)
         copy.__dict__.update(fields)
         copy.args, copy.__cause__ = self.args, self.__cause__
         if message is not None:
-            copy.message, copy.args, copy.__cause__ = message, (message,), self
+            copy.message, copy.args = message, (message,)
+            copy.__cause__ = self.__cause__ if self.hints else self
         return copy
 
 

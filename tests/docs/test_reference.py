@@ -25,7 +25,7 @@ from holdfast import (
     errors,
 )
 from holdfast._core.engine import state
-from holdfast._core.transports.spawn import PASSED_ENVIRONMENT
+from holdfast._core.transports.environment import LAUNCHERS_ENVIRONMENT, PASSED_ENVIRONMENT
 from holdfast.policies import SECRETS
 from tests.docs.pages import PROJECT
 from tools import terminal_picture
@@ -103,7 +103,7 @@ def test_every_option_of_connecting_is_in_the_reference(owner: object) -> None:
 def test_the_environment_of_a_server_is_in_the_reference() -> None:
     lists = re.findall(r"^- .*?: (.+(?:\n  .+)*)", reference("environment.md"), re.M)
     listed = [name for names in lists for name in re.findall(r"`([\w*]+)`", names)]
-    assert tuple(listed) == PASSED_ENVIRONMENT
+    assert tuple(listed) == PASSED_ENVIRONMENT + LAUNCHERS_ENVIRONMENT
 
 
 def test_the_page_about_peers_is_made_of_the_numbers_that_are_kept() -> None:

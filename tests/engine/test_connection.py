@@ -875,8 +875,39 @@ def test_the_log_level_is_remembered() -> None:
 # Servers that take their time
 
 
-def at_work(rig: Rig, elapsed: float) -> list[Effect]:
-    return rig.report(Starting(rig.engine.link.generation, elapsed, again=1.0))
+def at_work(rig: Rig, elapsed: float, *, busy: bool = True) -> list[Effect]:
+    return rig.report(Starting(rig.engine.link.generation, elapsed, again=1.0, busy=busy))
+
+
+@pytest.mark.req("N1", "L6")
+@pytest.mark.parametrize(
+    ("handshake", "until"), [(10.0, 30.0), (2.0, 6.0), (20.0, 30.0), (60.0, 60.0)]
+)
+def test_a_server_that_is_only_alive_gets_three_times_as_long_up_to_half_a_minute(
+    handshake: float, until: float
+) -> None:
+    rig = Rig(policy=Policy(timeouts=Timeouts(handshake=handshake)))
+    rig.open()
+    rig.opened()
+    for second in range(int(until)):
+        rig.at(float(second))
+        at_work(rig, second, busy=False)
+    rig.at(until - 0.1)
+    assert rig.state == "initializing"
+    rig.at(until + 0.1)
+    assert rig.state == "backoff"
+
+
+@pytest.mark.req("N1", "R3")
+def test_a_call_does_not_wait_longer_for_a_server_that_is_only_alive() -> None:
+    rig = Rig()
+    ticket = rig.call(idle=2.0, total=30.0)
+    rig.opened()
+    for second in range(2):
+        rig.at(float(second))
+        at_work(rig, second, busy=False)
+    rig.at(2.5)
+    assert not rig.error(ticket).outcome_unknown
 
 
 @pytest.mark.req("N1", "L6")

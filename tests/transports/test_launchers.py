@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from holdfast._core.transports.spawn import activity, is_launcher
+from holdfast._core.transports.launchers import is_launcher
+from holdfast._core.transports.spawn import activity
 
 
 @pytest.mark.req("N1")

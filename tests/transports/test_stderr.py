@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast._core.transports.process import Stderr
+from holdfast._core.transports.stderr import Stderr
 
 
 @pytest.mark.req("X1")

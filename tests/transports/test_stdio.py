@@ -9,6 +9,7 @@ import os
 import shlex
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import pytest
@@ -52,13 +53,83 @@ async def test_a_missing_command_is_named() -> None:
     assert "PATH" in str(error)
 
 
-@pytest.mark.req("N3")
-async def test_a_missing_command_is_told_without_tracebacks_of_ours() -> None:
-    cause = (await failure("no-such-command-at-all")).__cause__
-    assert isinstance(cause, TransportError)
-    assert cause.__traceback__ is None
-    assert isinstance(cause.__cause__, FileNotFoundError)
-    assert cause.__cause__.__traceback__ is None
+@pytest.mark.req("N3", "E2")
+async def test_a_missing_command_is_one_error_that_shows_the_path_once() -> None:
+    error = await failure("no-such-command-at-all")
+    text = "".join(traceback.format_exception(error))
+    assert "direct cause" not in text
+    assert text.count("PATH") == 1
+    assert text.count("command not found") == 1
+
+
+NOT_MCP = [
+    ("echo hello there", "hello there"),
+    ("sh -c 'echo usage: x [-h]; exit 2'", "usage: x [-h]"),
+    ("sh -c 'printf no-newline'", "no-newline"),
+    ("sh -c 'echo; echo one; echo two'", "one two"),
+    ("env -i HERE=1 /usr/bin/env", "HERE=1"),
+]
+
+
+@pytest.mark.req("E2")
+@pytest.mark.parametrize(("command", "printed"), NOT_MCP)
+async def test_a_program_that_is_no_server_is_shown_by_what_it_prints(
+    command: str, printed: str
+) -> None:
+    error = await failure(command)
+    assert f"it does not look like an MCP server: it printed '{printed}'" in error.message
+    program = shlex.split(command)[0]
+    assert f"run: holdfast doctor -- {program} …" in str(error)
+
+
+@pytest.mark.req("E2")
+@pytest.mark.parametrize("command", ["true", "sh -c 'echo broken >&2; exit 3'"])
+async def test_a_program_that_prints_nothing_points_to_doctor_too(command: str) -> None:
+    error = await failure(command)
+    assert "MCP" not in error.message
+    assert "holdfast doctor" in str(error)
+
+
+@pytest.mark.req("E2")
+async def test_what_a_server_prints_between_its_messages_does_not_make_it_none() -> None:
+    code = """print('a banner'); print('{"jsonrpc":"2.0","method":"x"}')"""
+    error = await failure([sys.executable, "-c", code])
+    assert "MCP" not in error.message
+
+
+@pytest.mark.req("E2")
+async def test_the_end_of_stderr_begins_after_the_handshake(tmp_path: Path) -> None:
+    """Servers on the Python SDK 1 write a page about a probe that they do not know."""
+    command = script(tmp_path, VERBOSE)
+    async with holdfast.connect(command, backoff=ONCE) as client:
+        with pytest.raises(TransportError) as caught:
+            await client.request("die")
+    assert caught.value.stderr_tail == "dying of this"
+    async with holdfast.connect(command, backoff=ONCE, env={"DIE": "early"}) as client:
+        with pytest.raises(TransportError) as caught:
+            await client.open()
+    assert "a page about initialize" in caught.value.stderr_tail
+
+
+VERBOSE = """
+import json, os, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["method"] == "die":
+        sys.exit("dying of this")
+    if "id" not in message:
+        continue
+    print("a page about", message["method"], "\\n" * 10, "x" * 5000, file=sys.stderr, flush=True)
+    answer = {"error": {"code": -32601, "message": "no"}}
+    if message["method"] == "initialize":
+        if os.environ.get("DIE"):
+            print("a page about initialize", file=sys.stderr, flush=True)
+            sys.exit(1)
+        info = {"name": "v", "version": "1"}
+        result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": info}
+        answer = {"result": result}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
 
 
 @pytest.mark.req("E2")
@@ -225,6 +296,24 @@ async def test_a_command_whose_children_are_busy_gets_time_too(tmp_path: Path) -
         async with asyncio.timeout(30):
             await seen.wait()
         opening.cancel()
+
+
+@pytest.mark.req("N1", "L6")
+async def test_a_silent_command_that_is_alive_gets_longer_than_the_handshake(
+    tmp_path: Path,
+) -> None:
+    release = tmp_path / "release"
+    os.mkfifo(release)
+    command = ["sh", "-c", f"read x < {release}; exec {shlex.join(DEMO)}"]
+    seen: asyncio.Queue[float] = asyncio.Queue()
+    client = holdfast.connect(command, timeouts=Timeouts(handshake=5), backoff=ONCE)
+    client.events.subscribe(lambda event: seen.put_nowait(event.elapsed), "server.starting")
+    async with client:
+        call = asyncio.create_task(client.call_tool("echo", {"text": "at last"}, timeout=60))
+        while await seen.get() < 5:
+            pass
+        await asyncio.to_thread(release.write_text, "go")
+        assert (await call).text == "at last"
 
 
 # What the server gets

@@ -248,6 +248,8 @@ class Starting(Struct, frozen=True):
     elapsed: float
     """Seconds since the command was started."""
     again: float
+    busy: bool = True
+    """It is seen to be at work; otherwise it is only known to be alive."""
 
 
 class Held(Struct, frozen=True):
@@ -449,6 +451,15 @@ class Link(Protocol):
 
     def unread(self) -> bool:
         """True if the peer is known not to have read all that was sent."""
+
+    def received(self) -> int:
+        """Count what was read and is not reported yet: it changes while more is being read.
+
+        0 where all that is there is reported in the turn of the loop that reads it.
+        """
+
+    def agreed(self) -> None:
+        """The handshake is over: what the server wrote about it is no longer of interest."""
 
     def close(self, farewell: StreamOptions | None = None) -> None:
         """Begin the bounded teardown; ``Drained`` is reported when it is done."""

@@ -38,6 +38,14 @@ log: logging.Logger = logging.getLogger("holdfast")
 
 RESOLUTION: Final = max(0.001, get_clock_info("monotonic").resolution)
 """Seconds by which a loop may call a timer early: that of its clock, or uvloop's millisecond."""
+LATE: Final = 0.05
+"""Seconds by which a timer is called late if the application has held up the loop."""
+READ_TURNS: Final = 40
+"""Turns of the loop without anything to read, after which all that came meanwhile is read."""
+READ_PAUSE: Final = 0.001
+"""Seconds of the last of these turns."""
+LONGEST_READ: Final = 1.0
+"""Seconds for the same, where each turn takes long."""
 
 
 class Waiter(Struct, gc=False):
@@ -83,7 +91,7 @@ class Driver:
         """Every link that is not drained yet, the one in use among them."""
         self._withdrawn: Ticket | None = None
         """The request that the link withdrew last, before any byte of it had left."""
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
         self._timer_at = NEVER
         self._changed: asyncio.Future[None] | None = None
         """Done when an attempt to connect is over or a link is drained, if anybody waits."""
@@ -324,8 +332,36 @@ class Driver:
         if now < timer_at <= now + RESOLUTION:
             now = timer_at
         self._timer = None
+        if now > timer_at + LATE:
+            self._read_first(READ_TURNS, self._received(), now + LONGEST_READ)
+            return
         self._timer_at = NEVER
         self._apply(self.engine.tick(now))
+
+    # A loop that was held up by the application finds everything at once: answers that came in
+    # time, and the timer of their deadline, which has passed. asyncio calls the readers of
+    # descriptors before it calls timers, so over a pipe an answer is read first. Over HTTP a
+    # reader only wakes a task: the head of a response, each piece of its body and each event take
+    # another turn of the loop. Judging the deadlines in the first turn would discard answers that
+    # have been lying in the socket for seconds. So a timer that is late by more than a busy loop
+    # makes it lets the loop turn for a while, as nothing that is read then was late.
+
+    def _read_first(self, turns: int, received: int, until: float) -> None:
+        """Let the loop read what is there, then judge the deadlines."""
+        now, read = self.loop.time(), self._received()
+        if turns > 0 and now < until:
+            # No other timer meanwhile; `_stop_timer` ends this one, too.
+            self._timer_at = -NEVER
+            turns = turns - 1 if read == received else READ_TURNS
+            # The rest of a long answer comes once there is room for it, which takes a moment.
+            pause = READ_PAUSE if turns < READ_TURNS // 2 else 0.0
+            self._timer = self.loop.call_later(pause, self._read_first, turns, read, until)
+        else:
+            self._timer, self._timer_at = None, NEVER
+            self._apply(self.engine.tick(now))
+
+    def _received(self) -> int:
+        return 0 if self._link is None else self._link.received()
 
     def _signal(self) -> None:
         changed, self._changed = self._changed, None
@@ -450,6 +486,8 @@ class Driver:
             self._trace(outcome)
         if outcome.new not in _UNDER_WAY:
             self._signal()
+        if outcome.new is State.READY and self._link is not None:
+            self._link.agreed()
         self._listener.moved(outcome)
 
     def _trace(self, crossing: Crossing) -> None:

@@ -86,14 +86,16 @@ class _Conversation:
         """Messages that the output has refused; while there are any, nothing is read."""
         self._session = ServerSession(server, self._write, LoopRunner())
         self._output: _Output
+        writer: Writer | None = None
         if _is_pipe(target):
             descriptor = os.dup(target.fileno())
-            self._output = Writer(descriptor, loop, BACKLOG, self._broken, self._room)
+            self._output = writer = Writer(descriptor, loop, BACKLOG, self._broken, self._room)
         else:
             self._output = _FileOutput(target, self._broken)
         self._input: _Input
         if _is_pipe(source):
-            self._input = PipeReader(os.dup(source.fileno()), loop, self._feed, self._end)
+            descriptor = os.dup(source.fileno())
+            self._input = PipeReader(descriptor, loop, self._feed, self._end, writer)
         else:
             self._input = _FileInput(source, loop, self._feed, self._end)
         self._shared = [file for file in (source, target) if _is_pipe(file)]

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from urllib.request import getproxies, getproxies_environment, proxy_bypass
 
 import aiohttp
@@ -72,7 +72,14 @@ CONNECTED: ContextVar[Callable[[], None] | None] = ContextVar("connected", defau
 
 
 class _Protocol(ResponseHandler):
-    """Aborts on close if unsent bytes are left: the server may never read them."""
+    """Counts what it reads; aborts on close if unsent bytes are left, which nobody may read."""
+
+    received: ClassVar[int] = 0
+    """Reads of all connections of the process."""
+
+    def data_received(self, data: bytes) -> None:
+        _Protocol.received += 1
+        super().data_received(data)
 
     def close(self) -> None:
         if self.transport is not None and self.transport.get_write_buffer_size():
@@ -204,6 +211,10 @@ class HttpClient:
         if is_plain and SmallPost.FAMILIAR:
             loop, session = asyncio.get_running_loop(), self._session
             self._post = SmallPost("POST", self.url, headers=merged, loop=loop, session=session)
+
+    @property
+    def received(self) -> int:
+        return _Protocol.received
 
     async def close(self) -> None:
         await self._session.close()

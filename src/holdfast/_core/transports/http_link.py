@@ -181,6 +181,12 @@ class HttpLink:
     def unread(self) -> bool:
         return bool(self._held)
 
+    def received(self) -> int:
+        return self._client.received
+
+    def agreed(self) -> None:
+        """There is nothing to forget."""
+
     def close(self, farewell: b.StreamOptions | None = None) -> None:
         self._over = True
         if self._closing is not None:

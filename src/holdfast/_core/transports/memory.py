@@ -107,6 +107,12 @@ class MemoryLink:
     def unread(self) -> bool:
         return False
 
+    def received(self) -> int:
+        return 0
+
+    def agreed(self) -> None:
+        """There is nothing to forget."""
+
     def finish(self, wire_id: b.WireId) -> None:
         """There are no streams to end."""
 

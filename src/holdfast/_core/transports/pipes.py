@@ -23,6 +23,8 @@ LEAST = 4 * 1024
 BURST = 2
 """Frames written at once between two reads; more of them are gathered into one write."""
 NEWLINE = ord("\n")
+BEGINNING = 1024
+"""Bytes of the beginning of an output that are kept."""
 GATHER = 512
 """Frames in one gathered write (systems allow 1024)."""
 
@@ -39,7 +41,7 @@ class Writer:
         on_room: Callable[[], None],
     ) -> None:
         self.burst: int = 0
-        """Frames since the last read; the reader sets it back."""
+        """Frames since the last read; the `PipeReader` sets it back."""
         self._fd = fd
         self._loop = loop
         self._limit = limit
@@ -210,7 +212,10 @@ class Writer:
 class PipeReader:
     """Read a pipe; each read is handed on before the next one is asked for (flow control)."""
 
-    __slots__ = ("_closed", "_fd", "_loop", "_on_data", "_on_end", "_paused", "_size", "ended")
+    __slots__ = (
+        *("_closed", "_fd", "_loop", "_on_data", "_on_end", "_paused", "_size", "_writer"),
+        "ended",
+    )
 
     def __init__(
         self,
@@ -218,8 +223,11 @@ class PipeReader:
         loop: asyncio.AbstractEventLoop,
         on_data: Callable[[bytes], None],
         on_end: Callable[[], None],
+        writer: Writer | None = None,
     ) -> None:
         self.ended: bool = False
+        self._writer = writer
+        """Writes to the same peer, which is not in a burst any more once it is heard."""
         self._fd = fd
         self._loop = loop
         self._on_data = on_data
@@ -243,6 +251,8 @@ class PipeReader:
             if not data:
                 self._end()
                 return
+            if self._writer is not None:
+                self._writer.burst = 0
             if len(data) < LEAST:
                 self._on_data(data)
                 return
@@ -295,7 +305,6 @@ class LineReader:
         self,
         limit: int,
         generation: Generation,
-        writer: Writer,
         report: Callable[[Report], None],
         on_oversized: Callable[[FrameTooLarge], None],
     ) -> None:
@@ -303,15 +312,17 @@ class LineReader:
         """The server has written something."""
         self.lost: bool = False
         """The link is lost: nothing is reported any more."""
+        self.first: bytes | None = b""
+        """How the output began, until it is known to be that of an MCP server."""
         self._lines = Lines(limit)
         self._generation = generation
-        self._writer = writer
         self._report = report
         self._on_oversized = on_oversized
 
     def feed(self, data: bytes) -> None:
+        if self.first is not None and len(self.first) < BEGINNING:
+            self.first += data[:BEGINNING]
         self.heard = True
-        self._writer.burst = 0
         if self.lost:
             return
         lines = self._lines

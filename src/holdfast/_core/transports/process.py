@@ -1,31 +1,70 @@
-"""One run of a server process: messages on its stdin and stdout, its stderr drained.
-
-Teardown is bounded: close stdin, wait the grace, SIGTERM the process group, wait again,
-SIGKILL it. What the server leaves behind in its group goes the same way.
-"""
+"""One run of a server process: messages on its stdin and stdout, its stderr drained."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
-import signal
 import time
-from collections.abc import Callable
-from typing import Final, TypeAlias
+from collections.abc import Callable, Hashable
+from typing import Final
 
 from holdfast._core import boundary as b
-from holdfast._core.transports.orphans import guard
-from holdfast._core.transports.pipes import LineReader, PipeReader, Writer
-from holdfast._core.transports.spawn import Spawned, activity, ending
+from holdfast._core.transports.child import ChildListener, ChildProcess
+from holdfast._core.transports.pipes import LineReader
+from holdfast._core.transports.spawn import ending
+from holdfast._core.transports.stderr import Stderr
 from holdfast._core.wire.framing import FrameTooLarge
+from holdfast._core.wire.jsonrpc import snippet
 from holdfast.errors import Hint, HoldfastError, ProtocolError, TransportError
 from holdfast.policies import Limits
 
-log: logging.Logger = logging.getLogger("holdfast")
-
-Sink: TypeAlias = "Callable[[str], object] | logging.Logger | None"
-"""Receives the lines of a stderr."""
+# A run, from its start to the last of its processes
+# ---------------------------------------------------
+#
+# A run has three ways to tell that it is over, and they come in any order: its stdout ends, its
+# stdin breaks, the process exits. None of them means the others. A server may close its stdout and
+# go on running; a child of it may hold its stdout open after it is gone; a write may fail long
+# before the exit is seen. What a user wants to know is the exit code and the last lines of stderr,
+# and these come with the exit alone. So:
+#
+# - The exit decides. Before it is reported, both outputs are drained of what is there (not to
+#   their end, which a grandchild could put off for ever): answers that were written count.
+# - A closed pipe without an exit waits EXIT_WAIT for it, and then says "though it still runs".
+# - Whatever comes first, the link is lost once. `LineReader.lost` is that fact; nothing is
+#   reported to the engine after it but the end of the teardown.
+#
+# The teardown is a ladder. Each step waits for the exit, and the exit ends the climb wherever it
+# happens:
+#
+#     close stdin ── grace ──▶ SIGTERM ── grace ──▶ SIGKILL ── KILL_WAIT ──▶ give up waiting
+#          │                      │                    │                          │
+#          └──────── exit ────────┴─────── exit ───────┴───────── exit ───────────┤
+#                                                                                 ▼
+#                              what is left of the group: SIGTERM ── GROUP_WAIT ──▶ SIGKILL
+#                                                                                 │
+#                                                                                 ▼
+#                                                               release ──▶ Drained is reported
+#
+# Why in this order:
+#
+# - Closing stdin is what MCP asks for (basic/lifecycle, Shutdown: stdio), and most servers end by
+#   it within milliseconds. A signal first would cut off those that write a file on their way out.
+# - Signals go to the process *group*. The command is often a launcher (``npx``, ``uv``, ``sh``)
+#   and the server its child; a signal to the launcher alone makes an orphan of the server.
+# - The leader is not reaped before its group has been signalled. As long as it is a zombie, its
+#   id, which is that of the group, cannot be given to a new process: a signal sent a moment too
+#   late would kill a stranger. This is the one invariant that must not be optimised away.
+# - What survives in the group after the leader has ended by itself gets SIGTERM and half a
+#   second: it may be a helper that does not know that its server is gone.
+#
+# Two ways do not climb the ladder. `kill` is for a loop that goes away: there will be no more
+# turns in which a timer could fire, so the group is killed, and the exit waited for by polling, as
+# long as LOOP_WAIT allows. And if this process dies itself, nothing here runs at all: that is what
+# the watcher of `orphans` is for.
+#
+# The timer is one, `_timer`, because a run waits for one thing at a time: to start, for an exit
+# code, or for a step of the ladder. Setting it cancels what it was waiting for before. In
+# particular the first step of the teardown ends the supervision of the start: a launcher that is
+# closed while it downloads must not report that it is still at work.
 
 EXIT_WAIT: Final = 0.25
 """Seconds to wait for the exit code of a server that closed its pipes."""
@@ -37,134 +76,99 @@ LOOP_WAIT: Final = 1.0
 """The same at the end of the loop, where waiting blocks everything."""
 START_CHECK: Final = 1.0
 """Seconds between two checks of a server that has sent nothing yet."""
-_LONGEST_LINE: Final = 8 * 1024
-"""Bytes of a line of stderr; a longer one is passed on in parts."""
 
 
-class Stderr:
-    """Keep the last bytes of a stderr of any length, and pass its lines on."""
-
-    __slots__ = ("_emit", "_limit", "_name", "_rest", "_tail")
-
-    def __init__(self, name: str, sink: Sink, limit: int) -> None:
-        self._name = name
-        self._emit = sink.info if isinstance(sink, logging.Logger) else sink
-        self._limit = limit
-        self._tail = bytearray()
-        self._rest = b""
-        """The start of a line whose end has not come yet."""
-
-    def feed(self, data: bytes) -> None:
-        self._tail += data[-self._limit :]
-        if len(self._tail) >= 2 * self._limit:
-            # Half is removed at a time: a fixed cost for each byte.
-            del self._tail[: -self._limit]
-        if self._emit is None:
-            return
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._pass_on(line)
-        if len(self._rest) > _LONGEST_LINE:
-            self.end()
-
-    def end(self) -> None:
-        """Pass on what has no end of line."""
-        line, self._rest = self._rest, b""
-        if line:
-            self._pass_on(line)
-
-    def _pass_on(self, line: bytes) -> None:
-        assert self._emit is not None
-        try:
-            self._emit(line.decode("utf-8", "replace").rstrip("\r"))
-        except Exception:
-            log.exception("%s: the stderr callback failed", self._name)
-
-    def tail(self, lines: int = 20) -> str:
-        """Return the last lines."""
-        whole = self._tail[-self._limit :].decode("utf-8", "replace")
-        return "\n".join(whole.rstrip().splitlines()[-lines:])
+def _quoted(printed: bytes) -> str:
+    return repr(snippet(b" ".join(printed.split())))
 
 
 class StdioLink:
-    """One run of the server."""
+    """One run of the server.
+
+    Args:
+        start: Starts the child; it is given the listener that hears of it.
+        generation: The number of the run.
+        limits: The largest message.
+        report: Receives what happens.
+        command: The words of the command, for errors.
+        stderr: Receives what the server writes to its stderr.
+        grace: Seconds for each step of the teardown.
+        startup: Seconds for which a command that is at work may stay silent.
+        launcher: The command is known to fetch or build the server first.
+        ended: Called with the step of the teardown that ended the run.
+    """
 
     def __init__(
         self,
-        process: Spawned,
+        start: Callable[[ChildListener], ChildProcess],
         generation: b.Generation,
         limits: Limits,
         report: Callable[[b.Report], None],
         *,
+        command: tuple[str, ...],
         stderr: Stderr,
         grace: float,
         startup: float = 0.0,
         launcher: bool = False,
         ended: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._loop = loop = asyncio.get_running_loop()
-        self._pid = process.pid
+        self._loop = asyncio.get_running_loop()
         self._generation = generation
         self._report = report
+        self._program = command[0]
         self._stderr = stderr
         self._grace = grace
         self._startup = startup
         self._launcher = launcher
         self._on_ended = ended
-        self._started = loop.time()
-        self._activity: dict[int, int] = {}
-        """The processor time of the server's children, when it was last looked at."""
-        self._status: int | None = None
-        """The exit code, once the process has been waited for."""
-        self._exited = self._fading = self._ended = False
-        self._how = ""
+        self._started = self._loop.time()
+        self._activity: Hashable = None
+        """What the child was doing, and how much it had complained, when it was last looked at."""
+        self._fading = self._ended = False
+        self._step = ""
         """The last step of the teardown; empty before it begins."""
         self._timer: asyncio.TimerHandle | None = None
         """The one timer: for the start, the exit code, or the teardown."""
-        limit = limits.backlog_bytes
-        self._writer = writer = Writer(process.stdin, loop, limit, self._broken, self._room)
-        self.send: Callable[..., bool] = writer.send
-        self.withdraw: Callable[..., bool] = writer.withdraw
-        self.unsent: Callable[[], frozenset[b.WireId]] = writer.unsent
-        self.unread: Callable[[], bool] = writer.unread
-        limit = limits.frame_bytes
-        self._reader = LineReader(limit, generation, writer, report, self._oversized)
-        self._stdout = PipeReader(process.stdout, loop, self._reader.feed, self._end)
-        self._errors: PipeReader | None = None
-        if process.stderr is not None:
-            self._errors = PipeReader(process.stderr, loop, stderr.feed, stderr.end)
-        self._watch_exit()
-        loop.call_soon(self._begin)
+        self._reader = LineReader(limits.frame_bytes, generation, report, self._oversized)
+        self.on_data: Callable[[bytes], None] = self._reader.feed
+        self.on_error_data: Callable[[bytes], None] = stderr.feed
+        self.on_error_end: Callable[[], None] = stderr.end
+        self._child = child = start(self)
+        self.send: Callable[..., bool] = child.send
+        self.withdraw: Callable[[b.WireId], bool] = child.withdraw
+        self.unsent: Callable[[], frozenset[b.WireId]] = child.unsent
+        self.unread: Callable[[], bool] = child.unread
+        self._loop.call_soon(self._begin)
 
     def __repr__(self) -> str:
-        return f"<StdioLink #{self._generation} pid {self._pid}>"
+        return f"<StdioLink #{self._generation} {self._child!r}>"
 
     def _begin(self) -> None:
         if self._ended:
             return
-        guard.watch(self._pid)
         self._report(b.Opened(self._generation))
         if self._launcher:
             self._check_start()
-        elif self._startup > 0 and not self._how:
+        elif self._startup > 0 and not self._step:
             self._wait(START_CHECK, self._check_start)
 
     def _check_start(self) -> None:
-        """Report, while nothing has been heard, that a launcher is still at work.
+        """Report, while nothing has been heard, that the server is being started.
 
         A launcher counts as working as long as it runs: one that downloads over a slow network
-        uses hardly any processor time. Other commands need children that do something.
+        uses hardly any processor time. Other commands are at work while they, or their children,
+        use the processor or write to stderr; else they are alive, and no more is known.
         """
         elapsed = self._loop.time() - self._started
-        silent = not (self._reader.heard or self._reader.lost or self._exited)
+        silent = not (self._reader.heard or self._reader.lost or self._child.exited)
         if silent and elapsed < self._startup:
             again = min(START_CHECK, self._startup - elapsed)
-            if self._launcher or self._children_busy():
-                self._report(b.Starting(self._generation, elapsed, again))
+            busy = self._launcher or self._is_busy()
+            self._report(b.Starting(self._generation, elapsed, again, busy))
             self._wait(again, self._check_start)
 
-    def _children_busy(self) -> bool:
-        before, self._activity = self._activity, activity(self._pid)
+    def _is_busy(self) -> bool:
+        before, self._activity = self._activity, (self._child.activity(), self._stderr.size)
         return before != self._activity
 
     def _wait(self, seconds: float, then: Callable[..., None], *args: object) -> None:
@@ -172,11 +176,17 @@ class StdioLink:
             self._timer.cancel()
         self._timer = self._loop.call_later(seconds, then, *args)
 
-    def _room(self) -> None:
-        if not self._reader.lost:
-            self._report(b.Room(self._generation))
-
     # What the driver asks for
+
+    def received(self) -> int:
+        return 0
+
+    def agreed(self) -> None:
+        # Servers write pages about messages of the handshake that they do not know. They are in
+        # the pipe by now, if not read yet: the answer was written after them.
+        self._child.drain_errors()
+        self._stderr.forget()
+        self._reader.first = None
 
     def finish(self, wire_id: b.WireId) -> None:
         """There are no streams to end."""
@@ -186,97 +196,70 @@ class StdioLink:
 
     def close(self, farewell: b.StreamOptions | None = None) -> None:
         self._reader.lost = True
-        if self._how or self._ended:
+        if self._step or self._ended:
             return
-        self._how = "the end of its input"
-        self._writer.close()
-        if self._exited:
+        self._step = "the end of its input"
+        self._child.close_input()
+        if self._child.exited:
             # Not now: the driver is still handling what made it close the link.
             self._loop.call_soon(self._end_group)
         else:
-            self._wait(self._grace, self._terminate, signal.SIGTERM)
+            self._wait(self._grace, self._terminate)
 
     def kill(self) -> None:
-        self._signal(signal.SIGKILL)
+        self._child.kill()
         until = time.monotonic() + LOOP_WAIT
-        while not self._reap() and time.monotonic() < until:
+        while not self._child.reap() and time.monotonic() < until:
             time.sleep(0.001)
         self._release()
 
     # What comes from the server
 
-    def _oversized(self, error: FrameTooLarge) -> None:
-        hint = Hint("limits.frame_bytes", "sets this")
-        self._lose(ProtocolError(f"the server sent {error}", hints=(hint,)), error.size)
+    def on_room(self) -> None:
+        if not self._reader.lost:
+            self._report(b.Room(self._generation))
 
-    def _end(self) -> None:
+    def on_output_end(self) -> None:
         self._reader.end()
         self._fade("closed its output")
 
-    def _broken(self, error: OSError) -> None:
+    def on_input_broken(self, error: OSError) -> None:
         self._fade("closed its input")
+
+    def on_exit(self) -> None:
+        if not self._reader.lost:
+            self._lose_process("ended")
+        elif self._step:
+            self._end_group()
+
+    def _oversized(self, error: FrameTooLarge) -> None:
+        hint = Hint("limits.frame_bytes", "sets this")
+        self._lose(ProtocolError(f"the server sent {error}", hints=(hint,)), error.size)
 
     def _fade(self, what: str) -> None:
         """Handle a closed pipe: wait a moment for the exit code."""
         if self._reader.lost or self._fading:
             return
-        if self._exited:
+        if self._child.exited:
             self._lose_process(what)
         else:
             self._fading = True
             self._wait(EXIT_WAIT, self._lose_process, what)
 
-    def _watch_exit(self) -> None:
-        self._poll: asyncio.TimerHandle | None = None
-        try:
-            self._pidfd = os.pidfd_open(self._pid)
-        except (AttributeError, OSError):
-            self._pidfd = -1
-            self._poll = self._loop.call_later(EXIT_WAIT / 10, self._poll_exit)
-        else:
-            self._loop.add_reader(self._pidfd, self._exit)
-
-    def _poll_exit(self) -> None:
-        """Poll for the exit, where the system has no pidfd."""
-        if self._reap():
-            self._exit()
-        elif not self._ended:
-            self._poll = self._loop.call_later(EXIT_WAIT / 10, self._poll_exit)
-
-    def _exit(self) -> None:
-        if self._pidfd >= 0:
-            self._loop.remove_reader(self._pidfd)
-        # It stays a zombie until the teardown, so that the id of its group is not reused: a
-        # signal to the group must not reach a stranger.
-        self._exited = True
-        if not self._reader.lost:
-            self._stdout.drain()
-        if self._errors is not None:
-            self._errors.drain()
-        if not self._reader.lost:
-            self._lose_process("ended")
-        elif self._how:
-            self._end_group()
-
     def _lose_process(self, what: str) -> None:
-        if self._exited:
-            code = self._exit_code()
+        if self._child.exited:
+            code = self._child.exit_code()
             text = f"the server {ending(code)}"
         else:
             code, text = None, f"the server {what}, though it still runs"
-        self._lose(TransportError(text, exit_code=code, stderr_tail=self._stderr.tail()))
-
-    def _exit_code(self) -> int | None:
-        if self._status is not None or self._pidfd < 0:
-            return self._status
-        try:
-            found = os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        except OSError:
-            self._reap()
-            return self._status
-        if found is None:
-            return None
-        return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+        hints: tuple[Hint, ...] = ()
+        printed = self._reader.first
+        if printed is not None and b'"jsonrpc"' not in printed:
+            if printed.strip():
+                text += f"; it does not look like an MCP server: it printed {_quoted(printed)}"
+            hints = (Hint("", f"to see what it does, run: holdfast doctor -- {self._program} …"),)
+        tail = self._stderr.tail()
+        self._lose(TransportError(text, exit_code=code, stderr_tail=tail, hints=hints))
 
     def _lose(self, error: HoldfastError, frame_size: int | None = None) -> None:
         if not self._reader.lost:
@@ -285,67 +268,40 @@ class StdioLink:
 
     # Teardown
 
-    def _terminate(self, number: signal.Signals) -> None:
+    def _terminate(self) -> None:
         """Signal a server that has outlived its grace, and wait for its end once more."""
-        self._how = number.name
-        self._signal(number)
-        if number is signal.SIGTERM:
-            self._wait(self._grace, self._terminate, signal.SIGKILL)
-        else:
-            self._wait(KILL_WAIT, self._end_group)
+        self._step = "SIGTERM"
+        self._child.terminate()
+        self._wait(self._grace, self._kill)
+
+    def _kill(self) -> None:
+        self._step = "SIGKILL"
+        self._child.kill()
+        self._wait(KILL_WAIT, self._end_group)
 
     def _end_group(self) -> None:
         """End what the dead leader left behind in its process group."""
         if self._ended:
             return
-        self._on_ended(self._how)
-        self._signal(signal.SIGTERM)
-        self._reap()
+        self._on_ended(self._step)
+        self._child.terminate()
+        self._child.reap()
         self._await_group(self._loop.time() + GROUP_WAIT)
 
     def _await_group(self, until: float) -> None:
-        if self._signal(0):
+        if not self._child.is_gone():
             if self._loop.time() <= until:
                 self._wait(0.01, self._await_group, until)
                 return
-            self._signal(signal.SIGKILL)
+            self._child.kill()
         self._release()
         self._report(b.Drained(self._generation))
-
-    def _signal(self, number: int) -> bool:
-        """Signal the process group; return False if nothing is left of it."""
-        try:
-            os.killpg(self._pid, number)
-        except (ProcessLookupError, PermissionError):
-            return False
-        return True
-
-    def _reap(self) -> bool:
-        """Reap the process if it has exited, without blocking; return True if it is gone."""
-        if self._status is None:
-            try:
-                pid, status = os.waitpid(self._pid, os.WNOHANG)
-            except ChildProcessError:
-                self._status = 0  # Somebody else waited for it; the code is lost.
-            else:
-                self._status = os.waitstatus_to_exitcode(status) if pid else None
-        return self._status is not None
 
     def _release(self) -> None:
         if self._ended:
             return
         self._ended = True
         self._reader.lost = True
-        for timer in (self._timer, self._poll):
-            if timer is not None:
-                timer.cancel()
-        self._writer.close()
-        self._stdout.close()
-        if self._errors is not None:
-            self._errors.close()
-        if self._pidfd >= 0:
-            if not self._exited:
-                self._loop.remove_reader(self._pidfd)
-            os.close(self._pidfd)
-        self._reap()
-        guard.forget(self._pid)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._child.release()

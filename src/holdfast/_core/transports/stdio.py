@@ -11,8 +11,12 @@ from typing import Final, Literal
 from holdfast._core.boundary import Generation, Report, Traits
 from holdfast._core.redact.known import KNOWN, secrets_of
 from holdfast._core.transports import options
-from holdfast._core.transports.process import Sink, Stderr, StdioLink
-from holdfast._core.transports.spawn import environment, is_launcher, spawn
+from holdfast._core.transports.child import ChildListener, ChildProcess
+from holdfast._core.transports.environment import environment
+from holdfast._core.transports.launchers import is_launcher, uses_launcher
+from holdfast._core.transports.process import StdioLink
+from holdfast._core.transports.spawn import spawn
+from holdfast._core.transports.stderr import Sink, Stderr
 from holdfast.errors import TransportError
 from holdfast.policies import Limits
 
@@ -34,15 +38,15 @@ class Stdio:
             alone and is not split.
         env: Variables to set for the server, beside those that it inherits.
         inherit_env: Names of more variables to pass on, or True for all of them. By default
-            only a fixed list is passed (`docs/reference/environment.md`), never your API keys.
+            only a fixed list is passed (`docs/reference/environment.md`), never a credential.
         cwd: The working directory of the server. Default: the current one.
         stderr: Receives the server's stderr: a function called with each line, a
             `logging.Logger` (at INFO), or ``"inherit"`` for the stderr of this process.
             Default: only the last lines are kept, for error messages.
         grace: Seconds for the server to exit after its stdin is closed, and again after
             SIGTERM; then it is killed. Default: 2.
-        startup: Seconds that a launcher (``npx``, ``uvx``, ``docker run`` …), or a command
-            whose children are busy, may stay silent before the handshake timeout counts.
+        startup: Seconds that a launcher (``npx``, ``uvx``, ``docker run`` …), or a command that
+            is seen to be at work, may stay silent before the handshake timeout counts.
             Default: 120.
         shutdown_request: Send a ``shutdown`` request before closing. It is not part of MCP;
             some servers want it. Default: False.
@@ -85,8 +89,8 @@ class Stdio:
         """The name of the program for messages, or of the script that an interpreter runs."""
         self.key: Hashable = ("stdio", self.command, self.cwd, tuple(sorted(self.env.items())))
         """Equal for all transports that start the same server in the same way."""
-        known = stderr in (None, "inherit") or callable(stderr) or isinstance(stderr, Logger)
-        options.require(known, "Stdio", "stderr", stderr, "a function, a Logger or 'inherit'")
+        usable = stderr in (None, "inherit") or callable(stderr) or isinstance(stderr, Logger)
+        options.require(usable, "Stdio", "stderr", stderr, "a function, a Logger or 'inherit'")
         self.stderr = stderr
         self.grace: float = options.seconds("Stdio", "grace", grace, zero=True)
         self.startup: float = options.seconds("Stdio", "startup", startup, zero=True)
@@ -113,20 +117,28 @@ class Stdio:
         """Start the server; for the driver."""
         if os.name != "posix":
             raise TransportError("servers started by a command need a POSIX system so far")
-        inherit_stderr = self.stderr == "inherit"
-        env = environment(self.env, self.inherit_env, os.environ)
-        process = spawn(self.command, env, self.cwd, inherit_stderr=inherit_stderr)
+        from holdfast._core.transports.posix_child import PosixChild
+
+        launcher = uses_launcher(self.command)
+        env = environment(self.env, self.inherit_env, os.environ, launcher=launcher)
+
+        def start(listener: ChildListener) -> ChildProcess:
+            inherits = self.stderr == "inherit"
+            process = spawn(self.command, env, self.cwd, inherit_stderr=inherits)
+            return PosixChild(process, listener, limits.backlog_bytes)
+
         sink = None if isinstance(self.stderr, str) else self.stderr
         stderr = Stderr(self.name, sink, limits.stderr_bytes)
         return StdioLink(
-            process,
+            start,
             generation,
             limits,
             report,
+            command=self.command,
             stderr=stderr,
             grace=self.grace,
             startup=self.startup,
-            launcher=is_launcher(self.command),
+            launcher=launcher and is_launcher(self.command),
             ended=self._ended,
         )
 

@@ -156,7 +156,8 @@ class Examination:
 
     def _before(self, transport: Any) -> None:
         """Say what is known without starting anything."""
-        from holdfast._core.transports.spawn import environment
+        from holdfast._core.transports.environment import environment
+        from holdfast._core.transports.launchers import uses_launcher
         from holdfast.config.views import EntryDisplay
 
         display = EntryDisplay()
@@ -165,7 +166,8 @@ class Examination:
             return
         self.find("transport", "note", "stdio: messages through the command's stdin and stdout")
         program, *rest = transport.command
-        env = environment(transport.env, transport.inherit_env, os.environ)
+        launcher = uses_launcher(transport.command)
+        env = environment(transport.env, transport.inherit_env, os.environ, launcher=launcher)
         if found := shutil.which(program, path=env.get("PATH")):
             shown = " ".join([program, *display.arguments(rest)])
             self.find("command", "ok", f"{shown}\n{program} is {found}")
@@ -175,7 +177,7 @@ class Examination:
 
     def _introduced(self, client: Client, seconds: float) -> None:
         """Say how it was opened, and what it says of itself."""
-        from holdfast._core.transports.spawn import is_launcher
+        from holdfast._core.transports.launchers import is_launcher
 
         transport: Any = client.transport
         command = getattr(transport, "command", None)

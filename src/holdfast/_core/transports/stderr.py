@@ -1,0 +1,67 @@
+"""The stderr of a server: drained, passed on, and its end kept for error messages."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+log: logging.Logger = logging.getLogger("holdfast")
+
+Sink: TypeAlias = "Callable[[str], object] | logging.Logger | None"
+"""Receives the lines of a stderr."""
+
+_LONGEST_LINE: Final = 8 * 1024
+"""Bytes of a line of stderr; a longer one is passed on in parts."""
+
+
+class Stderr:
+    """Keep the last bytes of a stderr of any length, and pass its lines on."""
+
+    __slots__ = ("_emit", "_limit", "_name", "_rest", "_tail", "size")
+
+    def __init__(self, name: str, sink: Sink, limit: int) -> None:
+        self.size: int = 0
+        """Bytes that have come so far."""
+        self._name = name
+        self._emit = sink.info if isinstance(sink, logging.Logger) else sink
+        self._limit = limit
+        self._tail = bytearray()
+        self._rest = b""
+        """The start of a line whose end has not come yet."""
+
+    def feed(self, data: bytes) -> None:
+        self.size += len(data)
+        self._tail += data[-self._limit :]
+        if len(self._tail) >= 2 * self._limit:
+            # Half is removed at a time: a fixed cost for each byte.
+            del self._tail[: -self._limit]
+        if self._emit is None:
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._pass_on(line)
+        if len(self._rest) > _LONGEST_LINE:
+            self.end()
+
+    def end(self) -> None:
+        """Pass on what has no end of line."""
+        line, self._rest = self._rest, b""
+        if line:
+            self._pass_on(line)
+
+    def _pass_on(self, line: bytes) -> None:
+        assert self._emit is not None
+        try:
+            self._emit(line.decode("utf-8", "replace").rstrip("\r"))
+        except Exception:
+            log.exception("%s: the stderr callback failed", self._name)
+
+    def forget(self) -> None:
+        """Begin the tail anew: what was written so far explains nothing that comes."""
+        self._tail.clear()
+
+    def tail(self, lines: int = 20) -> str:
+        """Return the last lines."""
+        whole = self._tail[-self._limit :].decode("utf-8", "replace")
+        return "\n".join(whole.rstrip().splitlines()[-lines:])
