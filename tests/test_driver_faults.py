@@ -60,8 +60,8 @@ class FragileLink:
     def unsent(self) -> frozenset[WireId]:
         return frozenset()
 
-    def received(self) -> int:
-        return 0
+    def received(self) -> None:
+        pass
 
     def agreed(self) -> None:
         pass

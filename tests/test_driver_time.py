@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast._core import boundary as b
+from holdfast._core.alarm import RESOLUTION
 from holdfast._core.boundary import Call, Generation, Link, Report, WireId
-from holdfast._core.driver import RESOLUTION, Driver
+from holdfast._core.driver import Driver
 from holdfast._core.eras.conversation import Plan
 from holdfast.errors import HandshakeTimeout, HoldfastError, RequestTimeout, TransportError
 from holdfast.policies import Backoff, Identity, Limits, Policy, Timeouts
@@ -101,8 +102,8 @@ class Unreachable:
     def unsent(self) -> frozenset[WireId]:
         return frozenset()
 
-    def received(self) -> int:
-        return 0
+    def received(self) -> None:
+        pass
 
     def agreed(self) -> None:
         pass

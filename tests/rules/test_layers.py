@@ -49,7 +49,8 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.transports": ("_core.boundary", "_core.auth"),
     "_core.mailbox": ("_core.engine", "_core.callbacks"),
     "_core.tap": ("_core.boundary", "_core.redact", "_core.text"),
-    "_core.driver": ("_core.engine", "_core.mailbox", "_core.tap"),
+    "_core.alarm": (),
+    "_core.driver": ("_core.alarm", "_core.engine", "_core.mailbox", "_core.tap"),
     "_core.observers": ("_core.engine", "_core.callbacks", "_core.redact", "schema"),
     "events": ("_core.observers",),
     "_core.calls": (

@@ -13,6 +13,7 @@ PROVEN_ELSEWHERE: dict[str, str] = {
     "__init__": "tests/rules/test_exports.py",
     "__main__": "tests/cli/test_main.py",
     "_core": "tests/rules/test_layers.py",
+    "_core.alarm": "tests/test_driver_time.py",
     "_core.boundary": "tests/engine/test_connection.py",
     "_lazy": "tests/rules/test_exports.py",
     "_version": "tests/rules/test_exports.py",

@@ -452,10 +452,10 @@ class Link(Protocol):
     def unread(self) -> bool:
         """True if the peer is known not to have read all that was sent."""
 
-    def received(self) -> int:
-        """Count what was read and is not reported yet: it changes while more is being read.
+    def received(self) -> int | None:
+        """Count what was read: the number changes while there is more to read.
 
-        0 where all that is there is reported in the turn of the loop that reads it.
+        None where all that is there is reported in the turn of the loop that reads it.
         """
 
     def agreed(self) -> None:

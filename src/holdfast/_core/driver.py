@@ -12,17 +12,16 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from contextvars import Context, copy_context
-from time import get_clock_info
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw, Struct
 
 from holdfast._core import boundary as b
+from holdfast._core.alarm import Alarm
 from holdfast._core.boundary import Call, Effect, Link, Report, Ticket, Transport, WireId
 from holdfast._core.callbacks import EXITS
 from holdfast._core.engine import messages
 from holdfast._core.engine.connection import OPEN, Connection
-from holdfast._core.engine.inflight import NEVER
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import Era, Reading
 from holdfast._core.eras.conversation import Facts, Plan
@@ -35,17 +34,6 @@ if TYPE_CHECKING:
     from holdfast._core.tap import Crossing, Tap
 
 log: logging.Logger = logging.getLogger("holdfast")
-
-RESOLUTION: Final = max(0.001, get_clock_info("monotonic").resolution)
-"""Seconds by which a loop may call a timer early: that of its clock, or uvloop's millisecond."""
-LATE: Final = 0.05
-"""Seconds by which a timer is called late if the application has held up the loop."""
-READ_TURNS: Final = 40
-"""Turns of the loop without anything to read, after which all that came meanwhile is read."""
-READ_PAUSE: Final = 0.001
-"""Seconds of the last of these turns."""
-LONGEST_READ: Final = 1.0
-"""Seconds for the same, where each turn takes long."""
 
 
 class Waiter(Struct, gc=False):
@@ -91,8 +79,7 @@ class Driver:
         """Every link that is not drained yet, the one in use among them."""
         self._withdrawn: Ticket | None = None
         """The request that the link withdrew last, before any byte of it had left."""
-        self._timer: asyncio.Handle | None = None
-        self._timer_at = NEVER
+        self._alarm = Alarm(self.loop, self._tick, self._received)
         self._changed: asyncio.Future[None] | None = None
         """Done when an attempt to connect is over or a link is drained, if anybody waits."""
         self._keeper: AsyncGenerator[None] | None = self._keep()
@@ -191,7 +178,7 @@ class Driver:
     def _rest(self) -> None:
         """Leave no timer behind, nor a keeper, once a closed client has no link."""
         if not self._links and self.engine.state in (State.CLOSING, State.CLOSED):
-            self._stop_timer()
+            self._alarm.stop()
             keeper, self._keeper = self._keeper, None
             if keeper is not None:
                 _run(keeper.aclose())
@@ -286,8 +273,8 @@ class Driver:
                 if isinstance(error, EXITS):
                     ending = error
         due = self._timers.due
-        if due < self._timer_at:
-            self._set_timer(due)
+        if due < self._alarm.at:
+            self._alarm.set(due)
         if ending is not None:
             raise ending
 
@@ -310,58 +297,11 @@ class Driver:
             return
         self.loop.call_soon(self.report, report)
 
-    def _set_timer(self, at: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_at = at
-        self._timer = self.loop.call_at(at, self._tick)
-
-    def _stop_timer(self) -> None:
-        """Stop the timer for good."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = None
-        self._timer_at = -NEVER
-
-    def _tick(self) -> None:
-        # A loop may call a little early: then it is the time that was asked for, or the engine
-        # would find nothing due and ask for the same moment again, in a circle. It is never the
-        # time of `due`: that may have moved since the timer was set, by minutes, and a clock
-        # that runs ahead ends handshakes and calls which have hardly begun.
-        now, timer_at = self.loop.time(), self._timer_at
-        if now < timer_at <= now + RESOLUTION:
-            now = timer_at
-        self._timer = None
-        if now > timer_at + LATE:
-            self._read_first(READ_TURNS, self._received(), now + LONGEST_READ)
-            return
-        self._timer_at = NEVER
+    def _tick(self, now: float) -> None:
         self._apply(self.engine.tick(now))
 
-    # A loop that was held up by the application finds everything at once: answers that came in
-    # time, and the timer of their deadline, which has passed. asyncio calls the readers of
-    # descriptors before it calls timers, so over a pipe an answer is read first. Over HTTP a
-    # reader only wakes a task: the head of a response, each piece of its body and each event take
-    # another turn of the loop. Judging the deadlines in the first turn would discard answers that
-    # have been lying in the socket for seconds. So a timer that is late by more than a busy loop
-    # makes it lets the loop turn for a while, as nothing that is read then was late.
-
-    def _read_first(self, turns: int, received: int, until: float) -> None:
-        """Let the loop read what is there, then judge the deadlines."""
-        now, read = self.loop.time(), self._received()
-        if turns > 0 and now < until:
-            # No other timer meanwhile; `_stop_timer` ends this one, too.
-            self._timer_at = -NEVER
-            turns = turns - 1 if read == received else READ_TURNS
-            # The rest of a long answer comes once there is room for it, which takes a moment.
-            pause = READ_PAUSE if turns < READ_TURNS // 2 else 0.0
-            self._timer = self.loop.call_later(pause, self._read_first, turns, read, until)
-        else:
-            self._timer, self._timer_at = None, NEVER
-            self._apply(self.engine.tick(now))
-
-    def _received(self) -> int:
-        return 0 if self._link is None else self._link.received()
+    def _received(self) -> int | None:
+        return None if self._link is None else self._link.received()
 
     def _signal(self) -> None:
         changed, self._changed = self._changed, None
@@ -535,7 +475,7 @@ class Driver:
 
     def _abandon(self) -> None:
         """The loop goes away under us: no more waiting, everything ends now."""
-        self._stop_timer()
+        self._alarm.stop()
         for effect in self.engine.close(self.loop.time()):
             if type(effect) is b.Failed:
                 self._failed(effect)

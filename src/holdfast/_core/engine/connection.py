@@ -32,8 +32,7 @@ Effects: TypeAlias = list[Effect]
 
 _LIVE = frozenset({State.STARTING, State.INITIALIZING, State.READY})
 QUIET = 30.0
-"""Seconds for a process that is alive and has written nothing: three times those of the handshake,
-but no more than this unless the handshake has more."""
+"""Seconds at most of three times the handshake, for a process that is alive and silent."""
 
 # One machine, five words.
 #

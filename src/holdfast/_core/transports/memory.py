@@ -107,8 +107,8 @@ class MemoryLink:
     def unread(self) -> bool:
         return False
 
-    def received(self) -> int:
-        return 0
+    def received(self) -> None:
+        """All that is read is reported at once."""
 
     def agreed(self) -> None:
         """There is nothing to forget."""

@@ -178,8 +178,8 @@ class StdioLink:
 
     # What the driver asks for
 
-    def received(self) -> int:
-        return 0
+    def received(self) -> None:
+        """All that is read is reported at once."""
 
     def agreed(self) -> None:
         # Servers write pages about messages of the handshake that they do not know. They are in
