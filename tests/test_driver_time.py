@@ -131,6 +131,7 @@ class Bench:
         plan = Plan(Identity(name="x", version="1"))
         self.driver = Driver("server", self.transport, POLICY, plan, self.transport)
         self.driver.loop = self.clock  # type: ignore[assignment]
+        self.driver._alarm._loop = self.clock  # type: ignore[assignment]
         self.calls: list[asyncio.Task[Any]] = []
 
     async def step(self, name: str, span: float) -> None:
