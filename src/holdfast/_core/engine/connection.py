@@ -31,8 +31,6 @@ from holdfast.policies import Policy
 Effects: TypeAlias = list[Effect]
 
 _LIVE = frozenset({State.STARTING, State.INITIALIZING, State.READY})
-QUIET = 30.0
-"""Seconds at most of three times the handshake, for a process that is alive and silent."""
 
 # One machine, five words.
 #
@@ -282,17 +280,11 @@ class Connection:
             self._renew("the server ended the session", now, out)
 
     def _starting(self, report: b.Starting, now: float, out: list[Effect]) -> None:
-        if self.state is not State.STARTING and self.state is not State.INITIALIZING:
-            return
-        handshake, startup = self.policy.timeouts.handshake, report.elapsed + report.again
-        if not report.busy and startup + handshake > max(handshake, min(3 * handshake, QUIET)):
-            return
-        self.timers.expect_agreement(now + report.again + handshake, startup=startup)
-        if report.busy:
-            # A call waits for a download as long as that takes. A server that is only known to be
-            # alive has no more of the call's time than any other.
-            self._requests.keep_waiting(now + report.again)
-        out.append(report)
+        connecting = self.state is State.STARTING or self.state is State.INITIALIZING
+        if connecting and self.timers.await_start(report, self.policy.timeouts.handshake, now):
+            if report.busy:
+                self._requests.keep_waiting(now + report.again)
+            out.append(report)
 
     def _held(self, report: b.Held, now: float, out: list[Effect]) -> None:
         """Stop the handshake's clock: it is not the server that is waited for."""

@@ -7,11 +7,20 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast._core.boundary import Generation, RefusalReason, Refused, StreamOptions, WireId
+from holdfast._core.boundary import (
+    Generation,
+    RefusalReason,
+    Refused,
+    Starting,
+    StreamOptions,
+    WireId,
+)
 from holdfast._core.engine.inflight import NEVER, Inflight
 from holdfast._core.engine.negotiating import Negotiator
 from holdfast._core.eras.base import Era
 
+QUIET = 30.0
+"""Seconds at most of three times the handshake, for a process that is alive and silent."""
 SWEEP = 60.0
 """Seconds between sweeps of the tombstones."""
 
@@ -94,6 +103,19 @@ class Timers(Struct):
     def expect_agreement(self, until: float, startup: float = 0.0) -> None:
         self.retry, self.handshake, self.startup = NEVER, until, startup
         self.alarm(until)
+
+    def await_start(self, report: Starting, handshake: float, now: float) -> bool:
+        """Give a server that is being started more time; False if it has had it.
+
+        A server that is at work has as long as its transport says. One that is only known to be
+        alive has more than one that speaks, and calls do not wait longer for it.
+        """
+        startup = report.elapsed + report.again
+        longest = max(handshake, min(3 * handshake, QUIET))
+        if not report.busy and startup + handshake > longest:
+            return False
+        self.expect_agreement(now + report.again + handshake, startup)
+        return True
 
     def retry_at(self, at: float) -> None:
         self.retry = at
