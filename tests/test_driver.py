@@ -515,11 +515,9 @@ async def test_the_shutdown_request_is_sent_only_where_it_is_asked_for() -> None
 class Polite(Memory):
     """A way to a server that is asked to shut down before the link closes."""
 
-    grace = 60.0
-
     @property
     def traits(self) -> Traits:
-        return Traits(shutdown_request=True)
+        return Traits(shutdown_request=True, grace=60.0)
 
 
 @pytest.mark.req("L7")

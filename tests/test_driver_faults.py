@@ -83,6 +83,7 @@ class Fragile:
     name = "fragile"
     key: Hashable | None = None
     traits = b.Traits()
+    authorizer = None
 
     def __init__(self) -> None:
         self.broken = False

@@ -70,6 +70,7 @@ class Unreachable:
     name = "unreachable"
     key: Hashable | None = None
     traits = b.Traits()
+    authorizer = None
 
     def __init__(self) -> None:
         self.opened_at: list[float] = []

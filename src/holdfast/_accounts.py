@@ -44,6 +44,8 @@ class AccountsClient(Client):
     ) -> None:
         self.name = transport.name if name is None else name
         self._transport = transport
+        self._of_many: Any = transport
+        """The same: an `Http` that has a login for each account."""
         self._policy = policy
         self._make = make
         """Makes the client of one account, from its transport."""
@@ -63,9 +65,9 @@ class AccountsClient(Client):
         """Return the client of the caller's account."""
         if self._closed:
             raise StateError(f"{self.name}: the client is closed", state=State.CLOSED)
-        account = self._transport.authorizer.account
+        account = self._of_many.authorizer.account
         key = SharingKey(self._definition, account)
-        return self._pool.obtain(key, lambda: self._make(self._transport.for_account(account)))
+        return self._pool.obtain(key, lambda: self._make(self._of_many.for_account(account)))
 
     async def close(self) -> bool:
         """End the sessions of all accounts."""

@@ -27,6 +27,7 @@ from holdfast.policies import (
 
 if TYPE_CHECKING:
     from holdfast._core.auth.options import Auth
+    from holdfast._core.boundary import Transport
     from holdfast._core.calls.handlers import Handlers
     from holdfast._core.targets import Target
     from holdfast._core.transports.http_client import Headers
@@ -156,7 +157,7 @@ def connect(
     for option, value in (("name", name), ("protocol", protocol)):
         if value is not None and not isinstance(value, str):
             raise ValidationError(f"{option}={value!r}: must be a string")
-    transport: Any = transport_for(target, options, os.environ)
+    transport = transport_for(target, options, os.environ)
     guard = server_arguments = None
     if lock is not None:
         guard, server_arguments = _lock(lock), _server_arguments(target, options, protocol)
@@ -169,14 +170,14 @@ def connect(
 
         observers = (open_log(log, policy.observability.redaction),)
 
-    def make(transport: Any) -> Client:
+    def make(transport: Transport) -> Client:
         client = Client(transport, policy, handlers or NO_HANDLERS, name=name, observers=observers)
         if guard is not None:
             client.guard_tools(guard.guard(client.name, server_arguments))
             client.guard_skills(guard.skill_guard(client.name, server_arguments))
         return client
 
-    if not getattr(getattr(transport, "authorizer", None), "personal", False):
+    if transport.authorizer is None or not transport.authorizer.personal:
         return make(transport)
     from holdfast._accounts import AccountsClient
 

@@ -37,6 +37,7 @@ from holdfast.types.base import Wire
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
+    from holdfast._core.boundary import Transport
     from holdfast._core.driver import Driver
     from holdfast._core.tap import Tap
     from holdfast.agents.listing import ModelTool, Partial
@@ -67,7 +68,7 @@ class Client:
 
     def __init__(
         self,
-        transport: Any,
+        transport: Transport,
         policy: Policy,
         handlers: Handlers,
         *,
@@ -167,7 +168,7 @@ class Client:
         self._requester.waits.end()
         if self._transport.traits.shutdown_request and self.is_connected:
             # A request that is not part of MCP: only where it is asked for.
-            grace = self._transport.grace
+            grace = self._transport.traits.grace
             await driver.say_goodbye(Call("shutdown", idle=grace, total=grace))
         if self._policy.protocol is None:
             conversation.remember(self._transport.key, driver.engine.opening)

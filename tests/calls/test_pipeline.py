@@ -1122,11 +1122,9 @@ async def test_a_cancelled_close_goes_on_and_leaves_no_task() -> None:
 class Polite(Memory):
     """A way to a server that is asked to shut down before the link closes."""
 
-    grace = 0.2
-
     @property
     def traits(self) -> Traits:
-        return Traits(shutdown_request=True)
+        return Traits(shutdown_request=True, grace=0.2)
 
 
 @pytest.mark.req("L7", "L8")

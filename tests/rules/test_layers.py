@@ -97,6 +97,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
 }
 
 EXCEPTIONS: dict[tuple[str, str], str] = {
+    ("_core.boundary", "_core.auth"): "for type checkers only: a transport may have logins",
     ("types.display", "schema"): "a tool is shown as a signature; loads when one is shown",
     ("errors", "_core.redact"): "loads when an error is shown; redaction needs the policies",
     ("client", "agents"): "``client.toolset`` loads when it is used",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from enum import StrEnum
-from typing import Any, NewType, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NewType, Protocol, TypeAlias
 
 from msgspec import Raw, Struct
 
@@ -18,6 +18,9 @@ from holdfast._core.wire.jsonrpc import ErrorObject, Id
 from holdfast.errors import HoldfastError
 from holdfast.policies import Limits
 from holdfast.types.lifecycle import Progress
+
+if TYPE_CHECKING:
+    from holdfast._core.auth.authorizer import Authorizer
 
 Ticket = NewType("Ticket", int)
 WireId = NewType("WireId", int)
@@ -425,6 +428,8 @@ class Traits(Struct, frozen=True):
     is sent from the context of its caller, and nothing is shared between callers."""
     shutdown_request: bool = False
     """A request notifies the server before the link closes."""
+    grace: float = 2.0
+    """Seconds for the server to answer that request."""
     extensions: tuple[str, ...] = ()
     """Extensions of the protocol that it uses, to be declared to the server."""
 
@@ -482,6 +487,10 @@ class Transport(Protocol):
     @property
     def traits(self) -> Traits:
         """Return the properties of this transport."""
+
+    @property
+    def authorizer(self) -> Authorizer | None:
+        """What logs in and renews tokens; None where a transport has no logins."""
 
     def open(
         self,

@@ -36,6 +36,7 @@ from holdfast.errors import StateError, ValidationError
 from holdfast.policies import ToolPolicy
 
 if TYPE_CHECKING:
+    from holdfast._core.boundary import Transport
     from holdfast.client import Client
 
 MOST_CHARACTERS: Final = 1 << 20
@@ -91,7 +92,7 @@ def client_for(resolved: ResolvedServer, overrides: Mapping[str, Any]) -> Client
     if "auth" in configured and options["auth"] == "oauth":
         login = configured["auth"]
         options["auth"] = login and replace(login, interactive=True)
-    transport: Any
+    transport: Transport
     try:
         # By the kind of the entry: a URL never becomes a command line.
         if resolved.url is not None:
@@ -108,10 +109,9 @@ def client_for(resolved: ResolvedServer, overrides: Mapping[str, Any]) -> Client
         raise ValidationError(
             f"server {visible(resolved.name)!r} is {kind}, which does not take all of: {names}"
         ) from None
-    authorizer = getattr(transport, "authorizer", None)
-    if authorizer is not None:
+    if transport.authorizer is not None:
         # The command in an error names the server as the configuration does.
-        authorizer.name = resolved.name
+        transport.authorizer.name = resolved.name
     return connect(transport, **{**resolved.options, **rest})
 
 

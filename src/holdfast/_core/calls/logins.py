@@ -32,7 +32,7 @@ class Logins:
 
     def __init__(self, name: str, transport: Transport, handler: Any) -> None:
         self._name = name
-        self._authorizer: Authorizer | None = getattr(transport, "authorizer", None)
+        self._authorizer: Authorizer | None = transport.authorizer
         self._handler = handler
 
     def watch(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
-from holdfast._core.boundary import Call, DriverListener, LinkChanged
+from holdfast._core.boundary import Call, DriverListener, LinkChanged, Transport
 from holdfast._core.calls.deadline import Deadline, seconds
 from holdfast._core.calls.logins import Logins
 from holdfast._core.engine.state import State
@@ -29,7 +29,7 @@ class Opener(Struct, eq=False):
     """Opens the connection of one client, which the first request starts."""
 
     name: str
-    transport: Any
+    transport: Transport
     policy: Policy
     plan: Plan
     logins: Logins

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from msgspec import Raw, Struct
 
-from holdfast._core.boundary import Moved, WireId
+from holdfast._core.boundary import Moved, Transport, WireId
 from holdfast._core.callbacks import EXITS
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
@@ -142,7 +142,7 @@ class Observer(Protocol):
 
 
 def wanted_observers(
-    name: str, policy: Policy, transport: Any, post: Post, era: Callable[[], Era | None]
+    name: str, policy: Policy, transport: Transport, post: Post, era: Callable[[], Era | None]
 ) -> Iterator[Observer]:
     """Yield the observers that a policy asks for.
 
@@ -154,7 +154,7 @@ def wanted_observers(
         from holdfast._core.observers.audit import Audit
 
         # A client for many users has one for each of them.
-        user = getattr(getattr(transport, "authorizer", None), "user", None)
+        user = None if transport.authorizer is None else transport.authorizer.user
         yield Audit(name, policy, post, user or policy.identity.name)
     if wanted.opentelemetry:
         from holdfast._core.observers.otel import OpenTelemetry, network

@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import nullcontext
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from holdfast._core import boundary as b
 from holdfast._core.wire.framing import FrameTooLarge, Lines
 from holdfast.errors import HoldfastError, ProtocolError, TransportError
 from holdfast.policies import Limits
+
+if TYPE_CHECKING:
+    from holdfast._core.auth.authorizer import Authorizer
 
 GRACE: Final = 1.0
 """Seconds for a server object to end by itself when its client is gone."""
@@ -34,6 +37,7 @@ class Memory:
     """The transport to one in-process server."""
 
     key: Hashable | None = None
+    authorizer: Authorizer | None = None
 
     def __init__(self, server: MemoryServer) -> None:
         self._server = server

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from logging import Logger
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from holdfast._core.boundary import Generation, Report, Traits
 from holdfast._core.redact.known import KNOWN, secrets_of
@@ -20,9 +20,11 @@ from holdfast._core.transports.stderr import Sink, Stderr
 from holdfast.errors import TransportError
 from holdfast.policies import Limits
 
+if TYPE_CHECKING:
+    from holdfast._core.auth.authorizer import Authorizer
+
 _SCRIPT: Final = r"\w\.(py|[cm]?js|m?ts|sh|rb|jar)$"
 _TRAITS: Final = Traits()
-_WITH_SHUTDOWN: Final = Traits(shutdown_request=True)
 
 
 class Stdio:
@@ -95,7 +97,10 @@ class Stdio:
         self.grace: float = options.seconds("Stdio", "grace", grace, zero=True)
         self.startup: float = options.seconds("Stdio", "startup", startup, zero=True)
         self.shutdown_request: bool = options.flag("Stdio", "shutdown_request", shutdown_request)
-        self.traits: Traits = _WITH_SHUTDOWN if self.shutdown_request else _TRAITS
+        self.authorizer: Authorizer | None = None
+        self.traits: Traits = _TRAITS
+        if self.shutdown_request:
+            self.traits = Traits(shutdown_request=True, grace=self.grace)
         self.ended_by: str | None = None
         """The step that ended the last run: the end of its input, or a signal."""
         KNOWN.hold(self, secrets_of("stdio", self.command, self.env, self.inherit_env))

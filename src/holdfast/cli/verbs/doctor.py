@@ -113,7 +113,7 @@ class Examination:
             target.options["stderr"] = stderr.append
         client = target.client()
         transport: Any = client.transport
-        authorizer = getattr(transport, "authorizer", None)
+        authorizer = transport.authorizer
         is_open = False
 
         def violated(event: Event) -> None:
@@ -183,7 +183,7 @@ class Examination:
         command = getattr(transport, "command", None)
         if command is None:
             self.find("transport", "note", transport.speaks)
-        login = getattr(getattr(transport, "authorizer", None), "login", None)
+        login = None if transport.authorizer is None else transport.authorizer.login
         if login is not None:
             who = f"as {login.subject} " if login.subject else ""
             scopes = f" for: {' '.join(login.granted)}" if login.granted else ""

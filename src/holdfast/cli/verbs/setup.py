@@ -276,7 +276,7 @@ def _client(target: ServerTarget, given: dict[str, Any]) -> Any:
     target.is_login = True
     client = target.client()
     status_line.end()  # a login prints its own lines
-    authorizer = getattr(client.transport, "authorizer", None)
+    authorizer = client.transport.authorizer
     if authorizer is None or not isinstance(authorizer.options, OAuth):
         raise AuthError(f"{client.name}: there is no login for this kind of server")
     authorizer.allow_login(**{name: value for name, value in given.items() if value})
