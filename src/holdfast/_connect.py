@@ -279,7 +279,7 @@ def _server_arguments(
     target: Target, options: Mapping[str, Any], protocol: str | None
 ) -> str | None:
     """Return the arguments of a command line that lead to the same server."""
-    from holdfast.lock.commands import reach
+    from holdfast.lock.commands import server_arguments
 
     settings = {
         name: getattr(target, name, None) or options.get(name)
@@ -292,4 +292,4 @@ def _server_arguments(
         server = [os.fspath(server)]
     if not isinstance(server, (str, list, tuple)):
         return None
-    return reach(server, protocol=protocol, **settings)
+    return server_arguments(server, protocol=protocol, **settings)

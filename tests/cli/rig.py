@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from holdfast.types import Tool
+from holdfast.types.base import decode, encode
 from tests.cli.terminal import PATIENCE
 
 HERE = Path(__file__).parent
@@ -32,3 +34,8 @@ def wait_for(journal: Path, method: str) -> None:
     while not told(journal, method):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def tools(*definitions: Any) -> list[Tool]:
+    """Tools as they come from a server."""
+    return [decode(encode(definition), Tool) for definition in definitions]

@@ -12,6 +12,7 @@ import pytest
 from holdfast.cli import tool_cache
 from holdfast.cli.main import main
 from tests.cli.conftest import Configure
+from tests.cli.rig import tools
 
 Tab = Callable[..., list[str]]
 
@@ -41,8 +42,8 @@ def witness(home: Path, configure: Configure, tmp_path: Path) -> Path:
     configure(git=entry, files=entry, web={"url": "http://127.0.0.1:1"})
     project = Path.cwd() / ".mcp.json"
     project.write_text(json.dumps({"mcpServers": {"theirs": entry}}), encoding="utf-8")
-    tool_cache.save("git", TOOLS)
-    tool_cache.save("http://x", TOOLS[:1])
+    tool_cache.save("git", tools(*TOOLS))
+    tool_cache.save("http://x", tools(*TOOLS[:1]))
     return path
 
 
@@ -132,7 +133,7 @@ def test_a_word_that_a_shell_would_interpret_is_not_offered(
     config.write_text(json.dumps({"mcpServers": {name: {"command": "x"}}}), encoding="utf-8")
     offered = {"enum": [name, "fine"]}
     schema = {"properties": {name: {}, "choice": offered}}
-    tool_cache.save("git", [{"name": name}, {"name": "ok", "inputSchema": schema}])
+    tool_cache.save("git", tools({"name": name}, {"name": "ok", "inputSchema": schema}))
     assert tab("tools", "") == ["git", "files", "web"]
     assert tab("describe", "git") == ["git.ok"]
     assert tab("call", "git.ok", "") == ["choice="]
@@ -209,7 +210,7 @@ def test_other_shells_are_told_what_a_tool_does(
     with pytest.raises(SystemExit):
         main([])
     assert capfd.readouterr().out.split("\n")[:3] == ["plain", "git.git_log", "Commits"]
-    tool_cache.save("git", [{"name": "git_log", "description": "\x1b[2J\u202eevil"}])
+    tool_cache.save("git", tools({"name": "git_log", "description": "\x1b[2J\u202eevil"}))
     with pytest.raises(SystemExit):
         main([])
     assert capfd.readouterr().out.split("\n")[2] == "\\x1b[2J\\u202eevil"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 
 from holdfast.cli import tool_cache
 from tests.cli.conftest import Cli, Configure, Open
-from tests.cli.terminal import PATIENCE, Terminal
+from tests.cli.rig import tools
+from tests.cli.terminal import PATIENCE, Terminal, interruptible
 
 TRY = r"""
 eval "$(holdfast completion bash)"
@@ -42,7 +44,7 @@ def test_bash_completes_words(home: Path, configure: Configure, tmp_path: Path) 
             "properties": {"repo": {}, "place": {"enum": ["york", "New York", "$(id)"]}}
         },
     }
-    tool_cache.save("git", [tool])
+    tool_cache.save("git", tools(tool))
     holdfast = tmp_path / "bin" / "holdfast"
     holdfast.parent.mkdir()
     holdfast.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdfast "$@"\n')
@@ -84,7 +86,7 @@ def test_keys_at_a_terminal_become_a_command(
         "place": {"enum": ["york", "New York", "$(id)"]},
     }
     log: dict[str, Any] = {"name": "log", "inputSchema": {"properties": properties}}
-    tool_cache.save("git", [log, {"name": "grep"}])
+    tool_cache.save("git", tools(log, {"name": "grep"}))
     called, holdfast = tmp_path / "called", tmp_path / "bin" / "holdfast"
     holdfast.parent.mkdir()
     holdfast.write_text(
@@ -119,7 +121,7 @@ def test_fish_shows_descriptions_beyond_a_comma(
         pytest.skip("fish is not installed")
     configure(git={"command": "x"})
     log = {"properties": {"repo": {"description": "A path, or a URL"}, "sort": {"enum": ["a,b"]}}}
-    tool_cache.save("git", [{"name": "log", "inputSchema": log}])
+    tool_cache.save("git", tools({"name": "log", "inputSchema": log}))
     assert cli("completion", "install", "fish").code == 0
     (tmp_path / "holdfast").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m holdfast "$@"\n')
     (tmp_path / "holdfast").chmod(0o755)
@@ -180,3 +182,27 @@ def test_the_shell_is_that_of_the_user(cli: Cli, monkeypatch: pytest.MonkeyPatch
     assert cli("completion").out == cli("completion", "zsh").out
     monkeypatch.setenv("SHELL", "/bin/tcsh")
     assert "No completion for the shell 'tcsh': name bash, zsh or fish." in cli("completion").err
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_ctrl_c_at_tab_prints_nothing(cli: Cli, home: Path, shell: str) -> None:
+    assert "2>/dev/null" in cli("completion", shell).out
+    interrupt = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+    code = (
+        "import sys\nfrom holdfast.cli import tool_cache\nfrom holdfast.cli.main import main\n"
+        f"def load(key, **options):\n    {interrupt}\n"
+        "tool_cache.load = load\nsys.exit(main([]))"
+    )
+    words = {"COMP_WORDS": "holdfast call git.", "COMP_CWORD": "2"}
+    file = home / "config" / "holdfast" / "mcp.json"
+    file.parent.mkdir(parents=True)
+    file.write_text('{"mcpServers": {"git": {"command": "x"}}}', encoding="utf-8")
+    done = subprocess.run(
+        interruptible([sys.executable, "-c", code]),
+        env={**os.environ, **words, "_HOLDFAST_COMPLETE": f"{shell}_complete"},
+        capture_output=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from holdfast.cli import tool_cache
 from tests.cli.conftest import DEMO, Cli, Configure, stdio
-from tests.cli.rig import puppet
+from tests.cli.rig import puppet, tools
 from tests.cli.web import Web
 
 
@@ -103,7 +104,7 @@ def test_offline_the_servers_that_were_seen_are_shown_together(
     cli: Cli, configure: Configure
 ) -> None:
     configure(git=stdio(["never-started"]), new=stdio(["never-started"]))
-    tool_cache.save("git", [{"name": "log"}])
+    tool_cache.save("git", tools({"name": "log"}))
     done = cli("tools", "--offline")
     assert (done.code, done.out) == (2, "git.log()\t\n")
     assert "git: as seen on 20" in done.err
@@ -156,3 +157,39 @@ def test_only_configured_servers_are_listed_side_by_side(cli: Cli, configure: Co
     done = cli("tools", "one", "http://127.0.0.1:1/mcp")
     assert (done.code, done.out) == (2, "")
     assert "http://127.0.0.1:1/mcp is not configured: name it alone." in done.err
+
+
+@pytest.mark.req("F3")
+def test_a_search_falls_back_to_what_was_last_seen(cli: Cli, configure: Configure) -> None:
+    configure(demo=stdio(DEMO))
+    assert cli("tools", "demo").code == 0
+    configure(demo=stdio(["no-such-program"]), other=stdio(DEMO))
+    done = cli("search", "echo")
+    assert done.code == 0
+    assert "demo.echo(" in done.out
+    assert "other.echo(" in done.out
+    assert "demo: offline: " in done.err
+    assert "demo: its tools are shown as seen on 20" in done.err
+    hits = {hit["tool"]: hit for hit in cli("search", "echo", "--json").value["tools"]}
+    assert hits["demo.echo"]["lastSeen"] is True
+    assert "lastSeen" not in hits["other.echo"]
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("how", ["disabled", "not approved", "of another file", "never seen"])
+def test_a_search_shows_no_tools_that_are_not_the_servers_own(
+    cli: Cli, configure: Configure, how: str
+) -> None:
+    configure(demo=stdio(DEMO))
+    if how != "never seen":
+        assert cli("tools", "demo").code == 0
+    gone = stdio(["no-such-program"])
+    configure(demo={**gone, "disabled": how == "disabled"})
+    if how in ("not approved", "of another file"):
+        configure()
+        text = json.dumps({"mcpServers": {"demo": gone}})
+        Path(".mcp.json").write_text(text, encoding="utf-8")
+    if how == "of another file":
+        assert cli("config", "trust", "demo", "--yes").code == 0
+    done = cli("search", "echo")
+    assert (done.code, done.out) == (1, "")

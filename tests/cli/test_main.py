@@ -14,6 +14,7 @@ from holdfast.cli import tool_cache
 from holdfast.cli.main import VERBS, help_text
 from tests.cli import golden
 from tests.cli.conftest import Cli, Open, Seen
+from tests.cli.rig import tools
 from tests.cli.terminal import PATIENCE, interruptible
 
 
@@ -77,7 +78,7 @@ def test_ctrl_c_while_modules_are_loaded_is_quiet(home: Path, tmp_path: Path) ->
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full is of Linux")
 @pytest.mark.parametrize("words", [["--help"], ["version"], ["tools", "git", "--offline"]])
 def test_output_that_cannot_be_written_is_one_line(home: Path, words: list[str]) -> None:
-    tool_cache.save("git", [{"name": "log"}])
+    tool_cache.save("git", tools({"name": "log"}))
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "holdfast", *words],
@@ -130,7 +131,7 @@ HARD = {"name": "lög", "description": "one\ttwo\nthree\x1b[31m", "inputSchema":
 
 @pytest.mark.req("F3")
 def test_what_is_remembered_is_listed_at_once(home: Path) -> None:
-    tool_cache.save("git", [{"name": "log", "description": "x"}])
+    tool_cache.save("git", tools({"name": "log", "description": "x"}))
     modules = loaded("tools", "git", "--offline")
     assert heavy(modules) == set()
     assert not modules & {"typing", "pathlib", "holdfast.cli.output"}
@@ -138,7 +139,7 @@ def test_what_is_remembered_is_listed_at_once(home: Path) -> None:
 
 @pytest.mark.req("F3")
 def test_stored_lines_are_those_that_the_verb_writes(cli: Cli, home: Path) -> None:
-    tool_cache.save("git", [HARD, {"name": "add", "inputSchema": {"properties": {"a": {}}}}])
+    tool_cache.save("git", tools(HARD, {"name": "add", "inputSchema": {"properties": {"a": {}}}}))
     at_once = cli("tools", "git", "--offline")
     by_verb = cli("tools", "git", "--offline", "--timeout", "5")
     assert at_once == by_verb
@@ -148,7 +149,7 @@ def test_stored_lines_are_those_that_the_verb_writes(cli: Cli, home: Path) -> No
 
 @pytest.mark.req("F3")
 def test_lines_of_another_version_are_made_anew(cli: Cli, home: Path) -> None:
-    tool_cache.save("git", [{"name": "log"}])
+    tool_cache.save("git", tools({"name": "log"}))
     path = Path(tool_cache.path_for("git"))
     text = path.read_text().replace(holdfast.__version__, "0.0.1").replace("log()", "OLD")
     path.write_text(text)
@@ -159,7 +160,7 @@ def test_lines_of_another_version_are_made_anew(cli: Cli, home: Path) -> None:
 @pytest.mark.req("F3")
 @pytest.mark.parametrize("words", [["--offline"], ["--offline", "git", "x"], ["--offline", "-x"]])
 def test_other_words_are_read_by_the_verb(cli: Cli, home: Path, words: list[str]) -> None:
-    tool_cache.save("git", [{"name": "log"}])
+    tool_cache.save("git", tools({"name": "log"}))
     assert cli("tools", *words).out == ""
 
 

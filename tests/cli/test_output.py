@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast._core.text import has_unseen, visible_lines
-from holdfast.cli.output import Output, advice_for, explain, highlight, paint, wrap_words, write
+from holdfast.cli.output import Output, advice_for, color, explain, highlight, wrap_words, write
 from holdfast.errors import Hint, TransportError
 from tests.cli.conftest import DEMO, Cli, Seen
 from tests.cli.rig import puppet
@@ -166,7 +166,7 @@ def test_what_is_plain_stays_as_it_is() -> None:
 
 
 def test_paint_needs_a_terminal() -> None:
-    assert paint("x", "1") == "x"
+    assert color("x", "1") == "x"
 
 
 def test_all_of_it_is_written_however_slow_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:

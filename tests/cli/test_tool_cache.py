@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from holdfast.cli import tool_cache
 from holdfast.cli.output import Output
 from holdfast.cli.target import ServerTarget
 from holdfast.errors import ValidationError
+from holdfast.types import Tool
 from tests.cli.conftest import DEMO, Cli, Configure, stdio
+from tests.cli.rig import tools
 
 SERVER = ServerTarget(Output(), command=["x"])
 
@@ -50,12 +52,13 @@ def test_where_a_server_was_configured_is_remembered_with_it(
 )
 def test_a_tool_that_is_not_there_comes_with_those_that_are(names: list[str], hint: str) -> None:
     with pytest.raises(ValidationError, match="There is no tool 'git_logg'") as caught:
-        SERVER.pick([{"name": name} for name in names], "git_logg")
+        SERVER.pick(tools(*({"name": name} for name in names)), "git_logg")
     assert hint in str(caught.value)
 
 
 def test_a_tool_is_picked_by_its_very_name() -> None:
-    assert SERVER.pick([{"name": "a"}, {"name": "ab", "x": 1}], "ab") == {"name": "ab", "x": 1}
+    tool = {"name": "ab", "x": 1}
+    assert SERVER.pick(tools({"name": "a"}, tool), "ab").raw == tool
 
 
 # Files
@@ -65,10 +68,10 @@ TOOL = {"name": "echo", "description": "x"}
 
 
 def test_what_is_kept_is_recalled(home: Path) -> None:
-    tool_cache.save("git", [TOOL], "/x/mcp.json")
+    tool_cache.save("git", tools(TOOL), "/x/mcp.json")
     found = tool_cache.load("git")
     assert found is not None
-    assert (found.tools, found.source) == ([TOOL], "/x/mcp.json")
+    assert (found.raw, found.source) == ([TOOL], "/x/mcp.json")
     assert str(found).startswith("as seen on 20")
     assert str(found).endswith(", configured in /x/mcp.json")
     assert tool_cache.load("other") is None
@@ -100,27 +103,25 @@ def test_what_is_no_tool_is_left_out(home: Path) -> None:
     path.write_text(f'{{"source": ""}}\n{json.dumps([TOOL, 5, {}, {"name": 5}])}\n""')
     found = tool_cache.load("git")
     assert found is not None
-    assert found.tools == [TOOL]
+    assert found.raw == [tool.raw for tool in found.tools] == [TOOL]
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/x")
-    tool_cache.save("git", [TOOL])
+    tool_cache.save("git", tools(TOOL))
     assert tool_cache.load("git") is None
 
 
 def test_a_list_that_is_nested_too_deep_is_not_kept(home: Path) -> None:
-    deep: dict[str, Any] = {}
-    for _ in range(100_000):
-        deep = {"a": deep}
-    tool_cache.save("git", [{"name": "x", "inputSchema": deep}])
+    deep = b'{"a":' * 100_000 + b"{}" + b"}" * 100_000
+    tool_cache.save("git", [Tool(name="x", input_schema_json=Raw(deep))])
     assert tool_cache.load("git") is None
 
 
 def test_the_cache_is_the_users_own(home: Path) -> None:
-    tool_cache.save("git", [TOOL])
+    tool_cache.save("git", tools(TOOL))
     folder = Path(tool_cache.path_for("git")).parent
     assert folder == home / "cache" / "holdfast" / "manifests"
     assert folder.stat().st_mode & 0o777 == 0o700

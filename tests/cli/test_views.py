@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.cli.views import description
 from tests.cli import golden
 from tests.cli.conftest import DEMO, Cli, Configure, Seen, stdio
-from tests.cli.rig import puppet
+from tests.cli.rig import puppet, tools
 
 TOOL: dict[str, Any] = {
     "name": "git_log",
@@ -56,7 +56,7 @@ def test_a_server_is_described_in_short(seen: Seen, configure: Configure, column
 
 @pytest.mark.parametrize("schema", [None, {}, [], {"properties": 5, "required": 5}, True])
 def test_a_tool_that_takes_nothing_says_so(schema: Any) -> None:
-    text = description({"name": "x", "inputSchema": schema}, "x")
+    text = description(tools({"name": "x", "inputSchema": schema})[0], "x")
     assert text == "x\n\nTakes no parameters.\n\nx"
 
 
@@ -77,7 +77,7 @@ JSON = st.recursive(
 @given(JSON, JSON, JSON)
 def test_whatever_a_server_says_of_a_tool_can_be_shown(one: Any, two: Any, three: Any) -> None:
     tool = {"name": "x", "description": one, "annotations": two, "inputSchema": three}
-    assert description(tool, "x").startswith("x")
+    assert description(tools(tool)[0], "x").startswith("x")
 
 
 @pytest.mark.req("F3")
@@ -119,11 +119,11 @@ def test_text_about_a_server_hides_nothing_from_a_reader_of_a_pipe(
     ],
 )
 def test_the_app_of_a_tool_is_shown(meta: dict[str, Any], told: str) -> None:
-    text = description({"name": "x", "inputSchema": {}, "_meta": meta}, "x")
+    text = description(tools({"name": "x", "inputSchema": {}, "_meta": meta})[0], "x")
     assert told in text
 
 
 @pytest.mark.parametrize("meta", [None, 5, {}, {"ui": 5}, {"ui": {"resourceUri": 5}}])
 def test_what_is_no_app_is_not_shown(meta: Any) -> None:
-    bare = description({"name": "x", "inputSchema": {}}, "x")
-    assert description({"name": "x", "inputSchema": {}, "_meta": meta}, "x") == bare
+    bare = description(tools({"name": "x", "inputSchema": {}})[0], "x")
+    assert description(tools({"name": "x", "inputSchema": {}, "_meta": meta})[0], "x") == bare

@@ -14,7 +14,7 @@ import holdfast
 from holdfast import DriftError, Handlers
 from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, HANDSHAKE, STATELESS
 from holdfast._core.text import has_unseen
-from holdfast.lock.commands import capabilities, reach
+from holdfast.lock.commands import capabilities, server_arguments
 from holdfast.lock.guard import Lock, LockedServer, LockFile, write
 from holdfast.policies import Identity
 from holdfast.testing import Peer, ServerRequest
@@ -22,13 +22,15 @@ from holdfast.testing import Peer, ServerRequest
 
 @pytest.mark.req("H8")
 def test_a_command_line_leads_to_the_same_server() -> None:
-    words = reach(["python", "a b.py"], env={"HOME": "/x y"}, cwd="/tmp/q'", protocol="p")
+    words = server_arguments(
+        ["python", "a b.py"], env={"HOME": "/x y"}, cwd="/tmp/q'", protocol="p"
+    )
     assert shlex.split(words) == [
         *("--env", "HOME=/x y", "--cwd", "/tmp/q'", "--protocol", "p", "--", "python", "a b.py")
     ]
     for given, word in ((True, "--inherit-env=*"), (["A", "b"], "--inherit-env=A,b")):
-        assert shlex.split(reach(["x"], inherit_env=given)) == [word, "--", "x"]
-    words = reach("https://x/mcp?a=1&b", headers={"X-Team": "a b"}, transport="sse")
+        assert shlex.split(server_arguments(["x"], inherit_env=given)) == [word, "--", "x"]
+    words = server_arguments("https://x/mcp?a=1&b", headers={"X-Team": "a b"}, transport="sse")
     assert shlex.split(words) == [
         *("--url", "https://x/mcp?a=1&b", "--header", "X-Team: a b", "--transport", "sse")
     ]
@@ -36,7 +38,7 @@ def test_a_command_line_leads_to_the_same_server() -> None:
 
 @pytest.mark.req("H8")
 def test_a_secret_is_a_variable_of_the_shell() -> None:
-    words = reach("https://x", headers={"Authorization": "Bearer abc"})
+    words = server_arguments("https://x", headers={"Authorization": "Bearer abc"})
     assert "abc" not in words
     script = f"AUTHORIZATION='Bearer abc'; printf '%s\\n' {words}"
     shown = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
@@ -54,7 +56,7 @@ def test_a_secret_is_a_variable_of_the_shell() -> None:
     ],
 )
 def test_a_secret_of_a_url_or_a_command_is_one_too(target: str | list[str], secret: str) -> None:
-    words = reach(target)
+    words = server_arguments(target)
     assert secret not in words
     shown = str(DriftError(f"accept it with: holdfast lock {words}"))
     assert shown.endswith(f"holdfast lock {words}"), "the error shows it as it is to be pasted"
@@ -75,14 +77,14 @@ def test_a_secret_of_a_url_or_a_command_is_one_too(target: str | list[str], secr
 @pytest.mark.req("H8")
 def test_headers_in_an_error_can_be_pasted() -> None:
     headers = {"Authorization": "Bearer abc", "X-Api-Key": "k", "X-Plain": "a'b"}
-    words = reach("https://x.example", headers=headers)
+    words = server_arguments("https://x.example", headers=headers)
     assert str(DriftError(f"with: {words}")) == f"with: {words}"
 
 
 @pytest.mark.req("H8")
 @pytest.mark.parametrize("word", ["a\nb", "it's\t\\n", "x\u200by", "\x1b[31m", "$(id) `id`"])
 def test_a_command_stays_on_one_line_and_is_seen(word: str) -> None:
-    words = reach(["server", word])
+    words = server_arguments(["server", word])
     assert not has_unseen(words)
     found = subprocess.run(
         ["bash", "-c", f"printf '%s\\0' {words}"], capture_output=True, check=True

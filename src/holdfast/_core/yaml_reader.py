@@ -59,15 +59,15 @@ def _loader(yaml: Any, base: Any) -> Any:
         yaml_implicit_resolvers: ClassVar[Any] = {}
 
     def mapping(self: Any, node: Any) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        content: dict[str, Any] = {}
         for key, value in node.value:
             # In JSON, which YAML 1.2 is compared with, every key is text.
             if not isinstance(key, yaml.ScalarNode):
                 raise YamlFault("has a key in it that is not a string")
-            if key.value in found:
+            if key.value in content:
                 raise YamlFault(f"has the key '{visible(key.value, 80)}' twice in one object")
-            found[key.value] = self.construct_object(value, True)
-        return found
+            content[key.value] = self.construct_object(value, True)
+        return content
 
     def reads(read: Any) -> Any:
         return lambda loader, node: read(loader.construct_scalar(node))

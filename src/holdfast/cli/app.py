@@ -58,13 +58,13 @@ def option(spec: str, text: str, name: str | None = None, **settings: Any) -> Ca
     """
     keys = spec.split()
     value = "" if keys[-1].startswith("-") else keys.pop()
-    found: dict[str, Any] = {"is_flag": True}
+    attributes: dict[str, Any] = {"is_flag": True}
     if value:
         form = value.removesuffix("...")
         complete = {"FILE": files, "LOCK": files, "DIR": folders}.get(form)
-        found = {"metavar": form, "multiple": value != form, "shell_complete": complete}
-    found["show_default"] = "default" in settings
-    return click.option(*keys, *filter(None, [name]), help=text, **{**found, **settings})
+        attributes = {"metavar": form, "multiple": value != form, "shell_complete": complete}
+    attributes["show_default"] = "default" in settings
+    return click.option(*keys, *filter(None, [name]), help=text, **{**attributes, **settings})
 
 
 def output_option(function: F) -> F:
@@ -119,19 +119,19 @@ def _any_verb() -> None:
 
 
 OPTIONS: Final = _any_verb.params
-COMMON: Final = frozenset(str(one.name) for one in OPTIONS) - {"output", "json"}
+COMMON: Final = frozenset(str(parameter.name) for parameter in OPTIONS) - {"output", "json"}
 """The options of `ServerTarget`, which help shows apart."""
 
 
 def pairs(option: str, texts: tuple[str, ...], mark: str = "=") -> dict[str, str]:
     """Parse ``NAME=VALUE`` or ``NAME:VALUE`` of an option that may be given often."""
-    found = {}
+    values = {}
     for text in texts:
         name, sign, value = text.partition(mark)
         if not sign or not name.strip():
             raise click.UsageError(f"{option} {text!r}: must be NAME{mark}VALUE")
-        found[name.strip()] = value.strip() if mark == ":" else value
-    return found
+        values[name.strip()] = value.strip() if mark == ":" else value
+    return values
 
 
 # Verbs
@@ -170,8 +170,8 @@ class Verbs(click.Group):
             raise click.UsageError(f"There is no verb '{cmd_name}'.{hint} See 'holdfast --help'.")
         module, summary = VERBS[cmd_name]
         keyword = "_" * (cmd_name == "import")
-        found = import_module(f"holdfast.cli.verbs.{module}")
-        command: click.Command = getattr(found, cmd_name.replace("-", "_") + keyword)
+        verbs = import_module(f"holdfast.cli.verbs.{module}")
+        command: click.Command = getattr(verbs, cmd_name.replace("-", "_") + keyword)
         command.short_help = summary
         return command
 
@@ -190,26 +190,26 @@ class CommandLine(NamedTuple):
     output: Output
     command: list[str] | None
     """The words after ``--``."""
-    kept: Client | None
+    open_client: Client | None
     """The connection of the shell, if this is a line of one."""
 
 
-def run(words: list[str], kept: Client | None = None) -> int:
+def run(words: list[str], open_client: Client | None = None) -> int:
     """Run one command line, or a line of a shell with its connection; return the exit code.
 
     Unlike ``root.main``, which would take care of signals, pipes and exit codes itself.
     """
-    words, command = split(words) if kept is None else (words, None)
+    words, command = split(words) if open_client is None else (words, None)
     # The form of errors is needed before the words are parsed.
     is_json = {"--json", "--output=json"} & set(words) or ("--output", "json") in pairwise(words)
     output = Output("json" if is_json else "text")
-    line = CommandLine(output, command, kept)
+    line = CommandLine(output, command, open_client)
     width = min(columns_of_terminal(), 80)
     try:
         with root.make_context("holdfast", words, obj=line, terminal_width=width) as context:
-            found = root.invoke(context)
+            code = root.invoke(context)
         sys.stdout.flush()
-        return found if isinstance(found, int) else Exit.OK
+        return code if isinstance(code, int) else Exit.OK
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
@@ -225,8 +225,8 @@ def run(words: list[str], kept: Client | None = None) -> int:
     except (KeyboardInterrupt, EOFError, click.Abort):
         if sys.stderr.isatty():
             print(file=sys.stderr)  # the terminal has written ^C there
-        more = "; the server was told to stop" if kept is not None else ""
-        return output.complain(f"interrupted{more}", Exit.INTERRUPTED, "interrupted")
+        ending = "; the server was told to stop" if open_client is not None else ""
+        return output.complain(f"interrupted{ending}", Exit.INTERRUPTED, "interrupted")
     except BrokenPipeError:
         return abandon()
     except HoldfastError as error:
@@ -236,9 +236,9 @@ def run(words: list[str], kept: Client | None = None) -> int:
             import traceback
 
             traceback.print_exception(error)
-        told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         hint = f"This is an internal error of holdfast; {DEBUG}=1 shows where."
-        return output.complain(f"{told}\n{hint}", Exit.FAULT, "fault")
+        return output.complain(f"{message}\n{hint}", Exit.FAULT, "fault")
 
 
 def split(words: list[str]) -> tuple[list[str], list[str] | None]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast._core.text import show_json, visible, visible_json
-from holdfast.cli.output import Output, has_colour, highlight
+from holdfast.cli.output import Output, has_color, highlight
 from holdfast.cli.prompts import confirm, is_interactive, show_pages
 from holdfast.errors import TrustError, ValidationError
 
@@ -50,7 +50,7 @@ def _lines(approval: Approval) -> list[str]:
 
 def _colored(line: str) -> str:
     is_json = line[:1] in ("{", "}", " ")
-    return highlight(line) if is_json and has_colour(sys.stderr) else line
+    return highlight(line) if is_json and has_color(sys.stderr) else line
 
 
 def ask_approval(

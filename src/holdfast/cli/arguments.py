@@ -24,14 +24,17 @@ _OWN_OPTIONS = ("args", "json", "output", "save", "timeout", "verbose", "header"
 
 
 def suggestion(
-    name: str, known: Iterable[str], none: str = "There are none at all.", also: Iterable[str] = ()
+    name: str,
+    candidates: Iterable[str],
+    none: str = "There are none at all.",
+    also: Iterable[str] = (),
 ) -> str:
     """Return the known names that may be meant, or else some of those that there are."""
-    names = list(known)
+    names = list(candidates)
     if near := did_you_mean(name, [*names, *also], 3):
         return f"D{near[1:]}"
-    more = ", …" if len(names) > 20 else ""
-    return f"There are: {', '.join(map(visible, names[:20]))}{more}" if names else none
+    ending = ", …" if len(names) > 20 else ""
+    return f"There are: {', '.join(map(visible, names[:20]))}{ending}" if names else none
 
 
 def read_file(name: str) -> str:
@@ -56,7 +59,7 @@ def parse(
     A word counts for more than what stands in the object from stdin.
     """
     base: dict[str, Any] = {}
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     rest = deque(words)
     while rest:
         word = rest.popleft()
@@ -75,13 +78,18 @@ def parse(
             )
         is_json = key.endswith(":")
         key = key[:-1] if is_json else key
-        path, wanted = _find(key, schema)
+        path, parameter = _find(key, schema)
         if text.startswith("@@") and not is_json:
             text = text[1:]
         elif text.startswith("@"):
             text = read(text[1:])
-        _put(found, path, _json(text, key) if is_json else coerce(text, wanted, key), wanted)
-    return {**base, **found}
+        _put(
+            arguments,
+            path,
+            _json(text, key) if is_json else coerce(text, parameter, key),
+            parameter,
+        )
+    return {**base, **arguments}
 
 
 def _without_dashes(option: str, rest: deque[str], schema: Mapping[str, Any]) -> str:
@@ -89,16 +97,16 @@ def _without_dashes(option: str, rest: deque[str], schema: Mapping[str, Any]) ->
 
     ``max-count`` is the parameter ``max_count``.
     """
-    given, sign, text = option.partition("=")
-    known = properties(schema)
-    first, dot, more = given.partition(".")
+    path, sign, text = option.partition("=")
+    parameters = properties(schema)
+    first, dot, rest_of_path = path.partition(".")
     plain = first.rstrip(":")
-    parameter = plain if not known or plain in known else plain.replace("-", "_")
-    if known and parameter not in known:
-        near = did_you_mean(f"--{first}", [f"--{one}" for one in (*known, *_OWN_OPTIONS)])
-        hint = f": {near}" if near else f" (it takes: {', '.join(known)})"
-        raise ValidationError(f"--{given} is no option, and no parameter of the tool{hint}")
-    name = f"{parameter}{':' * first.endswith(':')}{dot}{more}"
+    parameter = plain if not parameters or plain in parameters else plain.replace("-", "_")
+    if parameters and parameter not in parameters:
+        near = did_you_mean(f"--{first}", [f"--{name}" for name in (*parameters, *_OWN_OPTIONS)])
+        hint = f": {near}" if near else f" (it takes: {', '.join(parameters)})"
+        raise ValidationError(f"--{path} is no option, and no parameter of the tool{hint}")
+    name = f"{parameter}{':' * first.endswith(':')}{dot}{rest_of_path}"
     if sign:
         return f"{name}={text}"
     is_flag = types(_find(name, schema)[1]) == {"boolean"}
@@ -129,8 +137,8 @@ def _find(key: str, schema: Mapping[str, Any]) -> tuple[list[str], Any]:
 
     ``a.b`` reaches into an object, unless a parameter has just that name.
     """
-    own = properties(schema)
-    is_path = key not in own and key.partition(".")[0] in own
+    parameters = properties(schema)
+    is_path = key not in parameters and key.partition(".")[0] in parameters
     path = key.split(".") if is_path else [key]
     part: Any = schema
     for name in path:
@@ -140,18 +148,18 @@ def _find(key: str, schema: Mapping[str, Any]) -> tuple[list[str], Any]:
     return path, resolve(part, schema)
 
 
-def _put(found: dict[str, Any], path: list[str], value: Any, schema: Any) -> None:
+def _put(arguments: dict[str, Any], path: list[str], value: Any, schema: Any) -> None:
     """Set a value. The same name again makes a list, where the schema has one."""
     *folders, last = path
     for folder in folders:
-        found = found.setdefault(folder, {})
-        if not isinstance(found, dict):
+        arguments = arguments.setdefault(folder, {})
+        if not isinstance(arguments, dict):
             raise ValidationError(f"{'.'.join(path)}: {folder} is not an object")
-    if last in found:
+    if last in arguments:
         if "array" not in types(schema):
             raise ValidationError(f"{'.'.join(path)} is given twice")
-        value = [*found[last], *(value if isinstance(value, list) else [value])]
-    found[last] = value
+        value = [*arguments[last], *(value if isinstance(value, list) else [value])]
+    arguments[last] = value
 
 
 # Conversion by the schema
@@ -159,8 +167,8 @@ def _put(found: dict[str, Any], path: list[str], value: Any, schema: Any) -> Non
 
 def coerce(text: str, schema: Any, name: str) -> Any:
     """Convert a text to the first type of the schema that it fits; else to a string."""
-    wanted = types(schema)
-    readable = {*wanted, "integer"} if "number" in wanted else wanted  # 2 is sent as 2, not as 2.0
+    kinds = types(schema)
+    readable = {*kinds, "integer"} if "number" in kinds else kinds  # 2 is sent as 2, not as 2.0
     for kind, (_, read) in _READERS.items():
         if kind in readable:
             try:
@@ -169,13 +177,13 @@ def coerce(text: str, schema: Any, name: str) -> Any:
                 continue
             if not isinstance(value, float) or isfinite(value):
                 return value
-    if not wanted or "string" in wanted:
+    if not kinds or "string" in kinds:
         return text
-    if "array" in wanted:
+    if "array" in kinds:
         return [coerce(text, schema.get("items", {}), name)]
-    if "null" in wanted and not text:
+    if "null" in kinds and not text:
         return None
-    wish = " or ".join(words for kind, (words, _) in _READERS.items() if kind in wanted) or "JSON"
+    wish = " or ".join(words for kind, (words, _) in _READERS.items() if kind in kinds) or "JSON"
     raise ValidationError(f"{name}={text!r}: must be {wish}")
 
 
@@ -211,7 +219,7 @@ def describe(schema: Any) -> str:
             title = f" ({' '.join(str(schema['title']).split())})" if "title" in schema else ""
             return _bare_json(schema["const"]) + title
         choices = [*branches(schema, "oneOf"), *branches(schema, "anyOf")]
-        if choices and all(isinstance(one, Mapping) and "const" in one for one in choices):
+        if choices and all(isinstance(choice, Mapping) and "const" in choice for choice in choices):
             return "|".join(map(describe, choices))
     kinds = sorted(types(schema))
     if kinds == ["array"]:

@@ -70,13 +70,13 @@ def tools(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offers
     before = [str(word) for word in ctx.params.get("words") or ()]
     if before:
         is_server = len(before) == 1 and before[0] in _servers(ctx)
-        return _named(_tools([(before[0], "")]), incomplete) if is_server else []
-    found: list[tuple[str, str]] = []
+        return _beginning(_tools([(before[0], "")]), incomplete) if is_server else []
+    offers: list[tuple[str, str]] = []
     for key, prefix in _places(ctx):
         if prefix.startswith(incomplete) or incomplete.startswith(prefix):
-            known = _named(_tools([(key, prefix)]), incomplete)
-            found += known or ([(prefix, "")] if prefix else [])
-    return found
+            tools = _beginning(_tools([(key, prefix)]), incomplete)
+            offers += tools or ([(prefix, "")] if prefix else [])
+    return offers
 
 
 @_completer
@@ -92,20 +92,26 @@ def parameters(ctx: click.Context, param: click.Parameter, incomplete: str) -> O
     After ``call SERVER`` the tools of the server; the next word is one of them.
     """
     words = [str(word) for word in ctx.params.get("words") or ()]
-    named = str(ctx.params.get("tool") or "")
-    if named in _servers(ctx):
+    dotted = str(ctx.params.get("tool") or "")
+    if dotted in _servers(ctx):
         if not words:
-            return _named(_tools([(named, "")]), incomplete)
-        named = f"{named}.{words.pop(0)}"
+            return _beginning(_tools([(dotted, "")]), incomplete)
+        dotted = f"{dotted}.{words.pop(0)}"
     # Of servers, the longest name counts.
     places = sorted(_places(ctx), key=lambda place: len(place[1]), reverse=True)
-    schema = next((tool.get("inputSchema") for one, tool in _tools(places) if one == named), None)
-    properties = schema_properties(schema)
-    name, sign, begun = incomplete.partition("=")
+    tools = (tool for name, tool in _tools(places) if name == dotted)
+    schema = next((tool.get("inputSchema") for tool in tools), None)
     if incomplete in _AT_FILE:  # bash takes a word apart at these signs, but keeps the last
         return _paths("", "@")
     if words and words[-1] in _AT_FILE:
         return _paths(incomplete.removeprefix("@"), "@")
+    return _assignments(schema, words, incomplete)
+
+
+def _assignments(schema: Any, words: list[str], incomplete: str) -> Offers:
+    """``name=`` for parameters that are not given yet; ``name=value`` where the name is."""
+    properties = schema_properties(schema)
+    name, sign, begun = incomplete.partition("=")
     if sign and begun.startswith("@"):
         return _paths(begun[1:], f"{name}=@")
     if sign and name:
@@ -143,9 +149,9 @@ def _places(ctx: click.Context) -> list[tuple[str, str]]:
     """Where tools may be: what the server is remembered under, what stands before its tools."""
     if url := ctx.params.get("url"):
         return [(str(url), "")]
-    named = [(name, f"{name}.") for name in _servers(ctx)]
+    places = [(name, f"{name}.") for name in _servers(ctx)]
     variable = os.environ.get(VARIABLE)
-    return [*named, (variable, "")] if variable else named
+    return [*places, (variable, "")] if variable else places
 
 
 def _servers(ctx: click.Context) -> list[str]:
@@ -160,12 +166,12 @@ def _servers(ctx: click.Context) -> list[str]:
 def _tools(places: Iterable[tuple[str, str]]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The tools that were seen in these places, with their names as they are written."""
     for key, prefix in places:
-        found = tool_cache.load(key)
-        for tool in found.tools if found is not None else ():
+        cached = tool_cache.load(key)
+        for tool in cached.raw if cached is not None else ():
             yield f"{prefix}{tool['name']}", tool
 
 
-def _named(tools: Iterable[tuple[str, dict[str, Any]]], begun: str) -> list[tuple[str, str]]:
+def _beginning(tools: Iterable[tuple[str, dict[str, Any]]], begun: str) -> list[tuple[str, str]]:
     return [(name, _words(tool)) for name, tool in tools if name.startswith(begun)]
 
 

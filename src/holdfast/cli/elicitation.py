@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast._core.text import visible, visible_json, visible_lines
 from holdfast.cli.arguments import coerce, describe
-from holdfast.cli.output import paint, tell
+from holdfast.cli.output import color, print_error
 from holdfast.cli.progress import status
 from holdfast.cli.prompts import HIDDEN_DEFAULT, LONGEST_QUESTION, confirm
 from holdfast.errors import LoginFailed, ValidationError
@@ -31,7 +31,7 @@ async def offer_login(request: LoginRequest) -> str | None:
     """Say who asks for a login and where; start it if the person agrees, else LoginFailed."""
     from holdfast._core.auth.browser import browser_login, describe
 
-    tell(visible(describe(request)))  # one line, whatever scopes the server names
+    print_error(visible(describe(request)))  # one line, whatever scopes the server names
     if not confirm("Log in now?", default=True):
         raise LoginFailed("the login was declined")
     with status.aside():
@@ -127,7 +127,7 @@ async def answer(request: AnyElicitation, ask: Ask) -> dict[str, Any]:
     """Return the person's answer. No to the first question declines, Ctrl-D cancels."""
     from holdfast.types.inputs import UrlElicitation
 
-    message = f"{paint('The server asks:', '1')} {_indented(request.message)}"
+    message = f"{color('The server asks:', '1')} {_indented(request.message)}"
     try:
         if isinstance(request, UrlElicitation):
             text = f"{message}\n  {visible(request.url)}\nOpen it yourself. Done? [y/N] "

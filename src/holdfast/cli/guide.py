@@ -87,11 +87,11 @@ def man() -> str:
         parts.append(f".SH {title.upper()}")
         for name in verbs:
             below = sorted(getattr(command(name), "commands", {}).items())
-            parted = [(f"{name} {sub}", one) for sub, one in below]
-            for called, found in [(name, command(name)), *parted]:
+            parted = [(f"{name} {sub}", subcommand) for sub, subcommand in below]
+            for called, verb in [(name, command(name)), *parted]:
                 called = f"holdfast {called}"
-                context = click.Context(found, info_name=called, terminal_width=76, **HELP)
-                text, mark, options = found.get_help(context).partition("\nServer options:\n")
+                context = click.Context(verb, info_name=called, terminal_width=76, **HELP)
+                text, mark, options = verb.get_help(context).partition("\nServer options:\n")
                 common = options if mark else common
                 text = text.removeprefix("Usage: ")
                 parts.append(f".SS {_roff(called)}\n{_verbatim(text)}")

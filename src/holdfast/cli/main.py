@@ -85,8 +85,9 @@ EXAMPLES = """\
   holdfast tools --url https://example.org/mcp
   holdfast call add a=2 b=3 -- python server.py"""
 CODES = """\
-Exit codes: 0 ok, 1 the server says no, 2 usage, 3 connection, 4 timeout,
-5 authorization or trust, 6 drift, 70 internal error, 130 interrupted."""
+Exit codes: 0 ok, 1 the tool or the server returned an error, 2 usage,
+3 connection, 4 timeout, 5 authorization or trust, 6 drift,
+70 internal error, 130 interrupted."""
 MORE = """\
 'holdfast VERB --help' shows the options of a verb, 'holdfast help --man' the
 man page, and 'holdfast help --skill' a guide for agents."""
@@ -123,8 +124,8 @@ def _fold(text: str, columns: int, indent: int = 0) -> str:
 def columns_of_terminal(descriptor: int = 1) -> int:
     """Return the width of the terminal, at least 20; `ROOMY` where there is none."""
     try:
-        said = os.environ.get("COLUMNS") or os.get_terminal_size(descriptor).columns
-        return max(int(said), 20)
+        columns = os.environ.get("COLUMNS") or os.get_terminal_size(descriptor).columns
+        return max(int(columns), 20)
     except (OSError, ValueError):
         return ROOMY
 
@@ -143,6 +144,10 @@ def _main(words: list[str]) -> int:
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     if "_HOLDFAST_COMPLETE" in os.environ:
+        import signal
+
+        # Ctrl-C at Tab: whatever Python would print lands in the line that is being typed.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         from holdfast.cli.app import root
 
         root.main([], "holdfast")  # click answers the shell, and exits

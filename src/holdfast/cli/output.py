@@ -32,7 +32,7 @@ class Exit(IntEnum):
     """Exit codes, for scripts, and what they mean, for people and agents."""
 
     OK = 0, "it worked"
-    TOOL = 1, "the server answered with an error"
+    TOOL = 1, "the tool or the server returned an error"
     USAGE = 2, "wrong arguments, file or configuration; nothing was sent"
     CONNECT = 3, "the server cannot be started or reached, or went away"
     TIMEOUT = 4, "no answer in time"
@@ -46,9 +46,9 @@ class Exit(IntEnum):
 
     def __new__(cls, code: int, meaning: str) -> Self:
         """Make a code with its meaning."""
-        found = int.__new__(cls, code)
-        found._value_, found.meaning = code, meaning
-        return found
+        member = int.__new__(cls, code)
+        member._value_, member.meaning = code, meaning
+        return member
 
 
 ENDINGS: Final = (
@@ -114,22 +114,22 @@ class Output:
             data = msgspec.json.format(data, indent=2)
         if not data.isascii() or b"\x7f" in data:
             data = visible_json(data.decode()).encode()
-        if self.is_terminal and has_colour(sys.stdout):
+        if self.is_terminal and has_color(sys.stdout):
             data = highlight(data.decode()).encode()
         write(data + b"\n")
 
     def note(self, text: str) -> None:
         """Write a note to stderr; none with JSON."""
         if not self.json:
-            tell(fold(visible_lines(text)))
+            print_error(wrap(visible_lines(text)))
 
     def fail(self, error: HoldfastError) -> Exit:
         """Report an error; return the exit code for it."""
         facts = {"code": error.code, "taskId": error.task_id}
         facts["outcomeUnknown"] = error.outcome_unknown or None
-        said = {name: value for name, value in facts.items() if value is not None}
+        present = {name: value for name, value in facts.items() if value is not None}
         message = explain(error) or type(error).__name__
-        return self.complain(message, exit_for(error), error.kind, **said)
+        return self.complain(message, exit_for(error), error.kind, **present)
 
     def verdict(self, message: str, code: Exit, kind: str) -> Exit:
         """Return the code of a bad result that was shown; with JSON, write the error line too."""
@@ -140,12 +140,12 @@ class Output:
         if self.json:
             import msgspec
 
-            told = {"error": {"message": message, "exit": int(code), "kind": kind, **facts}}
-            line = visible_json(msgspec.json.encode(told, enc_hook=str).decode())
+            report = {"error": {"message": message, "exit": int(code), "kind": kind, **facts}}
+            line = visible_json(msgspec.json.encode(report, enc_hook=str).decode())
         else:
-            line = fold(f"holdfast: {visible_lines(message)}")
-            line = paint("holdfast:", "1;31") + line.removeprefix("holdfast:")
-        tell(line)
+            line = wrap(f"holdfast: {visible_lines(message)}")
+            line = color("holdfast:", "1;31") + line.removeprefix("holdfast:")
+        print_error(line)
         return code
 
 
@@ -201,7 +201,7 @@ def show_stderr(line: str) -> None:
     """Show a line of a server's stderr, redacted and escaped."""
     from holdfast._core.redact.redactor import redact_text
 
-    tell(visible_lines(redact_text(line)))
+    print_error(visible_lines(redact_text(line)))
 
 
 class MessageTrace:
@@ -216,33 +216,33 @@ class MessageTrace:
 
         if event.kind == "message" and event.direction and event.frame is not None:
             seconds = time.perf_counter() - self._began
-            text = fold(line(event.direction, seconds, event.frame), 12)
-            tell(paint(text, "36" if event.direction == "→" else "32"))
+            text = wrap(line(event.direction, seconds, event.frame), 12)
+            print_error(color(text, "36" if event.direction == "→" else "32"))
 
 
-def tell(line: str) -> None:
+def print_error(line: str) -> None:
     """Write a line to stderr, over the status line; one that cannot be written is lost."""
     with suppress(OSError):
         status.hide()
         print(line, file=sys.stderr, flush=True)
 
 
-def fold(text: str, more: int = 2) -> str:
+def wrap(text: str, further: int = 2) -> str:
     """Return text that wraps with hanging indents, if stderr is a terminal."""
     columns = columns_of_terminal(2)
     is_wide = sys.stderr.isatty() and cells(text) >= columns
-    return hang(text, columns, more=more) if is_wide else text
+    return hanging_indent(text, columns, further=further) if is_wide else text
 
 
-def hang(text: str, columns: int, first: str = "", *, more: int = 2) -> str:
-    """Return text whose lines wrap at words; what goes on hangs ``more`` columns further in.
+def hanging_indent(text: str, columns: int, first: str = "", *, further: int = 2) -> str:
+    """Return text whose lines wrap at words; what goes on hangs ``further`` columns further in.
 
     Or below a tab, which is two spaces. A command stays on one line, so that it can be copied.
     """
     lines = []
     for line in text.splitlines():
         head, tab, rest = line.partition("\t")
-        indent = cells(head) + 2 if tab else len(line) - len(line.lstrip()) + more
+        indent = cells(head) + 2 if tab else len(line) - len(line.lstrip()) + further
         line = f"{head}  {rest}" if tab else line
         if not line.startswith("holdfast "):
             margin = first + " " * min(indent, columns // 2)
@@ -279,14 +279,14 @@ def wrap_words(text: str, columns: int, first: str = "", rest: str = "") -> str:
     return "\n".join([*lines, line])
 
 
-def has_colour(stream: TextIO) -> bool:
+def has_color(stream: TextIO) -> bool:
     """Return whether a stream is a terminal with colours, and NO_COLOR is not set."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def paint(text: str, style: str, stream: TextIO | None = None) -> str:
+def color(text: str, style: str, stream: TextIO | None = None) -> str:
     """Return text for a stream, by default stderr, in colour if it has colours."""
-    return f"\x1b[{style}m{text}\x1b[0m" if has_colour(stream or sys.stderr) else text
+    return f"\x1b[{style}m{text}\x1b[0m" if has_color(stream or sys.stderr) else text
 
 
 _JSON: Final = (
@@ -298,7 +298,9 @@ _STYLES: Final = {"key": "1;34", "text": "32", "number": "36", "word": "35"}
 
 def highlight(text: str) -> str:
     """Return JSON text with its keys and values in colours."""
-    return re.sub(_JSON, lambda one: f"\x1b[{_STYLES[one.lastgroup or '']}m{one[0]}\x1b[0m", text)
+    return re.sub(
+        _JSON, lambda match: f"\x1b[{_STYLES[match.lastgroup or '']}m{match[0]}\x1b[0m", text
+    )
 
 
 def write(data: bytes | str) -> None:

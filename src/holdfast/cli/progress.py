@@ -38,7 +38,7 @@ class StatusLine:
         """True with JSON output: then a program reads stderr."""
         self._lock = RLock()
         self._words: str | None = None
-        self._more = ""
+        self._detail = ""
         self._progress: Progress | None = None
         self._since = 0.0
         self._quiet_until = 0.0
@@ -50,7 +50,7 @@ class StatusLine:
         if self.is_muted or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
             return False
         with self._lock:
-            self._words, self._more, self._progress = words, "", None
+            self._words, self._detail, self._progress = words, "", None
             self._since = monotonic()
             self._quiet_until = self._since + PATIENCE
             if self._stop is None:
@@ -58,11 +58,11 @@ class StatusLine:
                 Thread(target=self._turn, args=(self._stop,), daemon=True).start()
         return True
 
-    def say(self, words: str, more: str = "") -> None:
+    def say(self, words: str, detail: str = "") -> None:
         """Change the words; the clock goes on."""
         with self._lock:
             if self._words is not None:
-                self._words, self._more = words, more
+                self._words, self._detail = words, detail
 
     def end(self) -> None:
         """Erase the line and stop."""
@@ -124,7 +124,9 @@ class StatusLine:
 
     def _draw(self) -> None:
         elapsed = monotonic() - self._since
-        text = line(self._words or "", self._more, elapsed, self._progress, columns_of_terminal(2))
+        text = line(
+            self._words or "", self._detail, elapsed, self._progress, columns_of_terminal(2)
+        )
         try:
             print(f"{WIPE}{text}", end="", file=sys.stderr, flush=True)
         except (OSError, ValueError):  # stderr was closed
@@ -132,12 +134,12 @@ class StatusLine:
         self._is_drawn = True
 
 
-def line(words: str, more: str, elapsed: float, progress: Progress | None, columns: int) -> str:
+def line(words: str, detail: str, elapsed: float, progress: Progress | None, columns: int) -> str:
     """Return the status line, in less than the columns there are."""
     frame = FRAMES[int(elapsed / PERIOD) % len(FRAMES)]
     room = columns - 4  # the frame, and the ^C that a terminal writes
     if progress is None:
-        return f"{frame} {_fit(words, f' … {elapsed:.0f} s{more}', room)}"
+        return f"{frame} {_fit(words, f' … {elapsed:.0f} s{detail}', room)}"
     words = progress.message or words
     if not progress.total or progress.total <= 0:
         return f"{frame} {_fit(words, f' {progress.progress:g}', room)}"
@@ -151,9 +153,9 @@ def line(words: str, more: str, elapsed: float, progress: Progress | None, colum
 def _fit(words: str, after: str, room: int) -> str:
     """Return the words, truncated to fit before the rest."""
     words = visible(words)
-    left = max(room - len(after), 1)
-    while cells(words) > left and len(words) > 1:
-        words = truncate(words, min(left, len(words) - 1))
+    columns = max(room - len(after), 1)
+    while cells(words) > columns and len(words) > 1:
+        words = truncate(words, min(columns, len(words) - 1))
     return words + after
 
 
@@ -163,7 +165,7 @@ def cells(text: str) -> int:
         return len(text)
     from unicodedata import combining, east_asian_width
 
-    return sum(0 if combining(one) else 1 + (east_asian_width(one) in "WF") for one in text)
+    return sum(0 if combining(char) else 1 + (east_asian_width(char) in "WF") for char in text)
 
 
 status: Final = StatusLine()

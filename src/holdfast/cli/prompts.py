@@ -66,25 +66,25 @@ def ask_secret(question: str) -> str:
     return answer
 
 
-def ask_input(wanted: ConfigInput) -> str | None:
+def ask_input(config_input: ConfigInput) -> str | None:
     """Ask for a value that a configuration leaves to its user; None without a terminal.
 
     The file's author wrote all of the question. The default of a password is not shown.
     """
     if not sys.stdin.isatty():
         return None
-    question = one_line(wanted.description or wanted.id, LONGEST_QUESTION)
-    if wanted.options:
-        choices = ", ".join(visible(option, 80) for option in wanted.options[:20])
-        question += f" ({choices}{', …' if len(wanted.options) > 20 else ''})"
-    if wanted.default is not None:
-        shown_default = f" [{visible(wanted.default, LONGEST_QUESTION)}]"
-        question += HIDDEN_DEFAULT if wanted.password else shown_default
+    question = one_line(config_input.description or config_input.id, LONGEST_QUESTION)
+    if config_input.options:
+        choices = ", ".join(visible(option, 80) for option in config_input.options[:20])
+        question += f" ({choices}{', …' if len(config_input.options) > 20 else ''})"
+    if config_input.default is not None:
+        shown_default = f" [{visible(config_input.default, LONGEST_QUESTION)}]"
+        question += HIDDEN_DEFAULT if config_input.password else shown_default
     with status.aside(), interruptible():
         answer: str = click.prompt(
             question,
-            hide_input=wanted.password,
-            default=wanted.default,
+            hide_input=config_input.password,
+            default=config_input.default,
             show_default=False,
             err=True,
         )

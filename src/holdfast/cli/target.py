@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
@@ -32,8 +32,9 @@ from holdfast.cli.prompts import ask_input, is_interactive
 from holdfast.errors import RpcError, ValidationError
 
 if TYPE_CHECKING:
-    from holdfast import Client
-    from holdfast.config import Configuration, ServerEntry
+    from holdfast import Client, Tool
+    from holdfast.config import Configuration, InputPrompt, ResolvedServer, ServerEntry
+    from holdfast.policies import Timeouts
 
 NO_SERVER = "No server is configured. Add one: holdfast add NAME -- COMMAND, or NAME URL."
 
@@ -47,7 +48,7 @@ class ServerTarget:
         self,
         output: Output,
         command: list[str] | None = None,
-        kept: Client | None = None,
+        open_client: Client | None = None,
         *,
         url: str | None = None,
         header: tuple[str, ...] = (),
@@ -66,39 +67,26 @@ class ServerTarget:
         if command is not None and not command:
             raise click.UsageError("There is no command after --.")
         self.output = output
-        self.kept = kept
+        self.open_client = open_client
         """The connection of a shell, if this is a line of one. It stays open after the line."""
         self.command, self.url, self.config = command, url, config
         self.verbose, self.trace = verbose, trace
         self.server: str | None = None
         """The word for it: a name, a URL or a script. None if it is given otherwise."""
-        self.given = command is not None or url is not None or kept is not None
+        self.is_given = command is not None or url is not None or open_client is not None
         """True if an option or a command gives the server, so that no word names it."""
         self.variable = os.environ.get(VARIABLE)
-        self.is_open = not (self.given or self.variable)
+        self.is_open = not (self.is_given or self.variable)
         """True if no server is given, so that all of them may be meant."""
         self.is_login = False
         """True if the command is a login: it starts without a question."""
         self.options = {name: value for name, value in options.items() if value is not None}
         """Options of ``holdfast.connect``: as given, and those that a verb sets."""
-        for name in env:
-            if "=" not in name and name not in os.environ:
-                text = f"--env {name}: it is not set here; give --env {name}=VALUE."
-                raise click.UsageError(text)
-        if env:
-            said = (one if "=" in one else f"{one}={os.environ[one]}" for one in env)
-            self.options["env"] = pairs("--env", tuple(said))
-        if inherit_env:
-            names = tuple(filter(None, inherit_env.split(",")))
-            self.options["inherit_env"] = True if inherit_env == EVERYTHING else names
+        self.options |= _command_options(env, inherit_env)
         if header:
             self.options["headers"] = pairs("--header", header, ":")
         if timeout is not None:
-            from holdfast.policies import Timeouts
-
-            if not 0 < timeout < float("inf"):
-                raise click.UsageError(f"--timeout {timeout:g}: must be more than 0, and finite.")
-            self.options["timeouts"] = Timeouts(request=timeout, handshake=timeout)
+            self.options["timeouts"] = _timeouts(timeout)
 
     @cached_property
     def configuration(self) -> Configuration:
@@ -109,31 +97,31 @@ class ServerTarget:
 
     def at(self, server: str | None, **options: Any) -> ServerTarget:
         """Return a copy for another server, or with more options."""
-        found = copy.copy(self)
-        found.server, found.options = server, {**self.options, **options}
-        return found
+        target = copy.copy(self)
+        target.server, target.options = server, {**self.options, **options}
+        return target
 
     # Which one it is
 
-    def take(self, words: tuple[str, ...], *wanted: str) -> list[str]:
-        """Take the server off ``[SERVER] wanted…``, unless given otherwise; return the rest."""
+    def take(self, words: tuple[str, ...], *names: str) -> list[str]:
+        """Take the server off ``[SERVER] names…``, unless given otherwise; return the rest."""
         rest = list(words)
-        is_longer = len(rest) > len(wanted)
-        if not self.given and (not self.variable or (is_longer and self.is_server(rest[0]))):
+        is_longer = len(rest) > len(names)
+        if not self.is_given and (not self.variable or (is_longer and self.is_server(rest[0]))):
             if not rest or not (is_longer or self.is_server(rest[0])):
                 raise click.UsageError(f"Which server? {self.hint()}")
             self.server = rest.pop(0)
-        if len(rest) < len(wanted):
-            raise click.UsageError(f"Missing: {' '.join(wanted[len(rest) :])}.")
-        if len(rest) > len(wanted):
-            extra = " ".join(rest[len(wanted) :])
+        if len(rest) < len(names):
+            raise click.UsageError(f"Missing: {' '.join(names[len(rest) :])}.")
+        if len(rest) > len(names):
+            extra = " ".join(rest[len(names) :])
             already = " (the server is given already)" if self.server is None else ""
             raise click.UsageError(f"Not understood: {extra}{already}.")
         return rest
 
     def named(self, word: str, words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """Take the server off ``server.name …`` or ``server name …``; return name and rest."""
-        if self.given:
+        if self.is_given:
             return word, words
         servers = self.configuration.servers
         is_followed = bool(words) and words[0][:1] not in "-{" and "=" not in words[0]
@@ -187,68 +175,64 @@ class ServerTarget:
             f"set {VARIABLE}, or see 'holdfast add --help'."
         )
 
-    def reach(self) -> str:
-        """Return the options that lead to the same server, quoted for a shell."""
-        if self.kept is not None:
+    def server_arguments(self) -> str:
+        """Return the arguments of a command that lead to the same server, quoted for a shell."""
+        if self.open_client is not None:
             return ""
-        from holdfast.lock.commands import reach
+        from holdfast.lock.commands import server_arguments
 
         names = [name for options in _OPTIONS_FOR.values() for name in options] + ["protocol"]
-        given = {name: self.options[name] for name in names if name in self.options}
-        return reach(self.command or self.url, config=self.config, **given)
+        options = {name: self.options[name] for name in names if name in self.options}
+        return server_arguments(self.command or self.url, config=self.config, **options)
 
     # Its client
 
     def client(self, *, ask: bool = True) -> Any:
         """Return a client, not connected yet; ``ask`` a person for what is missing."""
-        if self.kept is not None:
-            return nullcontext(self.kept)
-        import logging
-
-        import holdfast
-
-        if self.verbose:
-            _show_logs()
-        elif not (logger := logging.getLogger("holdfast")).handlers:
-            logger.addHandler(logging.NullHandler())
-        is_asked = ask and not self.output.json and is_interactive()
-        resolved = None
-        target: Any = self.command or self.url or self.server or self.variable or ""
-        if (entry := self.entry) is not None:
-            from holdfast.config.resolution import admit, client_for
-
-            if is_asked:
-                approve_in_place(self.configuration, entry.name)
-            resolved = admit(entry, prompt=ask_input if ask else None)
-            target = resolved.url or list(resolved.command)
-        is_web = isinstance(target, str) and is_url(target)
-        options = dict(self.options)
-        kind, other = ("a URL", "a command") if is_web else ("a command", "a URL")
-        wrong = [option for name, option in _OPTIONS_FOR[other].items() if name in options]
-        if wrong:
-            raise ValidationError(f"{wrong[0]} is for {other}, and the server is {kind}")
-        stderr = options.pop("stderr", show_stderr if self.verbose else None)
-        if stderr is not None and not is_web:
-            options["stderr"] = stderr
-        if is_web and is_asked and not os.environ.get("HOLDFAST_NO_BROWSER"):
-            # Without a person, a missing login is an error.
-            from msgspec import structs
-
-            login = holdfast.browser_login if self.is_login else offer_login
-            handlers = options.get("handlers") or holdfast.Handlers()
-            handlers = structs.replace(handlers, login=login)
-            options = {"auth": "oauth", **options, "handlers": handlers}
-        if resolved is not None:
-            own = {"env": resolved.env, "headers": resolved.headers}
-            options |= {key: {**own[key], **options[key]} for key in own.keys() & options.keys()}
-            client = client_for(resolved, options)
-        else:
-            client = holdfast.connect(target, **options)
+        if self.open_client is not None:
+            return nullcontext(self.open_client)
+        _set_up_logging(self.verbose)
+        can_ask = ask and not self.output.json and is_interactive()
+        address = self._locate(can_ask, ask_input if ask else None)
+        client = address.connect(self._client_options(address, can_ask))
         if self.trace:
             client._attach_tap(MessageTrace())
         if ask and status.begin(f"connecting to {client.name}"):
             status.follow(client)
         return client
+
+    def _locate(self, can_ask: bool, prompt: InputPrompt | None) -> ServerAddress:
+        """Return where the server is; a configured one needs its approval, and its inputs."""
+        entry = self.entry
+        if entry is None:
+            return ServerAddress(self.command or self.url or self.server or self.variable or "")
+        from holdfast.config.resolution import admit
+
+        if can_ask:
+            approve_in_place(self.configuration, entry.name)
+        resolved = admit(entry, prompt=prompt)
+        return ServerAddress(resolved.url or list(resolved.command), resolved)
+
+    def _client_options(self, address: ServerAddress, can_ask: bool) -> dict[str, Any]:
+        """Return the options of ``holdfast.connect``, for a server of this kind."""
+        options = dict(self.options)
+        kind, unfit = ("a URL", "a command") if address.is_url else ("a command", "a URL")
+        for name, option in _OPTIONS_FOR[unfit].items():
+            if name in options:
+                raise ValidationError(f"{option} is for {unfit}, and the server is {kind}")
+        stderr = options.pop("stderr", show_stderr if self.verbose else None)
+        if not address.is_url:
+            return options if stderr is None else {**options, "stderr": stderr}
+        # Without a person, a missing login is an error.
+        if can_ask and not os.environ.get("HOLDFAST_NO_BROWSER"):
+            from msgspec.structs import replace
+
+            from holdfast import Handlers, browser_login
+
+            login = browser_login if self.is_login else offer_login
+            handlers = replace(options.get("handlers") or Handlers(), login=login)
+            options = {"auth": "oauth", **options, "handlers": handlers}
+        return options
 
     # Its tools
 
@@ -262,34 +246,83 @@ class ServerTarget:
             server = os.path.abspath(server)
         return self.url or server or self.variable or ""
 
-    async def list_tools(self, client: Client) -> list[dict[str, Any]] | None:
-        """Return the tools as the server describes them; None if it has none.
+    async def list_tools(self, client: Client) -> Sequence[Tool] | None:
+        """Return the tools of the server; None if it has none.
 
         They are stored for completion and ``--offline``, once in a shell.
         """
         # A cache that lives as long as one command would answer nobody.
-        found = await known(client.list_tools(cache="bypass"))
-        if found is None:
-            return None
-        raw = [tool.raw for tool in found]
-        if self.kept is None:
+        tools = await or_none(client.list_tools(cache="bypass"))
+        if tools is not None and self.open_client is None:
             entry = self.entry
             key, source = (self.key(), "") if entry is None else (entry.name, entry.source.file)
-            tool_cache.save(key, raw, source)
-        return raw
+            tool_cache.save(key, tools, source)
+        return tools
 
-    def pick(self, tools: Iterable[dict[str, Any]], name: str) -> dict[str, Any]:
+    def pick(self, tools: Iterable[Tool], name: str) -> Tool:
         """Return the tool of that name. Raises ValidationError with near names."""
-        found = {tool["name"]: tool for tool in tools}
-        if name in found:
-            return found[name]
+        by_name = {tool.name: tool for tool in tools}
+        if name in by_name:
+            return by_name[name]
         elsewhere = ""
-        if not self.given and not did_you_mean(name, found):
+        if not self.is_given and not did_you_mean(name, by_name):
             elsewhere = tool_cache.seen_with(self.configuration.servers, name)
         where = f"{self.server} has" if elsewhere and self.server else "There is"
-        verbs = SHELL_VERBS if self.kept is not None else ()  # typed in the place of a tool
-        hint = suggestion(name, found, "The server has no tools at all.", verbs)
+        verbs = SHELL_VERBS if self.open_client is not None else ()  # typed in a tool's place
+        hint = suggestion(name, by_name, "The server has no tools at all.", verbs)
         raise ValidationError(f"{where} no tool {name!r}. {elsewhere or hint}")
+
+
+class ServerAddress(NamedTuple):
+    """Where a server is: a command or a URL, and the configured entry that says so, if any."""
+
+    target: str | list[str]
+    resolved: ResolvedServer | None = None
+
+    @property
+    def is_url(self) -> bool:
+        """True if it is reached by HTTP."""
+        return isinstance(self.target, str) and is_url(self.target)
+
+    def connect(self, options: dict[str, Any]) -> Client:
+        """Return a client; options are added to those of the configuration, and win."""
+        import holdfast
+
+        if self.resolved is None:
+            return holdfast.connect(self.target, **options)
+        from holdfast.config.resolution import client_for
+
+        for name, configured in (("env", self.resolved.env), ("headers", self.resolved.headers)):
+            if name in options:
+                options[name] = {**configured, **options[name]}
+        return client_for(self.resolved, options)
+
+
+def _command_options(env: tuple[str, ...], inherit_env: str | None) -> dict[str, Any]:
+    """Return the variables that a command gets by ``--env`` and ``--inherit-env``."""
+    options: dict[str, Any] = {}
+    assignments = []
+    for variable in env:
+        if "=" not in variable and variable not in os.environ:
+            text = f"--env {variable}: it is not set here; give --env {variable}=VALUE."
+            raise click.UsageError(text)
+        is_whole = "=" in variable
+        assignments.append(variable if is_whole else f"{variable}={os.environ[variable]}")
+    if assignments:
+        options["env"] = pairs("--env", tuple(assignments))
+    if inherit_env:
+        names = tuple(filter(None, inherit_env.split(",")))
+        options["inherit_env"] = True if inherit_env == EVERYTHING else names
+    return options
+
+
+def _timeouts(seconds: float) -> Timeouts:
+    """Return the policy for ``--timeout``."""
+    from holdfast.policies import Timeouts
+
+    if not 0 < seconds < float("inf"):
+        raise click.UsageError(f"--timeout {seconds:g}: must be more than 0, and finite.")
+    return Timeouts(request=seconds, handshake=seconds)
 
 
 _OPTIONS_FOR: Final = {
@@ -299,7 +332,7 @@ _OPTIONS_FOR: Final = {
 """Options of ``holdfast.connect`` for one kind of server, and what they are called here."""
 
 
-async def known(listing: Awaitable[Sequence[T]]) -> Sequence[T] | None:
+async def or_none(listing: Awaitable[Sequence[T]]) -> Sequence[T] | None:
     """Return a list; None if the server does not know the method."""
     try:
         return await listing
@@ -349,41 +382,49 @@ class ServerVerb(ServerCommand):
         """Run the verb."""
         assert self.callback is not None
         line: CommandLine = ctx.obj
-        given = ctx.params
-        output = given.pop("output")
-        own = {name: given.pop(name) for name in COMMON}
-        if line.kept is not None and any(own.values()):
+        parameters = ctx.params
+        output = parameters.pop("output")
+        options = {name: parameters.pop(name) for name in COMMON}
+        if line.open_client is not None and any(options.values()):
             raise click.UsageError("Server options are given to the shell, not to a line of it.")
-        target = ServerTarget(output, line.command, line.kept, **own)
-        taken: list[str] = []
+        target = ServerTarget(output, line.command, line.open_client, **options)
+        arguments: list[str] = []
         if self.takes is not None:
-            words = given.pop("words")
+            words = parameters.pop("words")
             if words or not (self.or_all and target.is_open):
-                taken = target.take(words, *self.takes)
-        found = self.callback(target, *taken, **given)
-        if not inspect.iscoroutine(found):
-            return found
+                arguments = target.take(words, *self.takes)
+        result = self.callback(target, *arguments, **parameters)
+        if not inspect.iscoroutine(result):
+            return result
         try:
-            if line.kept is not None:
+            if line.open_client is not None:
                 from holdfast.sync.portal import portal
 
-                return portal().run(found)
+                return portal().run(result)
             import asyncio
 
             # A loop of its own: Ctrl-C cancels calls and closes servers.
             with asyncio.Runner() as runner:
-                return runner.run(found)
+                return runner.run(result)
         finally:
             status.end()
 
 
-def _show_logs() -> None:
-    """Show the library's log. It may quote a server, so it is shown as the server's stderr is."""
+def _set_up_logging(is_shown: bool) -> None:
+    """Show the library's log, or nothing of it."""
     import logging
 
-    class Shown(logging.Handler):
+    logger = logging.getLogger("holdfast")
+    if not is_shown:
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
+        return
+
+    class StderrHandler(logging.Handler):
+        """Shows a record as the server's stderr is shown: it may quote the server."""
+
         def emit(self, record: logging.LogRecord) -> None:
             show_stderr(self.format(record))
 
-    logging.basicConfig(handlers=[Shown()], format="%(name)s: %(message)s")
-    logging.getLogger("holdfast").setLevel(logging.DEBUG)
+    logging.basicConfig(handlers=[StderrHandler()], format="%(name)s: %(message)s")
+    logger.setLevel(logging.DEBUG)

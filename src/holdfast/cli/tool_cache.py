@@ -16,8 +16,10 @@ from holdfast._version import __version__
 
 TYPE_CHECKING = False  # as typing has it, which takes longer to load than all of this
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Any, Final
+
+    from holdfast.types.tools import Tool
 
 
 MOST_BYTES: Final = 64 * 1024 * 1024
@@ -34,10 +36,21 @@ def path_for(key: str) -> str:
 
 
 class CachedTools:
-    """The tools of a server, when they were listed, and the file that configured it, if any."""
+    """The tools of a server, when they were listed, and the file that configured it, if any.
 
-    def __init__(self, tools: list[dict[str, Any]], lines: str, seen: float, source: str) -> None:
-        self.tools, self.lines, self.seen, self.source = tools, lines, seen, source
+    ``raw`` has them as the server described them: completion reads no types.
+    """
+
+    def __init__(self, raw: list[dict[str, Any]], lines: str, seen: float, source: str) -> None:
+        self.raw, self.lines, self.seen, self.source = raw, lines, seen, source
+
+    @property
+    def tools(self) -> list[Tool]:
+        """The tools."""
+        from holdfast.types.base import decode, encode
+        from holdfast.types.tools import Tool
+
+        return [decode(encode(definition), Tool) for definition in self.raw]
 
     def __str__(self) -> str:
         import time
@@ -46,19 +59,20 @@ class CachedTools:
         return f"as seen on {when}{f', configured in {self.source}' if self.source else ''}"
 
 
-def save(key: str, tools: Iterable[dict[str, Any]], source: str = "") -> None:
+def save(key: str, tools: Sequence[Tool], source: str = "") -> None:
     """Store a list of tools; ignore a failure. An unchanged list only gets a new time."""
-    path, tools = path_for(key), list(tools)
+    path = path_for(key)
     head = {"server": key, "source": source, "version": __version__}
     try:
-        data = b"%b\n%b\n" % (json.dumps(head).encode(), json.dumps(tools).encode())
+        raw = [tool.raw for tool in tools]
+        data = b"%b\n%b\n" % (json.dumps(head).encode(), json.dumps(raw).encode())
         if os.path.isfile(path) and read_bytes(path, MOST_BYTES).startswith(data):
             os.utime(path)
             return
         from holdfast.cli.views import tool_lines
 
         make_private_folder(os.path.dirname(path))
-        lines = json.dumps(tool_lines(tools)).encode()
+        lines = json.dumps(tool_lines((tool.name, tool) for tool in tools)).encode()
         write_atomic(path, data + lines, private=True)
     except (OSError, UnicodeError, RecursionError):
         return
@@ -76,9 +90,12 @@ def load(key: str, *, only_lines: bool = False) -> CachedTools | None:
         facts, seen = json.loads(head), os.stat(path).st_mtime
         if only_lines and facts["version"] != __version__:
             return None
-        found = [] if only_lines else json.loads(tools)
-        sound = [one for one in found if isinstance(one, dict) and isinstance(one.get("name"), str)]
-        return CachedTools(sound, str(json.loads(lines)), seen, str(facts["source"]))
+        raw = [
+            tool
+            for tool in ([] if only_lines else json.loads(tools))
+            if isinstance(tool, dict) and isinstance(tool.get("name"), str)
+        ]
+        return CachedTools(raw, str(json.loads(lines)), seen, str(facts["source"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -96,21 +113,22 @@ def stored_lines(words: list[str]) -> str | None:
     name = names[0]
     if name.startswith("-") or ":" in name or not name.isascii() or os.path.exists(name):
         return None  # an option, a URL, a script
-    found = load(name, only_lines=True)
-    if found is None or not ((note := str(found)).isascii() and note.isprintable()):
+    cached = load(name, only_lines=True)
+    if cached is None or not ((note := str(cached)).isascii() and note.isprintable()):
         return None
     print(note, file=sys.stderr, flush=True)
-    return found.lines
+    return cached.lines
 
 
 def seen_with(servers: Iterable[str], tool: str) -> str:
     """Return ``Did you mean …?`` with the servers that have a tool, or one of a near name."""
     from holdfast._core.text import close_matches
 
-    known: dict[str, list[str]] = {}
+    places: dict[str, list[str]] = {}
     for server in servers:
-        found = load(server)
-        for one in found.tools if found is not None else ():
-            known.setdefault(one["name"], []).append(f"{server}.{one['name']}")
-    near = [tool] if tool in known else close_matches(tool, known, 1)
-    return f"Did you mean {' or '.join(map(repr, known[near[0]][:3]))}?" if near else ""
+        cached = load(server)
+        for definition in cached.raw if cached is not None else ():
+            name = definition["name"]
+            places.setdefault(name, []).append(f"{server}.{name}")
+    near = [tool] if tool in places else close_matches(tool, places, 1)
+    return f"Did you mean {' or '.join(map(repr, places[near[0]][:3]))}?" if near else ""

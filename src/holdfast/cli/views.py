@@ -14,46 +14,51 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast._core.files import reason, resolve_output
 from holdfast._core.text import visible, visible_lines
 from holdfast.cli.arguments import describe
 from holdfast.cli.main import columns_of_terminal
-from holdfast.cli.output import Output, hang, paint, wrap_words, write
+from holdfast.cli.output import Output, color, hanging_indent, wrap_words, write
 from holdfast.cli.progress import cells
 from holdfast.errors import ProtocolError, ValidationError
 from holdfast.schema.signature import example, fields, signature
 
-Definition = Mapping[str, Any]
+if TYPE_CHECKING:
+    from holdfast.types import Prompt, Resource, ResourceTemplate, Tool
 
 
-def tools(output: Output, found: Sequence[Definition], owner: str, prefix: str = "") -> None:
+def show_tools(output: Output, tools: Sequence[Tool], owner: str, prefix: str = "") -> None:
     """Show the owner's tools as signatures; ``prefix`` is its name and a dot, in a longer list."""
     if output.json:
-        output.value({"tools": found})
-    elif not found:
+        output.value({"tools": [tool.raw for tool in tools]})
+    elif not tools:
         output.note(f"{owner} has no tools.")
-    elif output.is_terminal:
-        blocks([(f"{prefix}{signature_of(one)}", words_of(one)) for one in found])
     else:
-        output.text(tool_lines(found, prefix))
+        show_named_tools(output, [(f"{prefix}{tool.name}", tool) for tool in tools])
 
 
-def tool_lines(found: Iterable[Definition], prefix: str = "") -> str:
+def show_named_tools(output: Output, tools: Sequence[tuple[str, Tool]]) -> None:
+    """Show tools as signatures, each under the name that is given."""
+    if output.is_terminal:
+        blocks([(signature(name, tool.input_schema), words_of(tool)) for name, tool in tools])
+    else:
+        output.text(tool_lines(tools))
+
+
+def tool_lines(tools: Iterable[tuple[str, Tool]]) -> str:
     """Return tools for a pipe: signature, tab and the first line of the description."""
-    rows = [(first_line(prefix + signature_of(one)), first_line(words_of(one))) for one in found]
+    rows = [
+        (first_line(signature(name, tool.input_schema)), first_line(words_of(tool)))
+        for name, tool in tools
+    ]
     return "".join(visible_lines(f"{name}\t{words}\n") for name, words in rows)
 
 
-def signature_of(one: Definition) -> str:
-    """Return a tool's signature."""
-    return signature(str(one["name"]), one.get("inputSchema"))
-
-
-def words_of(one: Definition) -> str:
+def words_of(offer: Tool | Resource | ResourceTemplate | Prompt) -> str:
     """Return the description of a tool, resource or prompt, or else its title."""
-    return str(one.get("description") or one.get("title") or "")
+    return offer.description or offer.title or ""
 
 
 def first_line(text: str | None) -> str:
@@ -62,48 +67,45 @@ def first_line(text: str | None) -> str:
     return " ".join(lines[0].split()) if lines else ""
 
 
-def description(definition: Definition, called: str, server: str = "") -> str:
+def description(tool: Tool, command: str, server: str = "") -> str:
     """Return a tool as text for `prose`: its words, parameters, and a line to call it with.
 
-    The line is ``called``, an example of its arguments, and ``server``. Tabs of the server's own
+    The line is ``command``, an example of its arguments, and ``server``. Tabs of the server's own
     are expanded: they mean something to `prose`.
     """
-    parts = [str(definition["name"]).expandtabs(4)]
-    if definition.get("title"):
-        parts[0] += f": {definition['title']}"
-    if definition.get("description"):
-        parts.append(str(definition["description"]).strip().expandtabs(4))
-    schema = definition.get("inputSchema")
-    schema = schema if isinstance(schema, Mapping) else {}
+    schema = tool.input_schema
+    parts = [tool.name.expandtabs(4)]
+    if tool.title:
+        parts[0] += f": {tool.title}"
+    if tool.description:
+        parts.append(tool.description.strip().expandtabs(4))
     parts.append(_parameters(schema))
-    hints = definition.get("annotations")
-    if isinstance(hints, Mapping) and hints:
-        said = ", ".join(f"{key} {json.dumps(value)}" for key, value in hints.items())
-        parts.append(f"The server says: {said}")
-    if definition.get("outputSchema") is not None:
+    if tool.annotations is not None and (hints := tool.annotations.raw):
+        claims = ", ".join(f"{key} {json.dumps(value)}" for key, value in hints.items())
+        parts.append(f"The server says: {claims}")
+    if tool.output_schema is not None:
         parts.append("Gives structured results: see --json for their schema.")
-    meta = definition.get("_meta")
-    ui = meta.get("ui") if isinstance(meta, Mapping) else None
+    ui = (tool.meta or {}).get("ui")
     if isinstance(ui, Mapping) and isinstance(ui.get("resourceUri"), str):  # MCP Apps (SEP-1865)
         parts.append(f"Its app is the resource {ui['resourceUri'].expandtabs(4)}.")
-    parts.append(f"{called}{example(schema)}{server}")
+    parts.append(f"{command}{example(schema)}{server}")
     return "\n\n".join(parts)
 
 
-def _parameters(schema: Definition) -> str:
-    found = list(fields(schema, schema))
-    if not found:
+def _parameters(schema: Mapping[str, Any]) -> str:
+    parameters = list(fields(schema, schema))
+    if not parameters:
         return "Takes no parameters."
-    width = min(24, max(cells(path) for path, _, _ in found))
+    width = min(24, max(cells(path) for path, _, _ in parameters))
     lines = ["Parameters:"]
-    for path, part, needed in found:
+    for path, part, needed in parameters:
         facts = [describe(part)] + ([] if needed else ["optional"])
         if "default" in part:
             facts.append(f"default {json.dumps(part['default'], ensure_ascii=False)}")
         words = " ".join(str(part.get("description") or "").split())
-        told = f"{', '.join(facts)}{'  ' + words if words else ''}"
+        text = f"{', '.join(facts)}{'  ' + words if words else ''}"
         padding = " " * (width - cells(path))
-        lines.append(f"  {path.expandtabs(4)}{padding}\t{told.expandtabs(4)}")
+        lines.append(f"  {path.expandtabs(4)}{padding}\t{text.expandtabs(4)}")
     return "\n".join(lines)
 
 
@@ -132,10 +134,10 @@ def table(
     else:
         for at, row in enumerate([columns, *cut]):
             pairs = zip(row, widths, strict=True)
-            first, *more = (cell + " " * (width - cells(cell)) for cell, width in pairs)
-            rest = "  ".join(["", *more]).rstrip()
-            line = f"{paint(first, '1', sys.stdout)}{rest}" if at else f"{first}{rest}"
-            write(line if at else paint(line, "2", sys.stdout))
+            first, *others = (cell + " " * (width - cells(cell)) for cell, width in pairs)
+            rest = "  ".join(["", *others]).rstrip()
+            line = f"{color(first, '1', sys.stdout)}{rest}" if at else f"{first}{rest}"
+            write(line if at else color(line, "2", sys.stdout))
 
 
 def prose(output: Output, text: str) -> None:
@@ -144,7 +146,7 @@ def prose(output: Output, text: str) -> None:
     A tab is two spaces, and the place below which a line goes on.
     """
     if output.is_terminal:
-        output.text(hang(text, columns_of_terminal(), more=0))
+        output.text(hanging_indent(text, columns_of_terminal(), further=0))
     else:
         output.text(text.replace("\t", "  "))
 
@@ -152,13 +154,13 @@ def prose(output: Output, text: str) -> None:
 def outline(value: Any, indent: str = "") -> list[str]:
     """Return a value as lines, much as in YAML; what is empty is left out."""
     lines: list[str] = []
-    for name, one in value.items() if isinstance(value, dict) else (("", one) for one in value):
+    for name, item in value.items() if isinstance(value, dict) else (("", item) for item in value):
         mark = f"{indent}{visible(name)}:" if name else f"{indent}-"
-        if one and isinstance(one, dict | list | tuple):
-            inner = outline(one, f"{indent}  ")
+        if item and isinstance(item, dict | list | tuple):
+            inner = outline(item, f"{indent}  ")
             lines += [mark, *inner] if name else [f"{mark} {inner[0].lstrip()}", *inner[1:]]
-        elif one or one is False:
-            lines.append(f"{mark} {visible(one) if isinstance(one, str) else json.dumps(one)}")
+        elif item or item is False:
+            lines.append(f"{mark} {visible(item) if isinstance(item, str) else json.dumps(item)}")
     return lines
 
 
@@ -167,7 +169,7 @@ _REST = " " * 4
 
 def heading(text: str) -> None:
     """Draw a title on the terminal."""
-    write(paint(visible_lines(first_line(text)), "1;4", sys.stdout))
+    write(color(visible_lines(first_line(text)), "1;4", sys.stdout))
 
 
 def blocks(rows: Sequence[tuple[str, str]]) -> None:
@@ -180,13 +182,13 @@ def blocks(rows: Sequence[tuple[str, str]]) -> None:
     lines = []
     for first, words in rows:
         parts = visible_lines(first_line(first)).split(", ")
-        tied = (one.replace(" ", "\x01") if len(one) < room else one for one in parts)
+        tied = (part.replace(" ", "\x01") if len(part) < room else part for part in parts)
         title = wrap_words(", ".join(tied), columns, rest=_REST)
         name, bracket, rest = title.replace("\x01", " ").partition("(")
-        lines.append(f"{paint(name, '1', sys.stdout)}{bracket}{rest}")
+        lines.append(f"{color(name, '1', sys.stdout)}{bracket}{rest}")
         if words.strip():
             text = wrap_words(visible_lines(first_line(words)), columns, _REST, _REST)
-            lines += [paint(line, "2", sys.stdout) for line in text.splitlines()]
+            lines += [color(line, "2", sys.stdout) for line in text.splitlines()]
     write("\n".join(lines))
 
 
@@ -221,8 +223,8 @@ class Contents:
         """Show contents in order."""
         import msgspec
 
-        for one in contents:
-            content = msgspec.to_builtins(one)
+        for item in contents:
+            content = msgspec.to_builtins(item)
             inner = content.get("resource")
             if content.get("type") == "resource" and isinstance(inner, dict):
                 content = inner
@@ -252,18 +254,18 @@ class Contents:
 
     def _save(self, data: str, kind: str) -> None:
         try:
-            found = base64.b64decode(data, validate=True)
+            payload = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             raise ProtocolError(f"the server sent {kind} that is not base64") from None
-        if self.output.is_terminal and kind.startswith("image/") and len(found) <= MOST_INLINE:
-            _draw(found, kind)
+        if self.output.is_terminal and kind.startswith("image/") and len(payload) <= MOST_INLINE:
+            _draw(payload, kind)
         import mimetypes  # slow to load, and most results are text
 
         plain = kind.partition(";")[0].strip().lower()
         ending = ENDINGS.get(plain) or mimetypes.guess_extension(plain) or ".bin"
-        path = self.add(found, ending)
-        more = f" ({kind}, {len(found):,} bytes)" if self.output.is_terminal else ""
-        self.output.text(f"{path}{more}")
+        path = self.add(payload, ending)
+        facts = f" ({kind}, {len(payload):,} bytes)" if self.output.is_terminal else ""
+        self.output.text(f"{path}{facts}")
 
     def add(self, data: bytes, ending: str) -> Path:
         """Write a new file and return its path."""
@@ -291,8 +293,8 @@ def _draw(data: bytes, kind: str) -> None:
     if program in ("kitty", "ghostty") and kind == "image/png":
         for at in range(0, len(encoded), 4096):
             head = b"" if at else b"a=T,f=100,"
-            more = at + 4096 < len(encoded)
-            write(b"\x1b_G%bm=%d;%b\x1b\\" % (head, more, encoded[at : at + 4096]))
+            goes_on = at + 4096 < len(encoded)
+            write(b"\x1b_G%bm=%d;%b\x1b\\" % (head, goes_on, encoded[at : at + 4096]))
         write(b"\n")
     elif program in ("iTerm.app", "iTerm2", "WezTerm", "mintty"):
         write(b"\x1b]1337;File=inline=1;size=%d:%b\x07\n" % (len(data), encoded))

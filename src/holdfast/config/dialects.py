@@ -70,20 +70,22 @@ def read(document: Document, source: EntrySource) -> tuple[list[ServerEntry], li
 
 def read_inputs(document: Document) -> dict[str, ConfigInput]:
     """Return the inputs that a file asks its user for, by id; malformed ones are left out."""
-    found: dict[str, ConfigInput] = {}
+    inputs: dict[str, ConfigInput] = {}
     listed = document.get("inputs")
     for raw in listed if isinstance(listed, list) else ():
         try:
             raw = convert(raw, dict[Any, Any])
-            given = {key: one for key, one in raw.items() if one is not None}
+            fields = {key: value for key, value in raw.items() if value is not None}
             # An option is a string, or an object with its value and a label.
-            options = convert(given.pop("options", []), list[Any])
-            values = [one.get("value") if isinstance(one, Mapping) else one for one in options]
-            asked: ConfigInput = convert({**given, "options": values}, ConfigInput)
+            options = convert(fields.pop("options", []), list[Any])
+            values = [
+                value.get("value") if isinstance(value, Mapping) else value for value in options
+            ]
+            config_input: ConfigInput = convert({**fields, "options": values}, ConfigInput)
         except ValueError:
             continue
-        found.setdefault(asked.id, asked)
-    return found
+        inputs.setdefault(config_input.id, config_input)
+    return inputs
 
 
 def detect(path: str, document: Document) -> str | None:
@@ -147,10 +149,10 @@ def _seconds(name: str, unit: float = 1.0) -> Make:
 
 def _timeout(value: Any) -> Found:
     """Milliseconds in most products, seconds in some: only a clear value is used."""
-    found = _seconds("request", 0.001)(value)
-    if found["timeouts"]["request"] < 1.0:
+    setting = _seconds("request", 0.001)(value)
+    if setting["timeouts"]["request"] < 1.0:
         raise UserWarning("seconds or milliseconds? Not used; set holdfast.timeouts (in seconds)")
-    return found
+    return setting
 
 
 def _scopes(value: Any) -> Found:
@@ -252,16 +254,17 @@ def _bearer(value: Any) -> Found:
 
 
 def _from_variables(value: Any) -> Found:
-    named = convert(value, dict[str, str]).items()
-    return {"headers": {name: f"${{env:{variable}}}" for name, variable in named}}
+    variables = convert(value, dict[str, str]).items()
+    return {"headers": {name: f"${{env:{variable}}}" for name, variable in variables}}
 
 
 def _env_vars(value: Any) -> Found:
     """Names, or tables with a name, of variables to pass on."""
-    named = [
-        one.get("name") if isinstance(one, Mapping) else one for one in convert(value, list[Any])
+    names = [
+        item.get("name") if isinstance(item, Mapping) else item
+        for item in convert(value, list[Any])
     ]
-    return {"inherit_env": convert(named, list[str])} if named else {}
+    return {"inherit_env": convert(names, list[str])} if names else {}
 
 
 # Goose
@@ -274,27 +277,27 @@ def _goose_document(document: Document) -> Document:
     extensions = document.get("extensions")
     if not isinstance(extensions, Mapping):
         return document
-    found = {}
+    servers = {}
     for name, raw in extensions.items():
         if isinstance(raw, Mapping):
             # Some versions keep the settings one level down. An empty list says nothing.
             raw = {**_object(raw.get("config")), **raw}
-            raw = {key: one for key, one in raw.items() if key != "config" and one != []}
+            raw = {key: value for key, value in raw.items() if key != "config" and value != []}
             if raw.get("type") in _BUILT_IN:
                 continue
             if "uri" in raw:
-                given = _object(raw.pop("envs", None))
-                raw["headers"] = _with_values(raw.get("headers"), given)
-        found[name] = raw
-    return {"extensions": found}
+                values = _object(raw.pop("envs", None))
+                raw["headers"] = _with_values(raw.get("headers"), values)
+        servers[name] = raw
+    return {"extensions": servers}
 
 
-def _with_values(headers: Any, given: Document) -> Any:
+def _with_values(headers: Any, values: Document) -> Any:
     if isinstance(headers, Mapping):
-        return {name: _with_values(text, given) for name, text in headers.items()}
+        return {name: _with_values(text, values) for name, text in headers.items()}
     if not isinstance(headers, str):
         return headers
-    return re.sub(r"\$\{(\w+)\}", lambda one: str(given.get(one[1], one[0])), headers)
+    return re.sub(r"\$\{(\w+)\}", lambda match: str(values.get(match[1], match[0])), headers)
 
 
 # The table

@@ -100,13 +100,13 @@ def add(
         "headers": dict(headers or {}),
         "holdfast": dict(settings or {}),
     }
-    given = {key: value for key, value in raw.items() if value not in (None, [], {})}
+    fields = {key: value for key, value in raw.items() if value not in (None, [], {})}
     source = _source(scope, environment)
     with _changing(source) as document:
-        _put(document, name, given, overwrite)
+        _put(document, name, fields, overwrite)
         # As it will be read; what could not be used is not written.
         typed = replace(source, dialect="mcpServers")
-        entries, faults = dialects.read({**document.content, "mcpServers": {name: given}}, typed)
+        entries, faults = dialects.read({**document.content, "mcpServers": {name: fields}}, typed)
         for fault in (*faults, *(fault for entry in entries for fault in entry.errors)):
             place = "" if fault.field is None else f"{fault.field}: "
             raise ValidationError(f"server '{visible(name, 80)}': {place}{fault.message}")
@@ -134,8 +134,8 @@ def remove(
     """
     environment = environment or ConfigEnvironment()
     scopes: list[EditScope] = ["user", "project"] if environment.folders() else ["user"]
-    sources = [_source(one, environment) for one in ([scope] if scope else scopes)]
-    known: list[str] = []
+    sources = [_source(place, environment) for place in ([scope] if scope else scopes)]
+    names: list[str] = []
     for source in sources:
         entries = gather([source], environment).servers
         if name in entries:
@@ -144,8 +144,8 @@ def remove(
             if source.scope == "project":
                 ApprovalStore(environment).revoke(entries[name])
             return ConfigEdit(file=source.file, servers=(name,))
-        known += entries
-    hint = did_you_mean(name, known)
+        names += entries
+    hint = did_you_mean(name, names)
     where = " or ".join(visible(source.file) for source in sources)
     raise ValidationError(f"no server '{visible(name, 80)}' in {where}{hint and '; '}{hint}")
 
@@ -176,12 +176,7 @@ class ImportPlan(Struct, frozen=True, kw_only=True):
         with _changing(source) as document:
             for entry in self.entries:
                 _put(document, entry.name, definition(at_home(entry)), self.overwrite)
-                there = document.content.get("inputs")
-                listed = there if isinstance(there, list) else []
-                known = [one.get("id") for one in listed if isinstance(one, dict)]
-                asked = [one for name, one in entry.inputs.items() if name not in known]
-                if asked:
-                    document.change("", "inputs", [*listed, *map(input_definition, asked)])
+                _put_inputs(document, entry)
         return ConfigEdit(
             file=source.file,
             servers=tuple(entry.name for entry in self.entries),
@@ -199,28 +194,28 @@ def plan_import(
 ) -> ImportPlan:
     """Return what `import_products` would do."""
     environment = environment or ConfigEnvironment()
-    wanted = gather(_chosen(products, environment), environment)
-    only = list(wanted.servers) if names is None else list(names)
-    own = gather([_source("user", environment)], environment)
+    offered = gather(_chosen(products, environment), environment)
+    only = list(offered.servers) if names is None else list(names)
+    present = gather([_source("user", environment)], environment)
     entries: list[ServerEntry] = []
-    skipped = {str(one.file): one.message for one in wanted.problems}
-    for entry in (wanted[name] for name in only):
+    skipped = {str(problem.file): problem.message for problem in offered.problems}
+    for entry in (offered[name] for name in only):
         if entry.errors:
             skipped[entry.name] = str(entry.errors[0])
-        elif entry.name in own and not overwrite:
+        elif entry.name in present and not overwrite:
             skipped[entry.name] = "a server of this name exists already"
         else:
             entries.append(entry)
-        for other in entry.hides:
-            if definition(at_home(other)) != definition(at_home(entry)):
+        for hidden in entry.hides:
+            if definition(at_home(hidden)) != definition(at_home(entry)):
                 source = visible(str(entry.source))
-                skipped[f"{entry.name} of {other.source}"] = f"{source} has another of this name"
+                skipped[f"{entry.name} of {hidden.source}"] = f"{source} has another of this name"
     return ImportPlan(
         entries=tuple(entries),
         skipped=skipped,
         overwrite=overwrite,
         environment=environment,
-        replaced=frozenset(entry.name for entry in entries if entry.name in own),
+        replaced=frozenset(entry.name for entry in entries if entry.name in present),
     )
 
 
@@ -252,25 +247,25 @@ def _chosen(products: Iterable[str] | None, environment: ConfigEnvironment) -> l
     there = user_files(environment, IMPORTABLE_FILES)
     if products is None:
         return there
-    found: list[EntrySource] = []
+    sources: list[EntrySource] = []
     for product in products:
         files_of = [source for source in there if _is_called(source.product, product)]
         files_of = files_of or [named_file(product, environment)]
         if not any(os.path.exists(source.file) for source in files_of):
-            known = list(dict.fromkeys(source.product for source in there))
-            hint = did_you_mean(product, known) or f"known: {', '.join(known)}"
+            names = list(dict.fromkeys(source.product for source in there))
+            hint = did_you_mean(product, names) or f"known: {', '.join(names)}"
             places = visible(", ".join(source.file for source in files_of))
             if files_of[0].product:
                 raise ValidationError(f"{files_of[0].product} has no file here: {places}")
             raise ValidationError(f"no product or file {visible(product, 80)!r}: {hint}")
-        found += files_of
-    return found
+        sources += files_of
+    return sources
 
 
 def _is_called(product: str, word: str) -> bool:
     """Return whether a word means a product: ``vscode``, ``lm-studio``, ``claude``."""
-    name, given = ("".join(filter(str.isalnum, one.lower())) for one in (product, word))
-    return name == given or (len(given) > 2 and name.startswith(given))
+    name, typed = ("".join(filter(str.isalnum, text.lower())) for text in (product, word))
+    return name == typed or (len(typed) > 2 and name.startswith(typed))
 
 
 # Files
@@ -279,8 +274,8 @@ def _is_called(product: str, word: str) -> bool:
 def _source(scope: EditScope, environment: ConfigEnvironment) -> EntrySource:
     """Return the file that is edited: the user's own, or the project's."""
     root = str(environment.workspace())
-    own = f"{environment.config_home}/holdfast/mcp.json"
-    file = own if scope == "user" else f"{root}/.mcp.json"
+    user_file = f"{environment.config_home}/holdfast/mcp.json"
+    file = user_file if scope == "user" else f"{root}/.mcp.json"
     if scope == "project" and not environment.folders():
         raise ValidationError("the home folder is not a project; use the user's own file")
     return EntrySource(file=file, scope=scope, workspace=root, environment=environment)
@@ -295,9 +290,9 @@ def _changing(source: EntrySource) -> Iterator[JsonFile]:
         make_private_folder(state)
         with locked(state / "config.lock"):
             # The user's own file may be a link (dotfiles); one in a project is a stranger's.
-            own = source.scope == "user"
-            target = Path(os.path.realpath(path) if own else path)
-            limit = files.USER_BYTES if own else files.PROJECT_BYTES
+            is_own = source.scope == "user"
+            target = Path(os.path.realpath(path) if is_own else path)
+            limit = files.USER_BYTES if is_own else files.PROJECT_BYTES
             before = files.read(str(target), limit)
             document = JsonFile(before)
             yield document
@@ -308,7 +303,7 @@ def _changing(source: EntrySource) -> Iterator[JsonFile]:
             target.parent.mkdir(parents=True, exist_ok=True)
             if target.is_symlink():
                 raise StateError(f"{visible(path)} is a symbolic link; nothing was written")
-            write_atomic(target, document.data, private=own and before is None)
+            write_atomic(target, document.data, private=is_own and before is None)
     except UnreadableFileError as error:
         raise ValidationError(f"{visible(path)} {error}") from None
     except OSError as error:
@@ -320,6 +315,16 @@ def _put(document: JsonFile, name: str, value: dict[str, Any], overwrite: bool) 
     if isinstance(there, dict) and name in there and not overwrite:
         raise UnreadableFileError(f"has a server '{visible(name, 80)}' already")
     document.change("mcpServers", name, value)
+
+
+def _put_inputs(document: JsonFile, entry: ServerEntry) -> None:
+    """Add the inputs that an entry asks for, but those of an id that the file has already."""
+    inputs = document.content.get("inputs")
+    listed = inputs if isinstance(inputs, list) else []
+    ids = [item.get("id") for item in listed if isinstance(item, dict)]
+    new = [input_definition(item) for name, item in entry.inputs.items() if name not in ids]
+    if new:
+        document.change("", "inputs", [*listed, *new])
 
 
 def at_home(entry: ServerEntry) -> ServerEntry:
@@ -335,5 +340,5 @@ def at_home(entry: ServerEntry) -> ServerEntry:
     if entry.cwd is None and entry.command and "/" in entry.command:
         # From another folder it would run whatever has this name there.
         moved["command"] = move(entry.command)
-    own = {name: moved.pop(name) for name in list(moved) if name in entry.settings}
-    return replace(entry, settings={**entry.settings, **own}, **moved)
+    own_settings = {name: moved.pop(name) for name in list(moved) if name in entry.settings}
+    return replace(entry, settings={**entry.settings, **own_settings}, **moved)

@@ -174,32 +174,32 @@ _NOTHING: Final[tuple[object, ...]] = ((), {}, False, "auto")
 def texts(entry: ServerEntry) -> Iterator[tuple[Setting, str, str]]:
     """Yield every value of an entry as text, with its setting and place (``env.TOKEN``)."""
     for row, whole in given_settings(entry):
-        left = [(row.key or row.name, whole)]
-        while left:
-            field, value = left.pop()
+        pending = [(row.key or row.name, whole)]
+        while pending:
+            field, value = pending.pop()
             if isinstance(value, dict) and value:
-                left += [(f"{field}.{name}", one) for name, one in reversed(value.items())]
+                pending += [(f"{field}.{name}", item) for name, item in reversed(value.items())]
             elif isinstance(value, list | tuple) and value:
                 places = range(len(value) - 1, -1, -1)
-                left += [(f"{field}[{place}]", value[place]) for place in places]
+                pending += [(f"{field}[{place}]", value[place]) for place in places]
             else:
                 yield row, field, value if isinstance(value, str) else json.dumps(value)
 
 
 def definition(entry: ServerEntry) -> dict[str, Any]:
     """Return an entry as ``mcpServers`` writes it."""
-    found: dict[str, Any] = {} if entry.url is None else {"type": TYPES[entry.transport]}
+    fields: dict[str, Any] = {} if entry.url is None else {"type": TYPES[entry.transport]}
     for row, value in given_settings(entry):
         if row.own:
-            found.setdefault("holdfast", {})[row.name] = value
+            fields.setdefault("holdfast", {})[row.name] = value
         elif row.name != "transport":
-            found[row.key or row.name] = list(value) if row.name == "args" else value
-    return found
+            fields[row.key or row.name] = list(value) if row.name == "args" else value
+    return fields
 
 
-def input_definition(asked: ConfigInput) -> dict[str, Any]:
+def input_definition(config_input: ConfigInput) -> dict[str, Any]:
     """Return an input as a file writes it."""
-    fields = {**asdict(asked), "options": list(asked.options)}
+    fields = {**asdict(config_input), "options": list(config_input.options)}
     return {name: value for name, value in fields.items() if value}
 
 

@@ -31,8 +31,8 @@ class ConfigEnvironment:
         home: str | os.PathLike[str] | None = None,
     ) -> None:
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
-        own = self.environ.get("HOME") or os.path.expanduser("~")
-        self.home: Path = Path(own if home is None else home).absolute()
+        default_home = self.environ.get("HOME") or os.path.expanduser("~")
+        self.home: Path = Path(default_home if home is None else home).absolute()
         self.start: Path = Path(os.path.realpath(os.getcwd() if start is None else start))
 
     @property

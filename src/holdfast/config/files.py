@@ -111,14 +111,14 @@ def _check_bounds(value: Any, budget: ReadBudget) -> None:
     most = budget.values
     for _ in range(DEEPEST):
         below: list[Any] = []
-        for one in level:
-            if isinstance(one, dict):
-                below += one.values()
-            elif isinstance(one, list):
-                below += one
-            elif isinstance(one, float) and not math.isfinite(one):
+        for item in level:
+            if isinstance(item, dict):
+                below += item.values()
+            elif isinstance(item, list):
+                below += item
+            elif isinstance(item, float) and not math.isfinite(item):
                 raise UnreadableFileError("has a number in it that is too large")
-            elif isinstance(one, int) and one.bit_length() > _NUMBER_BITS:
+            elif isinstance(item, int) and item.bit_length() > _NUMBER_BITS:
                 # Hexadecimal digits of TOML and YAML: thousands of them cannot be printed.
                 raise UnreadableFileError("has a number in it that is too large")
             if len(below) > budget.values:
@@ -154,12 +154,12 @@ def _without_comments(text: str) -> tuple[str, str]:
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object; a key twice shows one thing to one reader, another to the next."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    content = dict(pairs)
+    if len(content) != len(pairs):
         times = Counter(key for key, _ in pairs)
         twice = next(key for key in times if times[key] > 1)
         raise UnreadableFileError(f"has the key '{visible(twice, 80)}' twice in one object")
-    return found
+    return content
 
 
 def _no_constant(name: str) -> None:
@@ -196,8 +196,8 @@ def _toml(text: str) -> Any:
     try:
         return tomllib.loads(text)
     except ValueError as error:
-        said = visible(str(error), 200)
-        raise UnreadableFileError(f"is not TOML: {said[:1].lower()}{said[1:]}") from None
+        message = visible(str(error), 200)
+        raise UnreadableFileError(f"is not TOML: {message[:1].lower()}{message[1:]}") from None
 
 
 # Files of environment variables
@@ -237,7 +237,7 @@ def parse_env(text: str) -> dict[str, str]:
     Double quotes know ``\n``, ``\t``, ``\"`` and ``\\``. Nothing is expanded. Only ``\n`` ends a
     line: other separators would show one line and set two.
     """
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         line = line.strip(" \t\r")
         if not line or line.startswith("#"):
@@ -252,9 +252,9 @@ def parse_env(text: str) -> dict[str, str]:
         elif quoted[1] is not None:
             value = quoted[1]
         else:
-            value = re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[0]), quoted[2])
-        found[match["name"]] = value
-    return found
+            value = re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[0]), quoted[2])
+        variables[match["name"]] = value
+    return variables
 
 
 # Editing JSON: the rest of a file is preserved, comments and indentation included
@@ -275,16 +275,16 @@ class JsonMember(NamedTuple):
 def find_members(text: str, start: int) -> tuple[list[JsonMember], int]:
     """Return the members of the object that begins at an offset, and where it ends."""
     with_commas, plain = _without_comments(text)
-    found: list[JsonMember] = []
+    members: list[JsonMember] = []
     at = _skip_gap(plain, start + 1)
     while plain[at] != "}":
         key, end = _JSON.raw_decode(plain, at)
         value = _skip_gap(plain, end)
         _, end = _JSON.raw_decode(plain, value)
         after = _skip_gap(plain, end)
-        found.append(JsonMember(key, at, value, end, with_commas.find(",", end, after)))
+        members.append(JsonMember(key, at, value, end, with_commas.find(",", end, after)))
         at = after
-    return found, at
+    return members, at
 
 
 def _skip_gap(text: str, at: int) -> int:
@@ -301,12 +301,12 @@ def set_member(text: str, start: int, key: str, value: Any, depth: int = 1) -> s
     unit = "  " if indented is None else indented[1]
     flat = bool(members) and "\n" not in text.strip()
     line = " " if flat else newline + unit * depth
-    shown = json.dumps(value, ensure_ascii=False, indent=None if flat else unit)
-    shown = shown.replace("\n", line)
+    written = json.dumps(value, ensure_ascii=False, indent=None if flat else unit)
+    written = written.replace("\n", line)
     for member in members:
         if member.key == key:
-            return text[: member.value] + shown + text[member.end :]
-    added = f"{line}{json.dumps(key, ensure_ascii=False)}: {shown}"
+            return text[: member.value] + written + text[member.end :]
+    added = f"{line}{json.dumps(key, ensure_ascii=False)}: {written}"
     if members:
         return f"{text[: members[-1].end]},{added}{text[members[-1].end :]}"
     rest = text[start + 1 : end]
@@ -360,7 +360,7 @@ class JsonFile:
         if parent:
             members, _ = find_members(self._text, start)
             start = next(member.value for member in members if member.key == parent)
-        after = {name: one for name, one in inner.items() if name != key}
+        after = {name: member for name, member in inner.items() if name != key}
         if value is None:
             text = drop_member(self._text, start, key)
         else:

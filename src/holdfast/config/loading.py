@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -122,74 +122,110 @@ def load(
         >>> client = config["git"].connect()
     """
     environment = ConfigEnvironment(start=start, environ=environ, home=home)
-    named = path or environment.environ.get(VARIABLE)
-    if not named:
+    file = path or environment.environ.get(VARIABLE)
+    if not file:
         return gather(usual_files(environment), environment)
-    if not (path or os.path.isabs(named) or str(named).startswith("~/")):
+    if not (path or os.path.isabs(file) or str(file).startswith("~/")):
         # It would name, and so trust, a file of every project that one walks into.
-        raise ValidationError(f"{VARIABLE}={named!r}: must be an absolute path")
-    source = named_file(named, environment)
-    found = gather([source], environment)
-    if found.problems:
-        raise ValidationError(str(found.problems[0]), data=found.problems)
-    if not found.files:
+        raise ValidationError(f"{VARIABLE}={file!r}: must be an absolute path")
+    source = named_file(file, environment)
+    configuration = gather([source], environment)
+    if configuration.problems:
+        raise ValidationError(str(configuration.problems[0]), data=configuration.problems)
+    if not configuration.files:
         raise ValidationError(f"{visible(source.file)}: there is no such file")
-    return found
+    return configuration
 
 
 def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Configuration:
     """Read these files; of two entries with the same name the first wins."""
-    documents: dict[str, Mapping[str, Any] | None] = {}
-    """By path; None if there is no such file, or it cannot be used."""
-    project_budget = files.ReadBudget()
+    reading = _Reading()
     entries: dict[str, list[ServerEntry]] = {}
-    found: dict[str, LoadedFile] = {}
+    loaded: dict[str, LoadedFile] = {}
     for source in sources:
-        path = source.file
-        read: list[ServerEntry] = []
-        problems: list[ConfigProblem] = []
-        if path not in documents:
-            documents[path] = None
-            limit, inside, budget = files.USER_BYTES, None, None
-            if source.scope == "project":
-                limit, inside, budget = files.PROJECT_BYTES, source.workspace, project_budget
-            try:
-                data = files.read(path, limit, inside=inside, owned=source.scope == "user")
-                if data is not None:
-                    documents[path] = files.parse(path, data, budget)
-            except files.UnreadableFileError as error:
-                problems = [ConfigProblem(file=path, message=str(error))]
-        document = documents[path]
-        if document is not None:
-            for key in source.section:
-                inner = document.get(key)
-                document = inner if isinstance(inner, Mapping) else {}
-            source = replace(source, dialect=dialects.detect(path, document) or "")
-            if source.dialect:
-                read, problems = dialects.read(document, source)
-            elif source.scope == "explicit":
-                keys = "neither mcpServers, servers, mcp_servers nor extensions"
-                problems = [ConfigProblem(file=path, message=f"has no servers in it: {keys}")]
-        if (document is None or source.section) and not (read or problems):
+        contents = reading.read(source)
+        if contents is None:
             continue
-        for entry in read:
+        for entry in contents.entries:
             entries.setdefault(entry.name, []).append(entry)
-        file = found.get(path) or LoadedFile(path=path, scope=source.scope, dialect=source.dialect)
-        found[path] = replace(
+        path = source.file
+        file = loaded.get(path) or LoadedFile(
+            path=path, scope=source.scope, dialect=contents.dialect
+        )
+        loaded[path] = replace(
             file,
-            servers=(*file.servers, *(entry.name for entry in read)),
-            problems=(*file.problems, *problems[:_MOST_SHOWN]),
+            servers=(*file.servers, *(entry.name for entry in contents.entries)),
+            problems=(*file.problems, *contents.problems[:_MOST_SHOWN]),
         )
     servers = {
-        name: replace(one, hides=tuple(others)) if others else one
-        for name, (one, *others) in entries.items()
+        name: replace(first, hides=tuple(hidden)) if hidden else first
+        for name, (first, *hidden) in entries.items()
     }
     return Configuration(
         servers=MappingProxyType(servers),
-        files=tuple(found.values()),
-        problems=tuple(problem for file in found.values() for problem in file.problems),
+        files=tuple(loaded.values()),
+        problems=tuple(problem for file in loaded.values() for problem in file.problems),
         environment=environment,
     )
+
+
+class _Contents(NamedTuple):
+    """The servers of one source, and what is wrong with the file itself."""
+
+    dialect: str
+    entries: list[ServerEntry]
+    problems: list[ConfigProblem]
+
+
+class _Reading:
+    """Reads files once each, and the project's within a budget for all of them."""
+
+    def __init__(self) -> None:
+        self._documents: dict[str, Mapping[str, Any] | None] = {}
+        """By path; None if there is no such file, or it cannot be used."""
+        self._budget = files.ReadBudget()
+
+    def read(self, source: EntrySource) -> _Contents | None:
+        """Return what a source holds; None if there is nothing to say about it."""
+        try:
+            document = self._document(source)
+        except files.UnreadableFileError as error:
+            problem = ConfigProblem(file=source.file, message=str(error))
+            return _Contents("", [], [problem])
+        if document is None:
+            return None
+        for key in source.section:
+            inner = document.get(key)
+            document = inner if isinstance(inner, Mapping) else {}
+        contents = self._servers(document, source)
+        is_silent = bool(source.section) and not (contents.entries or contents.problems)
+        return None if is_silent else contents
+
+    def _document(self, source: EntrySource) -> Mapping[str, Any] | None:
+        """Return the document of a file, read at the first use."""
+        path = source.file
+        if path in self._documents:
+            return self._documents[path]
+        self._documents[path] = None
+        limit, inside, budget = files.USER_BYTES, None, None
+        if source.scope == "project":
+            limit, inside, budget = files.PROJECT_BYTES, source.workspace, self._budget
+        data = files.read(path, limit, inside=inside, owned=source.scope == "user")
+        if data is not None:
+            self._documents[path] = files.parse(path, data, budget)
+        return self._documents[path]
+
+    @staticmethod
+    def _servers(document: Mapping[str, Any], source: EntrySource) -> _Contents:
+        dialect = dialects.detect(source.file, document) or ""
+        if dialect:
+            entries, problems = dialects.read(document, replace(source, dialect=dialect))
+            return _Contents(dialect, entries, problems)
+        if source.scope != "explicit":
+            return _Contents("", [], [])
+        keys = "neither mcpServers, servers, mcp_servers nor extensions"
+        problem = ConfigProblem(file=source.file, message=f"has no servers in it: {keys}")
+        return _Contents("", [], [problem])
 
 
 # The files
@@ -197,8 +233,8 @@ def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Config
 
 def named_file(path: str | os.PathLike[str], environment: ConfigEnvironment) -> EntrySource:
     """Return the file that a caller names."""
-    given = os.fspath(path)
-    expanded = str(environment.home) + given[1:] if given.startswith("~/") else given
+    name = os.fspath(path)
+    expanded = str(environment.home) + name[1:] if name.startswith("~/") else name
     full = os.path.normpath(os.path.join(environment.start, expanded))
     folder = os.path.dirname(full)
     if os.path.basename(folder) in _PRODUCT_FOLDERS:
@@ -212,16 +248,18 @@ def usual_files(environment: ConfigEnvironment) -> list[EntrySource]:
     The user's own entries for this project, the project's files (nearest folder first), the user's.
     """
     folders = [str(folder) for folder in environment.folders()[:MOST_FOLDERS]]
-    own = user_files(environment)
-    code = next(file for file in own if file.product == "Claude Code")
+    users = user_files(environment)
+    code = next(file for file in users if file.product == "Claude Code")
     # Claude Code keeps servers for one project in the user's file, by the project's path.
-    kept = [replace(code, workspace=one, section=("projects", one)) for one in folders]
+    private = [replace(code, workspace=folder, section=("projects", folder)) for folder in folders]
     projects = [
-        EntrySource(file=f"{one}/{name}", scope="project", workspace=one, environment=environment)
-        for one in folders
+        EntrySource(
+            file=f"{folder}/{name}", scope="project", workspace=folder, environment=environment
+        )
+        for folder in folders
         for name in PROJECT_FILES
     ]
-    return [*kept, *projects, *own]
+    return [*private, *projects, *users]
 
 
 def user_files(
@@ -237,8 +275,8 @@ def user_files(
         "codex": home / ".codex",
     }
     for base, variable in (("claude", "CLAUDE_CONFIG_DIR"), ("codex", "CODEX_HOME")):
-        if os.path.isabs(named := environment.environ.get(variable, "")):
-            folders[base] = Path(named)
+        if os.path.isabs(place := environment.environ.get(variable, "")):
+            folders[base] = Path(place)
     source = EntrySource(
         file="", scope="user", workspace=str(environment.workspace()), environment=environment
     )

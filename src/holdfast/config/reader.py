@@ -59,36 +59,43 @@ class EntryReader(Struct, kw_only=True):
     source: EntrySource
     name: str
     fields: Fields
-    found: Found = {}
+    settings: Found = {}
     origins: dict[str, str] = {}
     """The field that each setting is from."""
     problems: list[ConfigProblem] = []
 
     def read(self, raw: Any, inputs: Mapping[str, ConfigInput]) -> ServerEntry:
         """Return the entry that these fields describe."""
-        found, origins = self.found, self.origins
+        values = self.settings
         try:
             self._take(convert(raw, dict[Any, Any]), self.fields)
         except ValueError as error:
             self._fault(None, str(error))
-        kind = found.pop("type", None)
-        if kind is None and "command" in found and "url" in found:
-            self._fault(origins["url"], "there is both a command and a URL; leave one out")
+        kind = self._kind()
+        unused = [name for name in values if TABLE[name].kind not in (kind, "any")]
+        places = [self.origins[name] for name in unused if not TABLE[name].own]
+        for place in dict.fromkeys(places):
+            self._fault(place, "has no effect here", "warning")
+        settings = {name: values.pop(name) for name in list(values) if TABLE[name].own}
+        fields: Any = {name: value for name, value in values.items() if name not in unused}
+        if "args" in fields:
+            fields["args"] = tuple(fields["args"])
+        entry = ServerEntry(name=self.name, source=self.source, settings=settings, **fields)
+        return self._checked(entry, inputs)
+
+    def _kind(self) -> str:
+        """Return how the server is reached, ``command`` or ``url``; say what is missing for it."""
+        values = self.settings
+        kind = values.pop("type", None)
+        if kind is None and "command" in values and "url" in values:
+            self._fault(self.origins["url"], "there is both a command and a URL; leave one out")
         missing = "is missing" if kind is not None else "is missing, and so is a URL"
-        kind = kind or ("url" if "url" in found else "command")
+        kind = kind or ("url" if "url" in values else "command")
         broken = {problem.field for problem in self.problems if problem.level == "error"}
-        if kind not in found and broken.isdisjoint((*_COMMANDS, *_URLS, None)):
+        if kind not in values and broken.isdisjoint((*_COMMANDS, *_URLS, None)):
             ways = _COMMANDS if kind == "command" else _URLS
             self._fault(next(name for name in ways if name in self.fields), missing)
-        other = [name for name in found if TABLE[name].kind not in (kind, "any")]
-        for place in dict.fromkeys(origins[name] for name in other if not TABLE[name].own):
-            self._fault(place, "has no effect here", "warning")
-        settings = {name: found.pop(name) for name in list(found) if TABLE[name].own}
-        way: Any = {name: value for name, value in found.items() if name not in other}
-        if "args" in way:
-            way["args"] = tuple(way["args"])
-        entry = ServerEntry(name=self.name, source=self.source, settings=settings, **way)
-        return self._checked(entry, inputs)
+        return str(kind)
 
     def _fault(self, field: str | None, message: str, level: Level = "error") -> None:
         """Add a problem of a field; None: of the whole entry."""
@@ -143,27 +150,27 @@ class EntryReader(Struct, kw_only=True):
                 for key in unknown:
                     self._fault(f"{field}.{key}", "is not known here", "warning")
                 value = {key: value[key] for key in parsed.__struct_fields__ if key in value}
-        there = self.found.get(name)
+        there = self.settings.get(name)
         if there is None or field.startswith("holdfast."):
-            self.found[name], self.origins[name] = value, field
+            self.settings[name], self.origins[name] = value, field
         elif name == "args":
-            self.found[name] = [*there, *value]
+            self.settings[name] = [*there, *value]
         elif isinstance(there, dict):
             # Names of headers are the same in upper and lower case.
-            known = {key.lower() for key in there}
-            more = {key: one for key, one in value.items() if key.lower() not in known}
-            self.found[name] = {**there, **more}
+            names = {key.lower() for key in there}
+            added = {key: item for key, item in value.items() if key.lower() not in names}
+            self.settings[name] = {**there, **added}
 
     def _strings(self, field: str, value: Mapping[Any, Any]) -> dict[str, str]:
         """Return an object of strings; numbers and booleans are taken as they are written."""
-        found: dict[str, str] = {}
+        strings: dict[str, str] = {}
         for key, item in value.items():
             # VS Code: ``null`` removes a variable, and a server inherits none by default.
             if isinstance(item, str | int | float):
-                found[str(key)] = item if isinstance(item, str) else json.dumps(item)
+                strings[str(key)] = item if isinstance(item, str) else json.dumps(item)
             elif item is not None:
                 self._fault(f"{field}.{key}", "must be a string or a number")
-        return found
+        return strings
 
     # Values
 
@@ -175,36 +182,50 @@ class EntryReader(Struct, kw_only=True):
         if entry.command is not None and not entry.args and len(entry.command.split()) > 1:
             text = "has a space in it; arguments belong in args, one by one"
             self._fault("command", text, "warning")
-        used: list[tuple[str, Variable]] = []
+        variables: list[tuple[str, Variable]] = []
         for _, field, text in texts(entry):
-            if len(text) > LONGEST_TEXT:
-                self._fault(field, f"is longer than {LONGEST_TEXT:,} characters")
-                continue
-            if "\0" in text:
-                self._fault(field, "must not have a zero character in it")
-            elif not text.isascii() and _HALF.search(text):
-                self._fault(field, "must not have half a character in it")
-            left = MOST_VARIABLES - len(used)
-            if left < 0 or "${" not in text:
-                continue
-            try:
-                found = (one for one in pieces(text) if isinstance(one, Variable))
-                used += [(field, one) for one in islice(found, left + 1)]
-            except ExpansionError as error:
-                self._fault(field, str(error))
-            if len(used) > MOST_VARIABLES:
-                self._fault(field, f"has more variables than the {MOST_VARIABLES:,} of an entry")
-        errors = [problem for problem in self.problems if problem.level == "error"]
-        warnings = [problem for problem in self.problems if problem.level == "warning"]
-        kept = [*errors[:MOST_PROBLEMS], *warnings[:MOST_PROBLEMS]]
-        if more := len(self.problems) - len(kept):
-            level: Level = "error" if len(errors) > MOST_PROBLEMS else "warning"
-            self._fault(None, f"{more:,} more problems are not shown", level)
-            kept.append(self.problems[-1])
-        asked = [variable.name for _, variable in used if variable.kind == "input"]
+            if self._is_readable(field, text):
+                variables += self._variables(field, text, MOST_VARIABLES - len(variables))
+        ids = [variable.name for _, variable in variables if variable.kind == "input"]
         return replace(
             entry,
-            variables=tuple(used),
-            inputs={one: inputs[one] for one in asked if one in inputs},
-            problems=tuple(sorted(kept, key=lambda problem: problem.level)),
+            variables=tuple(variables),
+            inputs={name: inputs[name] for name in ids if name in inputs},
+            problems=self._most_important(),
         )
+
+    def _is_readable(self, field: str, text: str) -> bool:
+        """Return whether a text is short enough to be read on; say what is wrong with it."""
+        if len(text) > LONGEST_TEXT:
+            self._fault(field, f"is longer than {LONGEST_TEXT:,} characters")
+            return False
+        if "\0" in text:
+            self._fault(field, "must not have a zero character in it")
+        elif not text.isascii() and _HALF.search(text):
+            self._fault(field, "must not have half a character in it")
+        return True
+
+    def _variables(self, field: str, text: str, room: int) -> list[tuple[str, Variable]]:
+        """Return the variables of a text, one more than there is room for at most."""
+        if room < 0 or "${" not in text:
+            return []
+        variables: list[tuple[str, Variable]] = []
+        try:
+            parts = (part for part in pieces(text) if isinstance(part, Variable))
+            variables = [(field, variable) for variable in islice(parts, room + 1)]
+        except ExpansionError as error:
+            self._fault(field, str(error))
+        if len(variables) > room:
+            self._fault(field, f"has more variables than the {MOST_VARIABLES:,} of an entry")
+        return variables
+
+    def _most_important(self) -> tuple[ConfigProblem, ...]:
+        """Return the problems, errors first; of many the first, and how many there are."""
+        errors = [problem for problem in self.problems if problem.level == "error"]
+        warnings = [problem for problem in self.problems if problem.level == "warning"]
+        problems = [*errors[:MOST_PROBLEMS], *warnings[:MOST_PROBLEMS]]
+        if rest := len(self.problems) - len(problems):
+            level: Level = "error" if len(errors) > MOST_PROBLEMS else "warning"
+            self._fault(None, f"{rest:,} more problems are not shown", level)
+            problems.append(self.problems[-1])
+        return tuple(sorted(problems, key=lambda problem: problem.level))

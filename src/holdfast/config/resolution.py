@@ -85,10 +85,12 @@ def client_for(resolved: ResolvedServer, overrides: Mapping[str, Any]) -> Client
     """Return a client for a resolved entry; overrides are options of `holdfast.connect`."""
     from holdfast._connect import Options, connect
 
-    own = {name: value for name, value in overrides.items() if name in Options.__optional_keys__}
-    rest = {name: value for name, value in overrides.items() if name not in own}
+    transport_overrides = {
+        name: value for name, value in overrides.items() if name in Options.__optional_keys__
+    }
+    rest = {name: value for name, value in overrides.items() if name not in transport_overrides}
     configured = resolved.transport_options
-    options = {**configured, **own}
+    options = {**configured, **transport_overrides}
     if "auth" in configured and options["auth"] == "oauth":
         login = configured["auth"]
         options["auth"] = login and replace(login, interactive=True)
@@ -105,7 +107,7 @@ def client_for(resolved: ResolvedServer, overrides: Mapping[str, Any]) -> Client
             transport = Stdio(list(resolved.command), **options)
     except TypeError:
         kind = "a command" if resolved.url is None else "a URL"
-        names = ", ".join(sorted(own))
+        names = ", ".join(sorted(transport_overrides))
         raise ValidationError(
             f"server {visible(resolved.name)!r} is {kind}, which does not take all of: {names}"
         ) from None
@@ -185,11 +187,11 @@ class Resolution(Struct):
         """Return the values as options of their receivers: client, tools and transport."""
         entry, source = self.entry, self.entry.source
         kind = "command" if entry.url is None else "url"
-        found: dict[str, dict[str, Any]] = {to: {} for to in get_args(Receiver)}
+        options: dict[str, dict[str, Any]] = {to: {} for to in get_args(Receiver)}
         for row in (TABLE[name] for name in values):
             if row.kind in ("any", kind):
-                found[row.to][row.option or row.name] = values[row.name]
-        client, transport, parts = found["client"], found["transport"], found["entry"]
+                options[row.to][row.option or row.name] = values[row.name]
+        client, transport, parts = options["client"], options["transport"], options["entry"]
         command = (parts["command"], *parts.get("args", ())) if "command" in parts else ()
         if command and command[0].startswith("~/"):
             command = (str(source.environment.home) + command[0][1:], *command[1:])
@@ -200,8 +202,8 @@ class Resolution(Struct):
             transport["auth"] = _auth(parts["oauth"])
         if "key" in parts:
             transport["cert"] = (transport.get("cert"), parts["key"])
-        if found["tools"]:
-            client["tools"] = ToolPolicy(**found["tools"])
+        if options["tools"]:
+            client["tools"] = ToolPolicy(**options["tools"])
         if "lock" in client:
             from holdfast.lock.guard import Lock
 
@@ -219,19 +221,19 @@ class Resolution(Struct):
     def expanded(self, field: str, value: Any) -> Any:
         """Return a value with its strings expanded; one where that fails is empty."""
         if isinstance(value, dict):
-            return {key: self.expanded(f"{field}.{key}", one) for key, one in value.items()}
+            return {key: self.expanded(f"{field}.{key}", item) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self.expanded(f"{field}[{place}]", one) for place, one in enumerate(value)]
+            return [self.expanded(f"{field}[{place}]", item) for place, item in enumerate(value)]
         if not isinstance(value, str):
             return value
         try:
-            found = self.expand(value) if "${" in value else value
+            text = self.expand(value) if "${" in value else value
         except ExpansionError as error:
             self.faults[field] = str(error)
             return ""
-        if "\0" in found:
+        if "\0" in text:
             self.faults[field] = "has a zero character in it after expansion"
-        return found
+        return text
 
     def path(self, field: str, text: str) -> str:
         """Expand a path and make it absolute; empty if that fails."""
@@ -262,13 +264,13 @@ class Resolution(Struct):
 
     def expand(self, text: str) -> str:
         """Return the text with values in the place of its variables. Raises ExpansionError."""
-        found, length = [], 0
+        parts, length = [], 0
         for piece in pieces(text):
-            found.append(piece if isinstance(piece, str) else self.value(piece))
-            length += len(found[-1])
+            parts.append(piece if isinstance(piece, str) else self.value(piece))
+            length += len(parts[-1])
             if length > MOST_CHARACTERS:
                 raise ExpansionError(f"expands to more than {MOST_CHARACTERS:,} characters")
-        return "".join(found)
+        return "".join(parts)
 
     def value(self, variable: Variable) -> str:
         """Return the value of a variable. Raises ExpansionError."""
@@ -290,38 +292,38 @@ class Resolution(Struct):
         if value is None and name in _STAND_INS:
             value = places[_STAND_INS[name]]
         if value is None:
-            shown = visible(name, 80)
+            label = visible(name, 80)
             raise ExpansionError(
-                f"the environment variable {shown} is not set "
-                f"(set it, or give a default: ${{{shown}:-…}})"
+                f"the environment variable {label} is not set "
+                f"(set it, or give a default: ${{{label}:-…}})"
             )
         return value
 
     def _input(self, name: str) -> str:
-        asked = self.entry.inputs.get(name)
-        wanted = asked or ConfigInput(id=name)
-        shown = visible(name, 80)
+        described = self.entry.inputs.get(name)
+        config_input = described or ConfigInput(id=name)
+        label = visible(name, 80)
         environ = self.entry.source.environment.environ
-        answer = environ.get(wanted.variable, self.answers.get(name))
+        answer = environ.get(config_input.variable, self.answers.get(name))
         # VS Code runs a command of an extension for this type; there is no such thing here.
-        if answer is None and asked is not None and asked.type != "command":
-            answer = None if self.prompt is None else self.prompt(asked)
-            answer = asked.default if answer is None else answer
+        if answer is None and described is not None and described.type != "command":
+            answer = None if self.prompt is None else self.prompt(described)
+            answer = described.default if answer is None else answer
         if answer is None:
-            missing = "" if asked else " (no input of this id is described in the file)"
-            variable = visible(wanted.variable, 100)
-            raise ExpansionError(f"the input {shown!r} has no value{missing}: set {variable}")
-        if wanted.options and answer not in wanted.options:
-            choices = ", ".join(visible(option, 40) for option in wanted.options[:20])
-            raise ExpansionError(f"the input {shown!r} must be one of: {choices}")
+            missing = "" if described else " (no input of this id is described in the file)"
+            variable = visible(config_input.variable, 100)
+            raise ExpansionError(f"the input {label!r} has no value{missing}: set {variable}")
+        if config_input.options and answer not in config_input.options:
+            choices = ", ".join(visible(option, 40) for option in config_input.options[:20])
+            raise ExpansionError(f"the input {label!r} must be one of: {choices}")
         self.answers[name] = answer
         return answer
 
 
 def _refusal(problems: Iterable[ConfigProblem]) -> ValidationError:
     """Return one error for all faults; ``data`` has them one by one."""
-    found = tuple(problems)
-    return ValidationError("\n".join(map(str, found[:_MOST_SHOWN])), data=found)
+    listed = tuple(problems)
+    return ValidationError("\n".join(map(str, listed[:_MOST_SHOWN])), data=listed)
 
 
 def _auth(login: Mapping[str, str]) -> Any:
@@ -330,6 +332,6 @@ def _auth(login: Mapping[str, str]) -> Any:
         return None
     from holdfast._core.auth.options import OAuth
 
-    options: dict[str, Any] = {name: one for name, one in login.items() if name != "enabled"}
+    options: dict[str, Any] = {name: value for name, value in login.items() if name != "enabled"}
     ends = {name: options.pop(name) for name in tuple(options) if name.endswith("_endpoint")}
     return OAuth(**options, endpoints=ends, interactive=False)

@@ -120,22 +120,22 @@ def parse_setting(row: Setting, value: Any) -> Any:
     if isinstance(value, list | dict) and len(value) > MOST_ITEMS:
         raise ValueError(f"has more than {MOST_ITEMS:,} items")
     try:
-        found = convert(value, row.type)
-        if found == "":
+        parsed = convert(value, row.type)
+        if parsed == "":
             raise ValueError("must not be empty")
-        if row.name == "timeouts" and isinstance(found, float):
-            found = Timeouts(request=found)
-        if row.name == "lock" and isinstance(found, str):
-            found = LockSetting(path=found)
-        if row.name == "oauth" and (unknown := sorted(found.keys() - LOGIN_KEYS)):
+        if row.name == "timeouts" and isinstance(parsed, float):
+            parsed = Timeouts(request=parsed)
+        if row.name == "lock" and isinstance(parsed, str):
+            parsed = LockSetting(path=parsed)
+        if row.name == "oauth" and (unknown := sorted(parsed.keys() - LOGIN_KEYS)):
             raise ValueError(f"{unknown[0]!r} is not one of {', '.join(sorted(LOGIN_KEYS))}")
         if row.to == "tools":
-            ToolPolicy(**{row.option or row.name: found})
-        if row.name == "grace" and not 0 <= found < float("inf"):
+            ToolPolicy(**{row.option or row.name: parsed})
+        if row.name == "grace" and not 0 <= parsed < float("inf"):
             raise ValueError("must be a number, 0 or more")
     except HoldfastError as error:
         raise ValueError(visible(error.message, 200)) from None
-    return found
+    return parsed
 
 
 def convert(value: Any, kind: Any) -> Any:
@@ -144,11 +144,11 @@ def convert(value: Any, kind: Any) -> Any:
         return msgspec.convert(value, type=kind)
     except msgspec.ValidationError as error:
         text, _, place = str(error).partition(" - at `$")
-    found = re.match(r"Expected `([^`]*)`, got `([^`]*)`", text)
-    if found is not None:
+    mismatch = re.match(r"Expected `([^`]*)`, got `([^`]*)`", text)
+    if mismatch is not None:
         words = [
-            " or ".join(_IN_WORDS.get(one, one) for one in types.split(" | "))
-            for types in found.groups()
+            " or ".join(_IN_WORDS.get(type_name, type_name) for type_name in types.split(" | "))
+            for types in mismatch.groups()
         ]
         text = f"must be {words[0]}, not {words[1]}"
     place = place.strip(".`")
@@ -192,27 +192,39 @@ def value_faults(values: Mapping[str, Any], *, expanded: bool) -> Iterator[tuple
     Before expansion only what no variable can mend; after it all of it: variables may bring in
     anything.
     """
-    found: dict[str, str | None] = {}
     if "command" in values and not values["command"].strip():
-        found["command"] = "must not be empty"
+        yield "command", "must not be empty"
     for name in ("url", "proxy"):
         url = values.get(name)
         if url is not None and (expanded or not url.startswith("${")):
-            found[name] = _url_fault(url, whole=expanded or "${" not in url)
-    headers = values.get("headers", {})
-    for name, value in headers.items():
-        found[f"headers.{name}"] = _header_fault(name, value)
-    if len({name.lower() for name in headers}) < len(headers):
-        found["headers"] = "has a header twice (upper and lower case are the same)"
-    names = {f"env.{name}": name for name in values.get("env", {})}
+            fault = _url_fault(url, whole=expanded or "${" not in url)
+            if fault is not None:
+                yield name, fault
+    yield from _header_faults(values.get("headers", {}))
+    for place, name in _variable_names(values):
+        if (expanded or "${" not in name) and not _is_variable_name(name):
+            yield place, "is no name for a variable"
+
+
+def _variable_names(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the names of variables that a command is given, each with its place."""
+    yield from ((f"env.{name}", name) for name in values.get("env", {}))
     inherited = values.get("inherit_env", ())
     if not isinstance(inherited, bool):
-        names |= {f"inherit_env[{place}]": name for place, name in enumerate(inherited)}
-    for place, name in names.items():
-        odd = not name or "=" in name or "\0" in name or has_unseen(name) or " " in name
-        if odd and (expanded or "${" not in name):
-            found[place] = "is no name for a variable"
-    return ((place, fault) for place, fault in found.items() if fault is not None)
+        yield from ((f"inherit_env[{place}]", name) for place, name in enumerate(inherited))
+
+
+def _is_variable_name(name: str) -> bool:
+    return bool(name) and not (set("=\0 ") & set(name) or has_unseen(name))
+
+
+def _header_faults(headers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, value in headers.items():
+        fault = _header_fault(name, value)
+        if fault is not None:
+            yield f"headers.{name}", fault
+    if len({name.lower() for name in headers}) < len(headers):
+        yield "headers", "has a header twice (upper and lower case are the same)"
 
 
 def _header_fault(name: str, value: str) -> str | None:

@@ -75,20 +75,20 @@ class TrustStatus(Struct, frozen=True, kw_only=True):
 
 def bound_parts(entry: ServerEntry, env_file: EnvFile | None) -> dict[str, str]:
     """Return everything that an approval is bound to, by its place."""
-    found = {"kind": entry.kind, "folder": entry.source.workspace}
-    found.update((field, text) for row, field, text in texts(entry) if not row.unbound)
+    parts = {"kind": entry.kind, "folder": entry.source.workspace}
+    parts.update((field, text) for row, field, text in texts(entry) if not row.unbound)
     if entry.env_file is not None:
-        found["envFile (content)"] = _digest(None if env_file is None else env_file.data)
+        parts["envFile (content)"] = _digest(None if env_file is None else env_file.data)
     for name, content in project_contents(entry):
-        found[f"{name} (content)"] = _digest(content)
-    for name, asked in entry.inputs.items():
-        found[f"inputs.{name}"] = json.dumps(asdict(asked))
-    return found
+        parts[f"{name} (content)"] = _digest(content)
+    for name, config_input in entry.inputs.items():
+        parts[f"inputs.{name}"] = json.dumps(asdict(config_input))
+    return parts
 
 
-def fingerprint(found: Mapping[str, str]) -> str:
+def fingerprint(parts: Mapping[str, str]) -> str:
     """Return the hash that an approval keeps."""
-    text = json.dumps([_FORM, found], sort_keys=True, separators=(",", ":"))
+    text = json.dumps([_FORM, parts], sort_keys=True, separators=(",", ":"))
     return "sha256:" + _digest(text.encode())
 
 
@@ -108,19 +108,19 @@ def _short(text: str) -> str:
 
 def require(entry: ServerEntry, env_file: EnvFile | None) -> None:
     """Raise TrustError unless the entry of a project's file may be used."""
-    found = ApprovalStore(entry.source.environment).status(entry, env_file)
-    if found.ok:
+    status = ApprovalStore(entry.source.environment).status(entry, env_file)
+    if status.ok:
         return
     what = f"server {visible(entry.name)!r} of the project's {visible(entry.source.file)}"
-    if found.verdict == "changed":
-        what += f" has changed since it was approved ({', '.join(found.changes[:_MOST_SHOWN])})"
+    if status.verdict == "changed":
+        what += f" has changed since it was approved ({', '.join(status.changes[:_MOST_SHOWN])})"
     else:
         what += " is not trusted: a project's file is not used before you approve it"
-    trouble = "" if found.problem is None else f" ({found.problem})"
-    own = next((lost.source for lost in entry.hides if lost.source.scope == "user"), None)
-    hidden = "" if own is None else f". It hides your own of {visible(str(own))}"
+    trouble = "" if status.problem is None else f" ({status.problem})"
+    users = next((lost.source for lost in entry.hides if lost.source.scope == "user"), None)
+    hidden = "" if users is None else f". It hides your own of {visible(str(users))}"
     text = f"{what}{trouble}{hidden}. Approve: {approving(entry.name)}"
-    raise TrustError(text, state="untrusted", data=found)
+    raise TrustError(text, state="untrusted", data=status)
 
 
 def approving(*names: str) -> str:
@@ -129,8 +129,8 @@ def approving(*names: str) -> str:
     return f"holdfast config trust {dashes}{shlex.join(names)}"
 
 
-def _changes(before: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
-    after = {field: _short(text) for field, text in found.items()}
+def _changes(before: Mapping[str, str], parts: Mapping[str, str]) -> Iterator[str]:
+    after = {field: _short(text) for field, text in parts.items()}
     for field in sorted({*before, *after}):
         if before.get(field) != after.get(field):
             how = "new" if field not in before else "gone" if field not in after else "different"
@@ -187,17 +187,17 @@ class ApprovalStore:
             return TrustStatus(verdict="untrusted", problem=str(error))
         if approved is None:
             return TrustStatus(verdict="untrusted")
-        found = bound_parts(entry, env_file or read_env_file(entry))
-        if approved.hash == fingerprint(found):
+        parts = bound_parts(entry, env_file or read_env_file(entry))
+        if approved.hash == fingerprint(parts):
             return TrustStatus(verdict="trusted")
-        return TrustStatus(verdict="changed", changes=tuple(_changes(approved.parts, found)))
+        return TrustStatus(verdict="changed", changes=tuple(_changes(approved.parts, parts)))
 
     def approve(self, entries: Mapping[str, ServerEntry], seen: Mapping[str, str]) -> None:
         """Approve entries of project files, all or none.
 
         ``seen`` has fingerprints of what a person was shown. Nothing else is approved.
         """
-        kept = {}
+        approved = {}
         for name, entry in entries.items():
             if entry.source.scope != "project":
                 continue
@@ -205,21 +205,21 @@ class ApprovalStore:
             if seen.get(name, fingerprint(parts)) != fingerprint(parts):
                 raise StateError(f"server {visible(name)!r} has changed since it was shown")
             short = {field: _short(text) for field, text in parts.items()}
-            kept[name] = _Approved(hash=fingerprint(parts), parts=short)
-        if not kept:
+            approved[name] = _Approved(hash=fingerprint(parts), parts=short)
+        if not approved:
             return
         with self._changing() as approvals:
-            for name, approval in kept.items():
+            for name, approval in approved.items():
                 approvals.setdefault(_key(entries[name]), {})[name] = approval
 
     def revoke(self, entry: ServerEntry) -> bool:
         """Take an approval back; False if there was none."""
         with self._changing() as approvals:
             servers = approvals.get(_key(entry), {})
-            found = servers.pop(entry.name, None) is not None
+            was_approved = servers.pop(entry.name, None) is not None
             if not servers:
                 approvals.pop(_key(entry), None)
-        return found
+        return was_approved
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, dict[str, _Approved]]]:
@@ -227,10 +227,10 @@ class ApprovalStore:
         try:
             make_private_folder(self.path.parent)
             with locked(self.path.with_name("trust.lock")):
-                kept = self._read()
-                yield kept.approvals
+                stored = self._read()
+                yield stored.approvals
                 # Paths may be no text: this escapes what UTF-8 cannot hold.
-                text = json.dumps(msgspec.to_builtins(kept), indent=1, sort_keys=True)
+                text = json.dumps(msgspec.to_builtins(stored), indent=1, sort_keys=True)
                 write_atomic(self.path, f"{text}\n".encode(), private=True)
                 self.__dict__.pop("_kept", None)
         except UnreadableFileError as error:
@@ -279,21 +279,23 @@ def preview_entry(entry: ServerEntry, written: ServerEntry | None = None) -> App
     env_file = read_env_file(entry)
     status = ApprovalStore(entry.source.environment).status(entry, env_file)
     parts = bound_parts(entry, env_file)
-    shown = definition(written or entry)
+    fields = definition(written or entry)
     if entry.url is None and entry.cwd is None and entry.source.scope == "project":
-        shown["cwd (the project's folder)"] = entry.source.workspace
+        fields["cwd (the project's folder)"] = entry.source.workspace
     if entry.inputs:
-        shown["inputs"] = [input_definition(wanted) for wanted in entry.inputs.values()]
+        fields["inputs"] = [
+            input_definition(config_input) for config_input in entry.inputs.values()
+        ]
     contents = {field: text for field, text in parts.items() if field.endswith(" (content)")}
-    shown |= {field: f"sha256:{digest}" for field, digest in contents.items()}
+    fields |= {field: f"sha256:{digest}" for field, digest in contents.items()}
     if env_file is not None:
-        shown["envFile (content)"] = env_file.fault or env_file.variables
+        fields["envFile (content)"] = env_file.fault or env_file.variables
     return Approval(
         name=entry.name,
         file=visible(str(entry.source)),
         verdict=status.verdict,
         changes=status.changes,
-        definition=_visible(shown),
+        definition=_visible(fields),
         variables=tuple(dict.fromkeys(visible(used.name, 120) for _, used in entry.variables)),
         cautions=tuple(dict.fromkeys(_cautions(entry, env_file))),
         fingerprint=fingerprint(parts),
@@ -333,10 +335,10 @@ def approve_all(
     if names is None:
         names = [entry.name for entry in config if not entry.trust().ok]
     entries = {name: config[name] for name in names}
-    shown = {name: (seen or {}).get(name) or preview(config, name) for name in entries}
+    previews = {name: (seen or {}).get(name) or preview(config, name) for name in entries}
     store = ApprovalStore(config.environment)
-    store.approve(entries, {name: one.fingerprint for name, one in shown.items()})
-    return tuple(replace(one, approved=True) for one in shown.values())
+    store.approve(entries, {name: approval.fingerprint for name, approval in previews.items()})
+    return tuple(replace(approval, approved=True) for approval in previews.values())
 
 
 def revoke(config: Configuration, name: str) -> bool:
@@ -430,9 +432,9 @@ def _cautions_of_values(entry: ServerEntry) -> Iterator[str]:
     variables = [variable for _, variable in entry.variables if variable.kind != "place"]
     if names := dict.fromkeys(visible(variable.name, 80) for variable in variables):
         yield f"the server is given the values of: {join_words(list(names), 20)}"
-    for name, wanted in entry.inputs.items():
-        if wanted.default:
-            default = visible(wanted.default, 200)
+    for name, config_input in entry.inputs.items():
+        if config_input.default:
+            default = visible(config_input.default, 200)
             yield f"without an answer the input {visible(name, 80)!r} is: {default}"
 
 

@@ -90,7 +90,7 @@ def explain(config: Configuration, name: str) -> ServerExplanation:
 
 def _explained(entry: ServerEntry, status: TrustStatus) -> ServerExplanation:
     source, display = entry.source, EntryDisplay()
-    shown = display.definition(entry)
+    fields = display.definition(entry)
     return ServerExplanation(
         name=entry.name,
         kind=entry.kind,
@@ -101,8 +101,8 @@ def _explained(entry: ServerEntry, status: TrustStatus) -> ServerExplanation:
         dialect=source.dialect,
         workspace=visible(source.workspace),
         disabled=entry.disabled,
-        settings=shown.pop("holdfast", {}),
-        definition=shown,
+        settings=fields.pop("holdfast", {}),
+        definition=fields,
         variables=_variables(entry),
         trust=status.verdict,
         changes=status.changes,
@@ -165,17 +165,17 @@ class EntryDisplay:
 
         command = entry.command or ""
         words = [self.text(command), *self.arguments(entry.args[:_MOST_WORDS])]
-        shown = [one if _PLAIN_WORD.fullmatch(one) else shlex.quote(one) for one in words]
-        return " ".join([*shown, "…"] if len(entry.args) > _MOST_WORDS else shown)
+        quoted = [word if _PLAIN_WORD.fullmatch(word) else shlex.quote(word) for word in words]
+        return " ".join([*quoted, "…"] if len(entry.args) > _MOST_WORDS else quoted)
 
     def definition(self, entry: ServerEntry) -> dict[str, Any]:
         """Return the entry as a file would have it."""
-        found = self.table(definition(entry))
+        fields = self.table(definition(entry))
         if entry.args:
-            found["args"] = self.arguments(entry.args)
+            fields["args"] = self.arguments(entry.args)
         if entry.url is not None:
-            found["url"] = self.url(entry.url)
-        return found
+            fields["url"] = self.url(entry.url)
+        return fields
 
     def text(self, text: str) -> str:
         """Return a text without what looks like a secret."""
@@ -187,17 +187,17 @@ class EntryDisplay:
 
     def arguments(self, values: Sequence[str]) -> list[str]:
         """Return arguments without their secrets: ``--token`` hides what follows."""
-        found, secret_follows = [], False
+        shown_words, secret_follows = [], False
         for value in values:
             pair = _PAIR.fullmatch(value)
             if secret_follows:
-                found.append(self._masked(value))
+                shown_words.append(self._masked(value))
             elif pair is not None and self._redactor.is_secret(pair["name"]):
-                found.append(visible(pair["head"]) + self._masked(pair["value"]))
+                shown_words.append(visible(pair["head"]) + self._masked(pair["value"]))
             else:
-                found.append(self.text(value))
+                shown_words.append(self.text(value))
             secret_follows = value.startswith("-") and self._redactor.is_secret(value)
-        return found
+        return shown_words
 
     def url(self, url: str) -> str:
         """Return a URL without its password and the secrets of its query."""

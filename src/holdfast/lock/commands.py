@@ -28,7 +28,7 @@ def capabilities(names: Iterable[str] = DECLARED) -> dict[str, Any]:
     return found
 
 
-def reach(
+def server_arguments(
     target: str | Iterable[str] | None,
     *,
     env: Mapping[str, str] | None = None,

@@ -76,14 +76,16 @@ async def call(
     if asking is not None:
         target.options["handlers"] = asking
     async with target.client() as client:
-        found = await target.list_tools(client)
-        schema = {} if found is None else target.pick(found, name).get("inputSchema")
+        tools = await target.list_tools(client)
+        schema = {} if tools is None else target.pick(tools, name).input_schema
         arguments = whole(text, "--args") if text is not None else {}
         arguments.update(parse(words, schema))
         policy = client._policy.tools
         if approve and policy.approve_of(name) in (None, "never"):
-            asked = ToolPolicy(approve="annotations")
-            approver = Approver(client.name, asked, None if asking is None else asking.approval)
+            by_annotations = ToolPolicy(approve="annotations")
+            approver = Approver(
+                client.name, by_annotations, None if asking is None else asking.approval
+            )
             await approver.ask(name, arguments, client.tools.get(name))
         options: CallOptions = {"on_progress": status.update} if status.begin(name) else {}
         if as_task or detach:
@@ -134,8 +136,8 @@ def show(
         text = whole_text(result)
         if len(text) > budget:
             path = contents.add(text.encode("utf-8", "surrogatepass"), ".txt")
-            kept = cut(text, budget, lambda at: f"{path}, from character {at}")
-            result = shorten(result, kept)
+            excerpt = cut(text, budget, lambda at: f"{path}, from character {at}")
+            result = shorten(result, excerpt)
     if output.json:
         output.value(result.raw)
     elif not result.is_error and (result.content or not result.has_structured):
@@ -165,9 +167,9 @@ def tasks() -> None:
 async def get(target: ServerTarget, task_id: str) -> None:
     """Show the state of a task."""
     async with target.client() as client:
-        found = await client.get_task(task_id)
-    row = (found.task_id, found.status, found.status_message or "")
-    table(target.output, {"tasks": [found.raw]}, ("task", "status", "message"), [row], "")
+        task = await client.get_task(task_id)
+    row = (task.task_id, task.status, task.status_message or "")
+    table(target.output, {"tasks": [task.raw]}, ("task", "status", "message"), [row], "")
 
 
 @tasks.command("wait", cls=ServerVerb, takes="TASK_ID")
@@ -219,4 +221,4 @@ def _advised(error: HoldfastError, target: ServerTarget) -> HoldfastError:
 def _wait_command(target: ServerTarget, task_id: str) -> str:
     """Return the command that waits for a task; it can be pasted, whatever the id is."""
     words = [target.server, task_id] if target.server is not None else [task_id]
-    return f"holdfast tasks wait {shlex.join(words)} {target.reach()}".rstrip()
+    return f"holdfast tasks wait {shlex.join(words)} {target.server_arguments()}".rstrip()

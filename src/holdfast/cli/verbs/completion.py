@@ -18,6 +18,7 @@ MARK = "# holdfast: shell completion"
 
 CHANGES: dict[str, tuple[tuple[str, str], ...]] = {
     "bash": (
+        ("bash_complete $1)", "bash_complete $1 2>/dev/null)"),
         (
             "\n    return 0\n",
             r"""
@@ -40,6 +41,7 @@ CHANGES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     # Choices after which the word goes on are offered apart, without a space at their end.
     "zsh": (
+        ("zsh_complete holdfast)", "zsh_complete holdfast 2>/dev/null)"),
         ("\n", "\n(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }\n"),
         ("    local -a completions\n", "    local -a completions open open_with_descriptions\n"),
         (
@@ -69,9 +71,16 @@ CHANGES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
     # Choices and descriptions may have a comma in them.
-    "fish": (('split ","', 'split --max 1 ","'),),
+    "fish": (
+        (
+            "COMP_CWORD=(commandline -t) holdfast)",
+            "COMP_CWORD=(commandline -t) holdfast 2>/dev/null)",
+        ),
+        ('split ","', 'split --max 1 ","'),
+    ),
 }
-"""What is different from click's own scripts: spaces after half a word, and within one."""
+"""What is different from click's own scripts: spaces after half a word, and within one; and no
+errors in the line that a person is typing, such as that of a Python that Ctrl-C stops early."""
 
 
 @click.command()

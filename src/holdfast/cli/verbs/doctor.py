@@ -21,7 +21,7 @@ from holdfast import errors
 from holdfast._core.text import counted, visible_lines
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli.main import columns_of_terminal
-from holdfast.cli.output import Exit, exit_for, explain, hang, paint, write
+from holdfast.cli.output import Exit, color, exit_for, explain, hanging_indent, write
 from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.cli.verbs.status import identity, show_all
 from holdfast.errors import HoldfastError, RpcError
@@ -69,14 +69,14 @@ async def doctor(target: ServerTarget) -> int:
         await examination.run()
     except HoldfastError as error:
         code = exit_for(error)
-        told = explain(error, with_path=True)
-        examination.find("failure", "bad", told, advice(error, os.environ))
-    found = examination.findings
-    bad = [one["text"] for one in found if one["verdict"] == "bad"]
-    warned = sum(one["verdict"] == "warn" for one in found)
-    more = f", with {counted(warned, 'thing')} worth a look" if warned else ""
-    told = f"{counted(len(bad), 'problem')} found." if bad else f"It works{more}."
-    target.output.result({"healthy": not bad, "findings": found}, f"\n{told}")
+        message = explain(error, with_path=True)
+        examination.find("failure", "bad", message, advice(error, os.environ))
+    findings = examination.findings
+    bad = [finding["text"] for finding in findings if finding["verdict"] == "bad"]
+    warned = sum(finding["verdict"] == "warn" for finding in findings)
+    remark = f", with {counted(warned, 'thing')} worth a look" if warned else ""
+    message = f"{counted(len(bad), 'problem')} found." if bad else f"It works{remark}."
+    target.output.result({"healthy": not bad, "findings": findings}, f"\n{message}")
     return target.output.verdict(bad[0], code, "doctor") if bad else Exit.OK
 
 
@@ -101,8 +101,8 @@ class Examination:
         margin = " " * (_STEP + 3)
         if output.is_terminal:
             columns = columns_of_terminal()
-            lines = [hang(line, columns, margin).removeprefix(margin) for line in lines]
-        head = f"{paint(mark, colour, sys.stdout)} {step:<{_STEP}} "
+            lines = [hanging_indent(line, columns, margin).removeprefix(margin) for line in lines]
+        head = f"{color(mark, colour, sys.stdout)} {step:<{_STEP}} "
         write(head + f"\n{margin}".join(lines))
 
     async def run(self) -> None:
@@ -168,9 +168,9 @@ class Examination:
         program, *rest = transport.command
         launcher = uses_launcher(transport.command)
         env = environment(transport.env, transport.inherit_env, os.environ, launcher=launcher)
-        if found := shutil.which(program, path=env.get("PATH")):
-            shown = " ".join([program, *display.arguments(rest)])
-            self.find("command", "ok", f"{shown}\n{program} is {found}")
+        if location := shutil.which(program, path=env.get("PATH")):
+            words = " ".join([program, *display.arguments(rest)])
+            self.find("command", "ok", f"{words}\n{program} is {location}")
         text = "\n".join(f"{key}={value}" for key, value in sorted(display.table(env).items()))
         advice = "more is passed on with --env NAME or --inherit-env, or env in the configuration"
         self.find("environment", "note", text, advice)
@@ -233,7 +233,9 @@ class Examination:
         if not self._violations:
             self.find("output", "ok", "nothing but messages of the protocol")
             return
-        lines = [f"{one.reason}: {one.detail[:120]}" for one in self._violations[:5]]
+        lines = [
+            f"{violation.reason}: {violation.detail[:120]}" for violation in self._violations[:5]
+        ]
         advice = "a server must send nothing but messages of the protocol"
         if hasattr(client.transport, "command"):
             advice = "a stdio server must write only messages to stdout: send its logs to stderr"
@@ -248,8 +250,8 @@ class Examination:
                 self.find(era, "ok", f"speaks {client.protocol_version}")
         except (errors.ProtocolError, RpcError):
             is_older = _era(spoken) == era and spoken != newest
-            more = f"; {spoken}, which it speaks, is used" if is_older else ""
-            self.find(era, "note", f"does not speak {newest}{more}")
+            remark = f"; {spoken}, which it speaks, is used" if is_older else ""
+            self.find(era, "note", f"does not speak {newest}{remark}")
         except HoldfastError as error:
             self.find(era, "note", f"{newest} cannot be tried: {error.message}")
 
@@ -262,24 +264,24 @@ def _era(revision: str | None) -> str:
 
 async def discovery(authorizer: Any) -> list[tuple[str, str]]:
     """Return each step from a refusal to the authorization server: its verdict and its text."""
-    found: list[tuple[str, str]] = []
+    steps: list[tuple[str, str]] = []
 
     def watch(ask: Any, answer: Any) -> None:
         document = answer.document() if getattr(answer, "status", 0) == 200 else None
         if document is not None:
             names = ("resource", "authorization_servers", "scopes_supported", "issuer")
-            said = {name: document[name] for name in names if name in document}
-            text = json.dumps(said, ensure_ascii=False)[1:-1] or "a document"
-            found.append(("ok", f"{ask.url}\n{text[:300]}"))
+            facts = {name: document[name] for name in names if name in document}
+            text = json.dumps(facts, ensure_ascii=False)[1:-1] or "a document"
+            steps.append(("ok", f"{ask.url}\n{text[:300]}"))
         else:
             status = getattr(answer, "status", None)
             text = f"HTTP status {status}" if status else answer.reason
-            found.append(("note" if status == 404 else "warn", f"{ask.url}\n{text}"))
+            steps.append(("note" if status == 404 else "warn", f"{ask.url}\n{text}"))
 
     try:
         need = await authorizer.discover(watch)
     except HoldfastError as error:
-        return [*found, ("bad", error.message)]
+        return [*steps, ("bad", error.message)]
     server = need.login.auth_server
     ways = ["metadata documents"] if server.takes_documents else []
     ways += ["dynamic"] if server.registration_endpoint is not None else []
@@ -292,7 +294,7 @@ async def discovery(authorizer: Any) -> list[tuple[str, str]]:
         "device login": "yes" if server.device_authorization_endpoint else "no",
         "DPoP": "yes" if need.dpop else "no",
     }
-    return [*found, ("note", "\n".join(f"{name}: {value}" for name, value in facts.items()))]
+    return [*steps, ("note", "\n".join(f"{name}: {value}" for name, value in facts.items()))]
 
 
 # What to do about a failure
@@ -330,8 +332,8 @@ _BY_TEXT: Final = {
 
 def missing_variable(text: str) -> str | None:
     """Return the environment variable that a server misses, if its words name one."""
-    found = (re.search(one, text) for one in _MISSING_VARIABLE)
-    return next((one[1] for one in found if one), None)
+    matches = (re.search(match, text) for match in _MISSING_VARIABLE)
+    return next((match[1] for match in matches if match), None)
 
 
 def advice(error: HoldfastError, environ: Mapping[str, str]) -> str:

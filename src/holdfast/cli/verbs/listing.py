@@ -7,7 +7,8 @@ import os
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,10 +17,14 @@ from holdfast.cli import completers, tool_cache, views
 from holdfast.cli.app import CONFIG, SAVE, option, output_option, pairs
 from holdfast.cli.arguments import parse, suggestion
 from holdfast.cli.output import Exit, Output, write
-from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb, known
+from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb, or_none
 from holdfast.cli.verbs.status import ServerHealth, identity, note_unusable, verdict, visit
 from holdfast.cli.views import first_line
 from holdfast.errors import HoldfastError, RpcError, ValidationError
+from holdfast.schema.signature import signature
+
+if TYPE_CHECKING:
+    from holdfast.types import Skill
 
 
 @click.command(cls=ServerVerb)
@@ -40,8 +45,9 @@ def tools(target: ServerTarget, names: tuple[str, ...], offline: bool) -> Any:
             if target.at(word).entry is None:
                 raise click.UsageError(f"{word} is not configured: name it alone.")
         if several := list(names or target.configuration.servers):
-            found = [_seen(target.output, name) for name in several] if offline else None
-            return _tools_of_all(target, several) if found is None else _grouped(target, found)
+            if not offline:
+                return _tools_of_all(target, several)
+            return _grouped(target, [_seen(target.output, name) for name in several])
     target.take(names)
     if not offline:
         return _tools_of_one(target)
@@ -53,13 +59,13 @@ def tools(target: ServerTarget, names: tuple[str, ...], offline: bool) -> Any:
             "list its tools once without --offline"
         )
     target.output.note(str(cached))
-    return views.tools(target.output, cached.tools, key)
+    return views.show_tools(target.output, cached.tools, key)
 
 
 async def _tools_of_one(target: ServerTarget) -> None:
     async with target.client() as client:
-        found = await target.list_tools(client)
-    views.tools(target.output, found or (), client.name)
+        tools = await target.list_tools(client)
+    views.show_tools(target.output, tools or (), client.name)
 
 
 async def _tools_of_all(target: ServerTarget, names: list[str]) -> int:
@@ -74,20 +80,28 @@ def _seen(output: Output, name: str) -> ServerHealth:
     return ServerHealth(name, "ready", tools=cached.tools)
 
 
-def _grouped(target: ServerTarget, found: Sequence[ServerHealth]) -> int:
+def _grouped(target: ServerTarget, healths: Sequence[ServerHealth]) -> int:
     """Show the tools of several servers, and which of the servers cannot be used."""
     output = target.output
     if output.json:
-        facts = [{"name": one.name, "state": one.state, "tools": one.tools} for one in found]
+        facts = [
+            {"name": health.name, "state": health.state, "tools": _raw(health.tools)}
+            for health in healths
+        ]
         output.value({"servers": facts})
-    for one in found:
-        if not output.json and one.state == "ready":
+    for health in healths:
+        if not output.json and health.state == "ready":
             if output.is_terminal:
-                views.heading(one.name)
-            prefix = "" if output.is_terminal else f"{one.name}."
-            views.tools(output, one.tools or (), one.name, prefix)
-    note_unusable(output, found)
-    return verdict(output, found)
+                views.heading(health.name)
+            prefix = "" if output.is_terminal else f"{health.name}."
+            views.show_tools(output, health.tools or (), health.name, prefix)
+    note_unusable(output, healths)
+    return verdict(output, healths)
+
+
+def _raw(offers: Sequence[Any] | None) -> list[dict[str, Any]] | None:
+    """Return what a server offers as it described it, for JSON; None if it has no such list."""
+    return None if offers is None else [offer.raw for offer in offers]
 
 
 @click.command(cls=ServerVerb)
@@ -102,21 +116,24 @@ async def describe(target: ServerTarget, words: tuple[str, ...]) -> None:
     """
     if not words and target.is_open:
         raise click.UsageError(f"Which one? {target.hint()}")
-    if not words or (len(words) == 1 and not target.given and target.is_server(words[0])):
+    if not words or (len(words) == 1 and not target.is_given and target.is_server(words[0])):
         target.server = words[0] if words else None
         await _overview(target)
         return
-    wanted, rest = target.named(words[0], words[1:])
+    name, rest = target.named(words[0], words[1:])
     if rest:
         raise click.UsageError(f"Not understood: {' '.join(rest)}.")
     async with target.client() as client:
-        definition = target.pick(await target.list_tools(client) or (), wanted)
+        tool = target.pick(await target.list_tools(client) or (), name)
     if target.output.json:
-        target.output.value(definition)
+        target.output.value(tool.raw)
         return
-    called = list(words) if target.entry is None else [f"{target.server}.{wanted}"]
-    command, server = shlex.join(["holdfast", "call", *called]), f" {target.reach()}".rstrip()
-    views.prose(target.output, views.description(definition, command, server))
+    called = list(words) if target.entry is None else [f"{target.server}.{name}"]
+    command, server = (
+        shlex.join(["holdfast", "call", *called]),
+        f" {target.server_arguments()}".rstrip(),
+    )
+    views.prose(target.output, views.description(tool, command, server))
 
 
 async def _overview(target: ServerTarget) -> None:
@@ -124,35 +141,41 @@ async def _overview(target: ServerTarget) -> None:
     output = target.output
     async with target.client() as client:
         await client.open()
-        offers: dict[str, Any] = {"tools": await target.list_tools(client)}
-        for key, listing in (
-            ("resources", client.list_resources),
-            ("templates", client.list_resource_templates),
-            ("prompts", client.list_prompts),
-        ):
-            found = await known(listing())
-            offers[key] = None if found is None else [one.raw for one in found]
+        tools = await target.list_tools(client)
+        resources = await or_none(client.list_resources())
+        templates = await or_none(client.list_resource_templates())
+        prompts = await or_none(client.list_prompts())
     who, protocol, instructions = identity(client), client.protocol_version, client.instructions
     if output.json:
         facts = {"name": client.name, "server": who, "protocol": protocol}
-        output.value({**facts, "instructions": instructions, **offers})
+        offers = {"tools": tools, "resources": resources, "templates": templates}
+        offers["prompts"] = prompts
+        lists = {key: _raw(listed) for key, listed in offers.items()}
+        output.value({**facts, "instructions": instructions, **lists})
         return
-    more = f"\n\n{instructions.strip().expandtabs(4)}" if instructions else ""
+    words = f"\n\n{instructions.strip().expandtabs(4)}" if instructions else ""
     who = who or "a server without a name"
-    views.prose(output, f"{client.name}: {who}, protocol {protocol}{more}")
-    names = {"resources": "uri", "templates": "uriTemplate", "prompts": "name"}
-    for key, listed in offers.items():
-        rows = []
-        for one in listed or ():
-            name = views.signature_of(one) if key == "tools" else str(one.get(names[key]))
-            rows.append((name, views.words_of(one)))
-        if rows and output.is_terminal:
-            output.text("")
-            views.heading(key.title())
-            views.blocks(rows)
-        elif rows:
-            lines = [f"  {first_line(name)}  {first_line(words)}" for name, words in rows]
-            output.text("\n".join([f"\n{key.title()}:", *lines]))
+    views.prose(output, f"{client.name}: {who}, protocol {protocol}{words}")
+    _offers(
+        output, "Tools", [(signature(tool.name, tool.input_schema), tool) for tool in tools or ()]
+    )
+    _offers(output, "Resources", [(resource.uri, resource) for resource in resources or ()])
+    _offers(
+        output, "Templates", [(template.uri_template, template) for template in templates or ()]
+    )
+    _offers(output, "Prompts", [(prompt.name, prompt) for prompt in prompts or ()])
+
+
+def _offers(output: Output, title: str, offers: Sequence[tuple[str, Any]]) -> None:
+    """Show one kind of what a server offers, by name and words."""
+    rows = [(name, views.words_of(offer)) for name, offer in offers]
+    if rows and output.is_terminal:
+        output.text("")
+        views.heading(title)
+        views.blocks(rows)
+    elif rows:
+        lines = [f"  {first_line(name)}  {first_line(words)}" for name, words in rows]
+        output.text("\n".join([f"\n{title}:", *lines]))
 
 
 @click.command(cls=ServerVerb)
@@ -161,49 +184,73 @@ async def _overview(target: ServerTarget) -> None:
 async def search(target: ServerTarget, words: tuple[str, ...], most: int) -> int:
     """Find tools by words: names, descriptions and parameters of all configured servers.
 
+    Of a server that cannot be reached, the tools that were last seen.
+
     \b
     holdfast search read file
     """
-    from holdfast import Tool
     from holdfast.agents.listing import ServerTool
     from holdfast.agents.search import Index
-    from holdfast.types.base import decode, encode
 
     output = target.output
-    names = [] if target.given else list(target.configuration.servers)
-    if target.given:
+    names = [] if target.is_given else list(target.configuration.servers)
+    if target.is_given:
         async with target.client() as client:
             servers = [ServerHealth("", "ready", tools=await target.list_tools(client))]
     else:
-        servers = await visit(target, names)
-        note_unusable(output, servers)
+        visited = await visit(target, names)
+        note_unusable(output, visited)
+        servers = [_last_seen(target, health) for health in visited]
     tools = [
-        ServerTool(one.name, tool, f"{one.name}.{tool.name}".removeprefix("."))
-        for one in servers
-        for tool in (decode(encode(raw), Tool) for raw in one.tools or ())
+        ServerTool(health.name, tool, f"{health.name}.{tool.name}".removeprefix("."))
+        for health in servers
+        for tool in health.tools or ()
     ]
+    unreachable = {health.name for health in servers if health.exit}
     hits = Index(tools).search(" ".join(words), most)
     if output.json:
-        output.value({"tools": [{"tool": one.tool.dotted, "score": one.score} for one in hits]})
+        rows = [
+            {
+                "tool": hit.tool.dotted,
+                "score": hit.score,
+                **({"lastSeen": True} if hit.tool.server in unreachable else {}),
+            }
+            for hit in hits
+        ]
+        output.value({"tools": rows})
     elif hits:
-        views.tools(output, [{**one.tool.tool.raw, "name": one.tool.dotted} for one in hits], "")
+        views.show_named_tools(output, [(hit.tool.dotted, hit.tool.tool) for hit in hits])
     if hits:
         return Exit.OK
-    told = "No tool fits." if target.given or names else NO_SERVER
-    output.note(told)
-    return output.verdict(told, Exit.TOOL, "search")
+    note = "No tool fits." if target.is_given or names else NO_SERVER
+    output.note(note)
+    return output.verdict(note, Exit.TOOL, "search")
+
+
+def _last_seen(target: ServerTarget, health: ServerHealth) -> ServerHealth:
+    """Return a server that cannot be reached with the tools that were last seen of it.
+
+    Not those of another server that had its name, nor of one that its user has not approved.
+    """
+    entry = target.configuration.servers.get(health.name)
+    if health.state not in ("offline", "needs login") or entry is None:
+        return health
+    cached = tool_cache.load(health.name)
+    if cached is None or cached.source != entry.source.file:
+        return health
+    target.output.note(f"{health.name}: its tools are shown {cached}")
+    return replace(health, tools=cached.tools)
 
 
 @click.command(cls=ServerVerb, takes="")
 async def resources(target: ServerTarget) -> None:
     """The resources of a server, and its templates for more."""
     async with target.client() as client:
-        found = await known(client.list_resources()) or ()
-        templates = await known(client.list_resource_templates()) or ()
-    raw = {"resources": [one.raw for one in found]}
-    raw["resourceTemplates"] = [one.raw for one in templates]
-    rows = [(one.uri, one.description or one.title or one.name) for one in found]
-    rows += [(one.uri_template, one.description or one.title or one.name) for one in templates]
+        resources = await or_none(client.list_resources()) or ()
+        templates = await or_none(client.list_resource_templates()) or ()
+    raw = {"resources": _raw(resources), "resourceTemplates": _raw(templates)}
+    rows = [(resource.uri, views.words_of(resource) or resource.name) for resource in resources]
+    rows += [(item.uri_template, views.words_of(item) or item.name) for item in templates]
     views.table(target.output, raw, ("resource", "what it is"), rows, client.name)
 
 
@@ -211,12 +258,15 @@ async def resources(target: ServerTarget) -> None:
 async def prompts(target: ServerTarget) -> None:
     """The prompts of a server, with their arguments."""
     async with target.client() as client:
-        found = await known(client.list_prompts()) or ()
+        prompts = await or_none(client.list_prompts()) or ()
     rows = []
-    for one in found:
-        names = [a.name if a.required else f"[{a.name}]" for a in one.arguments or ()]
-        rows.append((one.name, " ".join(names), one.description or one.title or ""))
-    raw = {"prompts": [one.raw for one in found]}
+    for prompt in prompts:
+        names = [
+            argument.name if argument.required else f"[{argument.name}]"
+            for argument in prompt.arguments or ()
+        ]
+        rows.append((prompt.name, " ".join(names), views.words_of(prompt)))
+    raw = {"prompts": _raw(prompts)}
     columns = ("prompt", "arguments", "what it is for")
     views.table(target.output, raw, columns, rows, client.name)
 
@@ -225,12 +275,12 @@ async def prompts(target: ServerTarget) -> None:
 async def skills(target: ServerTarget) -> None:
     """The skills that a server publishes. Reads no file of any of them."""
     async with target.client() as client:
-        found = await client.list_skills()
+        skills = await client.list_skills()
     rows = []
-    for one in found:
-        files = "dynamic" if one.dynamic else counted(len(one.files), "file")
-        rows.append((one.name, one.uri, files, one.description))
-    raw = {"skills": [one.raw for one in found]}
+    for skill in skills:
+        files = "dynamic" if skill.dynamic else counted(len(skill.files), "file")
+        rows.append((skill.name, skill.uri, files, skill.description))
+    raw = {"skills": _raw(skills)}
     columns = ("skill", "uri", "files", "what it is for")
     views.table(target.output, raw, columns, rows, client.name)
 
@@ -242,20 +292,21 @@ def servers(config: str | None, output: Output) -> None:
     """The configured servers, where each comes from, and whether it may be used."""
     from holdfast.config import load, show
 
-    found = show(load(config))
+    overview = show(load(config))
     home = os.path.expanduser("~")
     rows = []
-    for one in found.servers:
-        trust = {"own": "yours", "untrusted": "not trusted"}.get(one.trust, one.trust)
-        state = "disabled" if one.disabled else "broken" if one.problems else trust
-        is_home = output.is_terminal and one.file.startswith(f"{home}/")
-        rows.append((one.name, state, one.target, one.file.replace(home, "~", is_home)))
+    for server in overview.servers:
+        trust = {"own": "yours", "untrusted": "not trusted"}.get(server.trust, server.trust)
+        state = "disabled" if server.disabled else "broken" if server.problems else trust
+        is_home = output.is_terminal and server.file.startswith(f"{home}/")
+        rows.append((server.name, state, server.target, server.file.replace(home, "~", is_home)))
     if rows or output.json:
-        views.table(output, found, ("server", "standing", "what it is", "from"), rows, "")
+        views.table(output, overview, ("server", "standing", "what it is", "from"), rows, "")
     else:
         output.note(NO_SERVER)
-    problems = [str(one) for file in found.files for one in file.problems]
-    problems += [said for one in found.servers for said in (*one.problems, *one.warnings)]
+    problems = [str(problem) for file in overview.files for problem in file.problems]
+    for server in overview.servers:
+        problems += [*server.problems, *server.warnings]
     for problem in problems:
         output.note(problem)
 
@@ -274,20 +325,36 @@ async def read(target: ServerTarget, uri: str, save: str | None) -> int:
     """
     async with target.client() as client:
         try:
-            found = await client.read_resource(uri)
+            resource = await client.read_resource(uri)
         except RpcError as error:
             code = target.output.fail(error)
             with suppress(HoldfastError):
-                known = [one.uri for one in await client.list_resources()]
-                if uri not in known and (hint := did_you_mean(uri, known, 3, 0.8)):
+                uris = [listed.uri for listed in await client.list_resources()]
+                if uri not in uris and (hint := did_you_mean(uri, uris, 3, 0.8)):
                     target.output.note(f"D{hint[1:]}")
             return code
     if target.output.json:
-        target.output.value(found.raw)
+        target.output.value(resource.raw)
     else:
         stem = uri.rstrip("/").rpartition("/")[2]
-        views.Contents(target.output, save, stem.rpartition(".")[0] or stem).show(found.contents)
+        views.Contents(target.output, save, stem.rpartition(".")[0] or stem).show(resource.contents)
     return Exit.OK
+
+
+def _prompt_arguments(
+    prompt: str, words: tuple[str, ...], parameters: list[str] | None
+) -> dict[str, str]:
+    """Return the arguments that words give; all of them are texts."""
+    schema = {"properties": {name: {"type": "string"} for name in parameters or ()}}
+    arguments = parse(words, schema)
+    for name in arguments:
+        if parameters is not None and name not in parameters:
+            hint = suggestion(name, parameters)
+            raise ValidationError(f"{prompt}: there is no argument {name!r}. {hint}")
+    return {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in arguments.items()
+    }
 
 
 @click.command(cls=ServerVerb, context_settings={"ignore_unknown_options": True})
@@ -306,28 +373,20 @@ async def prompt(
     name, words = target.named(prompt, words)
     output = target.output
     async with target.client() as client:
-        known: list[str] | None = None
+        parameters: list[str] | None = None
         with suppress(RpcError):  # not every server has a list
-            prompts = {one.name: one for one in await client.list_prompts()}
+            prompts = {listed.name: listed for listed in await client.list_prompts()}
             if name not in prompts:
                 hint = suggestion(name, list(prompts))
                 raise ValidationError(f"There is no prompt {name!r}. {hint}")
-            known = [one.name for one in prompts[name].arguments or ()]
-        schema = {"properties": {one: {"type": "string"} for one in known or ()}}
-        arguments = parse(words, schema)
-        for one, value in arguments.items():
-            if known is not None and one not in known:
-                hint = suggestion(one, known)
-                raise ValidationError(f"{name}: there is no argument {one!r}. {hint}")
-            if not isinstance(value, str):
-                arguments[one] = json.dumps(value, ensure_ascii=False)
-        found = await client.get_prompt(name, arguments)
+            parameters = [parameter.name for parameter in prompts[name].arguments or ()]
+        result = await client.get_prompt(name, _prompt_arguments(name, words, parameters))
     if output.json:
-        output.value(found.raw)
+        output.value(result.raw)
         return
     contents = views.Contents(output, save, name)
-    for message in found.messages:
-        if len(found.messages) > 1:
+    for message in result.messages:
+        if len(result.messages) > 1:
             output.text(f"[{message.role}]")
         contents.show([message.content])
 
@@ -354,18 +413,18 @@ async def complete(
     name, _, text = rest[0].partition("=")
     ref = ResourceReference(uri=about) if "://" in about else PromptReference(name=about)
     async with target.client() as client:
-        found = await client.complete(ref, name, text, pairs("--with", context) or None)
+        completion = await client.complete(ref, name, text, pairs("--with", context) or None)
     if target.output.json:
-        target.output.value({"completion": found.raw})
+        target.output.value({"completion": completion.raw})
         return
-    for value in found.values:
+    for value in completion.values:
         target.output.text(first_line(value))
 
 
 @click.command(cls=ServerVerb, takes="SKILL")
 @option("--file PATH", "The file of the skill.", default="SKILL.md")
 @option("--dynamic", "Read a skill without digests, too.")
-async def skill(target: ServerTarget, wanted: str, file: str, dynamic: bool) -> None:
+async def skill(target: ServerTarget, name: str, file: str, dynamic: bool) -> None:
     """Read a skill, by its name or URI; size, digest and frontmatter are verified.
 
     \b
@@ -373,26 +432,35 @@ async def skill(target: ServerTarget, wanted: str, file: str, dynamic: bool) -> 
     holdfast skill shop skill://refunds/SKILL.md --file guide.md
     """
     async with target.client() as client:
-        if "://" in wanted:
-            found = await client.get_skill(wanted)
+        if "://" in name:
+            skill = await client.get_skill(name)
         else:
-            known = await client.list_skills()
-            fitting = [one for one in known if one.name == wanted]
-            if not fitting:
-                hint = suggestion(wanted, [one.name for one in known])
-                raise ValidationError(f"There is no skill {wanted!r}. {hint}")
-            if len(fitting) > 1:
-                uris = ", ".join(visible(one.uri, 200) for one in fitting)
-                text = f"There are {len(fitting)} skills {wanted!r}; name one by its URI: {uris}"
-                raise ValidationError(text)
-            found = fitting[0]
-        read = await client.read_skill(found, file, dynamic=dynamic)
+            skill = _skill_named(name, await client.list_skills())
+        content = await client.read_skill(skill, file, dynamic=dynamic)
     if target.output.json:
-        text = read.data.decode("utf-8", "replace")
-        facts = {"server": read.server, "uri": read.uri, "size": len(read.data), "text": text}
+        text = content.data.decode("utf-8", "replace")
+        facts = {
+            "server": content.server,
+            "uri": content.uri,
+            "size": len(content.data),
+            "text": text,
+        }
         target.output.value(facts)
         return
     try:
-        target.output.content(read.text.rstrip("\n"))
+        target.output.content(content.text.rstrip("\n"))
     except UnicodeDecodeError:
-        write(read.data)
+        write(content.data)
+
+
+def _skill_named(name: str, skills: Sequence[Skill]) -> Skill:
+    """Return the only skill of that name. Raises ValidationError with others that may be meant."""
+    matches = [skill for skill in skills if skill.name == name]
+    if not matches:
+        hint = suggestion(name, [skill.name for skill in skills])
+        raise ValidationError(f"There is no skill {name!r}. {hint}")
+    if len(matches) > 1:
+        uris = ", ".join(visible(skill.uri, 200) for skill in matches)
+        text = f"There are {len(matches)} skills {name!r}; name one by its URI: {uris}"
+        raise ValidationError(text)
+    return matches[0]

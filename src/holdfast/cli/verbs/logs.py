@@ -28,7 +28,7 @@ FILL = option("--fill K=V...", "A value for an argument that the log has redacte
 @GO_ON
 @FILL
 @YES
-async def replay(target: ServerTarget, log: str, **given: Any) -> int:
+async def replay(target: ServerTarget, log: str, **options: Any) -> int:
     """Send the calls of a log again, and compare each outcome with the recorded one.
 
     \b
@@ -38,7 +38,7 @@ async def replay(target: ServerTarget, log: str, **given: Any) -> int:
     from holdfast.calllog.replay import replay as play
 
     path = _path(log)
-    return await _played(target, target.client(), play, path, **given)
+    return await _played(target, target.client(), play, path, **options)
 
 
 @click.command(cls=ServerVerb, takes="FILE")
@@ -57,7 +57,7 @@ async def run(
     session_key: str,
     open_tool: str,
     close_tool: str,
-    **given: Any,
+    **options: Any,
 ) -> int:
     """Run a stored sequence of calls: JSON lines, without a session.
 
@@ -72,36 +72,39 @@ async def run(
     if session is not None:
         adapter = ParameterSession(session_key, open_tool, close_tool)
         client = Handle(client, session=session, adapter=adapter)
-    return await _played(target, client, run_sequence, path, **given)
+    return await _played(target, client, run_sequence, path, **options)
 
 
-async def _played(target: ServerTarget, client: Any, play: Any, path: Path, **given: Any) -> int:
+async def _played(target: ServerTarget, client: Any, play: Any, path: Path, **answers: Any) -> int:
     """Send the calls of a file; ask at a terminal for what is missing."""
     options = {
-        "stop": not given["go_on"],
-        "fill": {name: _value(text) for name, text in pairs("--fill", given["fill"]).items()},
+        "stop": not answers["go_on"],
+        "fill": {name: _value(text) for name, text in pairs("--fill", answers["fill"]).items()},
         "ask": _ask if is_interactive() else None,
-        "confirm": None if given["yes"] else partial(approve_calls, file=str(path)),
+        "confirm": None if answers["yes"] else partial(approve_calls, file=str(path)),
     }
     async with client:
         report = await play(client, path, **options)
     output = target.output
     rows = [
         {
-            "name": one.entry.name,
-            "arguments": one.entry.arguments,
-            "verdict": one.verdict,
-            "ok": one.ok,
-            "ms": one.ms,
-            **({"error": one.error} if one.error else {}),
-            **({"note": one.note} if one.note else {}),
+            "name": outcome.entry.name,
+            "arguments": outcome.entry.arguments,
+            "verdict": outcome.verdict,
+            "ok": outcome.ok,
+            "ms": outcome.ms,
+            **({"error": outcome.error} if outcome.error else {}),
+            **({"note": outcome.note} if outcome.note else {}),
         }
-        for one in report
+        for outcome in report
     ]
     output.result({"ok": report.ok, "calls": rows}, str(report))
     if report.ok:
         return Exit.OK
-    failed = next((one.exception for one in report if one.exception and not one.expected), None)
+    failed = next(
+        (outcome.exception for outcome in report if outcome.exception and not outcome.expected),
+        None,
+    )
     if failed is None:
         return output.verdict("not all calls ended as recorded", Exit.TOOL, "replay")
     return output.verdict(str(failed), exit_for(failed), "replay")
@@ -135,9 +138,12 @@ def diff(first: str, second: str, output: Output) -> int:
     """Compare two logs, call by call. Exits with 1 if they differ."""
     from holdfast.calllog.compare import compare
 
-    found = compare(_path(first), _path(second))
-    output.result({"same": found.same, "different": [str(one) for one in found]}, str(found))
-    return output.verdict("the logs differ", Exit.TOOL, "difference") if found else Exit.OK
+    comparison = compare(_path(first), _path(second))
+    output.result(
+        {"same": comparison.same, "different": [str(difference) for difference in comparison]},
+        str(comparison),
+    )
+    return output.verdict("the logs differ", Exit.TOOL, "difference") if comparison else Exit.OK
 
 
 @click.command("serve-log")

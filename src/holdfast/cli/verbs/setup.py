@@ -39,7 +39,7 @@ OVERWRITE = option("--overwrite", "Replace servers of the same name.")
 @app.HEADER
 @app.TRANSPORT
 @output_option
-def add(name: str, words: tuple[str, ...], output: Output, **given: Any) -> None:
+def add(name: str, words: tuple[str, ...], output: Output, **options: Any) -> None:
     """Add a server to your configuration. What you type yourself needs no approval.
 
     \b
@@ -55,28 +55,31 @@ def add(name: str, words: tuple[str, ...], output: Output, **given: Any) -> None
         if "://" in words[0]:
             raise click.UsageError(f"{words[0]!r}: a URL begins with http:// or https://.")
         raise click.UsageError(f"Write: holdfast add {name} -- {shlex.join(words)}")
-    env = (one if "=" in one else f"{one}=${{{one}}}" for one in given["env"])
+    env = (
+        variable if "=" in variable else f"{variable}=${{{variable}}}"
+        for variable in options["env"]
+    )
     done = write(
         name,
         command=command[0] if command else None,
         args=command[1:],
         url=words[0] if words else None,
         env=pairs("--env", tuple(env)),
-        headers=pairs("--header", given["header"], ":"),
-        cwd=given["cwd"],
-        transport=given["transport"] or "auto",
-        scope="project" if given["project"] else "user",
-        overwrite=given["overwrite"],
+        headers=pairs("--header", options["header"], ":"),
+        cwd=options["cwd"],
+        transport=options["transport"] or "auto",
+        scope="project" if options["project"] else "user",
+        overwrite=options["overwrite"],
     )
     _report(output, done, "added to", f"\nTry it: holdfast tools {shlex.quote(name)}")
 
 
-def _report(output: Output, done: ConfigEdit, how: str, more: str = "") -> None:
+def _report(output: Output, done: ConfigEdit, how: str, advice: str = "") -> None:
     if output.json:
         output.value(done)
         return
     if done.servers:
-        output.note(f"{', '.join(done.servers)}: {how} {done.file}{more}")
+        output.note(f"{', '.join(done.servers)}: {how} {done.file}{advice}")
     for name, why in done.skipped.items():
         output.note(f"{name}: left out: {why}")
     for lost in done.lost:
@@ -144,9 +147,9 @@ def show(config: str | None, output: Output) -> None:
     from holdfast.config import load
     from holdfast.config import show as overview
 
-    found = overview(load(config))
-    if found.files or output.json:
-        output.result(found, "\n".join(outline(to_builtins(found))))
+    files_and_servers = overview(load(config))
+    if files_and_servers.files or output.json:
+        output.result(files_and_servers, "\n".join(outline(to_builtins(files_and_servers))))
     else:
         output.note("No configuration was found.")
 
@@ -160,8 +163,8 @@ def explain(name: str, config: str | None, output: Output) -> None:
     from holdfast.config import explain as explained
     from holdfast.config import load
 
-    found = explained(load(config), name)
-    output.result(found, "\n".join(outline(to_builtins(found))))
+    explanation = explained(load(config), name)
+    output.result(explanation, "\n".join(outline(to_builtins(explanation))))
 
 
 @config.command(short_help="approve servers of a project's own file")
@@ -180,28 +183,34 @@ def trust(
     from holdfast.config import approve_all, load, preview
     from holdfast.config.trust import approving
 
-    found = load(config)
+    configuration = load(config)
     if everything == bool(names):
         raise click.UsageError("Name the servers, or give --all.")
     if everything:
-        names = tuple(one.name for one in found if not one.errors and not one.trust().ok)
-    shown = {name: preview(found, name) for name in names}
-    wanted = {name: one for name, one in shown.items() if one.verdict in ("untrusted", "changed")}
-    for name in shown.keys() - wanted.keys():
-        own = shown[name].verdict == "own"
-        output.note(f"{name}: {'is your own' if own else 'is trusted already'}.")
-    if wanted and not yes:
-        question = "Approve it?" if len(wanted) == 1 else f"Approve these {len(wanted)}?"
-        command = approving(*wanted).replace("trust", "trust --yes", 1)
-        if not ask_approval(output, list(wanted.values()), question, command):
-            raise TrustError(f"{', '.join(wanted)}: not approved")
-    for done in approve_all(found, list(wanted), seen=wanted):
-        shown[done.name] = done
-        output.note(f"{done.name}: approved, as {done.file} has it now.")
-    if not shown:
+        names = tuple(
+            entry.name for entry in configuration if not entry.errors and not entry.trust().ok
+        )
+    previews = {name: preview(configuration, name) for name in names}
+    pending = {
+        name: approval
+        for name, approval in previews.items()
+        if approval.verdict in ("untrusted", "changed")
+    }
+    for name in previews.keys() - pending.keys():
+        is_own = previews[name].verdict == "own"
+        output.note(f"{name}: {'is your own' if is_own else 'is trusted already'}.")
+    if pending and not yes:
+        question = "Approve it?" if len(pending) == 1 else f"Approve these {len(pending)}?"
+        command = approving(*pending).replace("trust", "trust --yes", 1)
+        if not ask_approval(output, list(pending.values()), question, command):
+            raise TrustError(f"{', '.join(pending)}: not approved")
+    for approval in approve_all(configuration, list(pending), seen=pending):
+        previews[approval.name] = approval
+        output.note(f"{approval.name}: approved, as {approval.file} has it now.")
+    if not previews:
         output.note("Nothing needs an approval.")
     if output.json:
-        values = list(shown.values())
+        values = list(previews.values())
         output.value(values[0] if len(values) == 1 and not everything else values)
 
 
@@ -214,8 +223,8 @@ def untrust(name: str, config: str | None, output: Output) -> None:
     from holdfast.config import load, revoke
 
     done = revoke(load(config), name)
-    told = f"{name}: {'no longer approved' if done else 'was not approved'}."
-    output.done({"name": name, "changed": done}, told)
+    note = f"{name}: {'no longer approved' if done else 'was not approved'}."
+    output.done({"name": name, "changed": done}, note)
 
 
 @click.command()
@@ -250,13 +259,13 @@ async def login(
         options["client_secret"] = os.environ.get("MCP_CLIENT_SECRET")
     if port is not None:
         options["redirect_uri"] = f"http://127.0.0.1:{port}/callback"
-    elif told := os.environ.get("MCP_OAUTH_CALLBACK_PORT"):  # other clients read it too
-        options["redirect_uri"] = f"http://localhost:{told}/callback"
+    elif callback_port := os.environ.get("MCP_OAUTH_CALLBACK_PORT"):  # other clients read it too
+        options["redirect_uri"] = f"http://localhost:{callback_port}/callback"
     async with _client(target, options) as client:
         await client.login(fresh=fresh)
-        found = client.transport.authorizer.login
-    who = f" as {found.subject}" if found.subject else ""
-    target.output.done(_row(found), f"You are logged in to {found.server}{who}.")
+        stored = client.transport.authorizer.login
+    who = f" as {stored.subject}" if stored.subject else ""
+    target.output.done(_row(stored), f"You are logged in to {stored.server}{who}.")
 
 
 @click.command(cls=ServerVerb, takes="")
@@ -264,12 +273,12 @@ async def login(
 async def logout(target: ServerTarget, account: str | None) -> None:
     """Revoke and delete the login to a server."""
     async with _client(target, {"account": account}) as client:
-        found = await client.logout()
-    told = "You are logged out." if found else "There was no login."
-    target.output.done({"logged_out": found}, told)
+        is_revoked = await client.logout()
+    note = "You are logged out." if is_revoked else "There was no login."
+    target.output.done({"logged_out": is_revoked}, note)
 
 
-def _client(target: ServerTarget, given: dict[str, Any]) -> Any:
+def _client(target: ServerTarget, overrides: dict[str, Any]) -> Any:
     """Return a client whose login settings override those of its configuration."""
     from holdfast import OAuth
 
@@ -279,7 +288,7 @@ def _client(target: ServerTarget, given: dict[str, Any]) -> Any:
     authorizer = client.transport.authorizer
     if authorizer is None or not isinstance(authorizer.options, OAuth):
         raise AuthError(f"{client.name}: there is no login for this kind of server")
-    authorizer.allow_login(**{name: value for name, value in given.items() if value})
+    authorizer.allow_login(**{name: value for name, value in overrides.items() if value})
     return client
 
 
@@ -301,14 +310,16 @@ def status(output: Output) -> None:
         logins = Logins(default_store())
         return [decode(await logins.read(key), Login) for key in await logins.keys()]
 
-    found = (_row(one) for one in asyncio.run(stored()) if one)
-    rows = sorted(found, key=lambda row: row["server"])
+    logins = (_row(login) for login in asyncio.run(stored()) if login)
+    rows = sorted(logins, key=lambda row: row["server"])
     if not rows and not output.json:
         output.note("Nobody is logged in. Log in: holdfast login SERVER.")
         return
     columns = ("server", "account", "who", "state")
-    shown = [[*(row[name] or "" for name in columns), " ".join(row["scopes"])] for row in rows]
-    table(output, rows, (*columns, "scopes"), shown, "")
+    cells_of_rows = [
+        [*(row[name] or "" for name in columns), " ".join(row["scopes"])] for row in rows
+    ]
+    table(output, rows, (*columns, "scopes"), cells_of_rows, "")
 
 
 def _row(login: Any) -> dict[str, Any]:

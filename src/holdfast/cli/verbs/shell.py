@@ -45,8 +45,8 @@ def shell(target: ServerTarget) -> int:
         target.options["handlers"] = questions.handlers()
     target.options.setdefault("when_down", "wait")
     client = portal().do(target.client)
-    with Client(client, portal()) as kept:
-        kept.open()
+    with Client(client, portal()) as connection:
+        connection.open()
         tools = portal().run(target.list_tools(client)) or []
         who = identity(client) or client.name
         target.output.note(f"{who}: {counted(len(tools), 'tool')}. 'help' helps.")
@@ -104,15 +104,15 @@ def suggestions(client: Client, line: str) -> list[str]:
     words = [word for word in words if word]
     tools = client.tools
     if not words:
-        found = [*SHELL_VERBS, "exit", "help", "state", *tools]
+        candidates = [*SHELL_VERBS, "exit", "help", "state", *tools]
     elif words in (["call"], ["describe"]):
-        found = list(tools)
+        candidates = list(tools)
     else:
         tool = tools.get(words[1] if words[0] == "call" else words[0])
         used = {word.partition("=")[0].rstrip(":") for word in words}
-        known = properties(tool.input_schema) if tool is not None else ()
-        found = [f"{one}=" for one in known if one not in used]
-    return [one for one in found if one.startswith(last)]
+        parameters = properties(tool.input_schema) if tool is not None else ()
+        candidates = [f"{candidate}=" for candidate in parameters if candidate not in used]
+    return [candidate for candidate in candidates if candidate.startswith(last)]
 
 
 # Reading lines
@@ -167,14 +167,14 @@ def completer(suggest: Suggest) -> Callable[[str, int], str | None]:
     """Return a readline completer: the ``state``-th word, or None after the last."""
     import readline
 
-    found: list[str] = []
+    matches: list[str] = []
 
     def complete(_: str, state: int) -> str | None:
         if state == 0:
             line = readline.get_line_buffer()[: readline.get_endidx()]
             words = map(visible, suggest(line))
-            found[:] = [one if one.endswith("=") else f"{one} " for one in words]
-        return found[state] if state < len(found) else None
+            matches[:] = [word if word.endswith("=") else f"{word} " for word in words]
+        return matches[state] if state < len(matches) else None
 
     return complete
 

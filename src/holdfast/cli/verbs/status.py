@@ -18,7 +18,7 @@ from holdfast._core.text import counted, has_unseen, visible_json, visible_lines
 from holdfast.cli.app import option
 from holdfast.cli.completers import servers
 from holdfast.cli.main import columns_of_terminal
-from holdfast.cli.output import Exit, Output, exit_for, explain, hang, paint, write
+from holdfast.cli.output import Exit, Output, color, exit_for, explain, hanging_indent, write
 from holdfast.cli.progress import cells
 from holdfast.cli.progress import status as status_line
 from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb
@@ -26,7 +26,7 @@ from holdfast.cli.views import first_line
 from holdfast.errors import AuthError, HoldfastError, TransportError, TrustError
 
 if TYPE_CHECKING:
-    from holdfast import Client
+    from holdfast import Client, Tool
     from holdfast._core.calls.handlers import Notification
     from holdfast.events import Event
 
@@ -83,8 +83,8 @@ class ServerHealth:
     ms: float | None = None
     reason: str = ""
     exit: Exit = Exit.OK
-    tools: Sequence[dict[str, Any]] | None = None
-    """As the server describes them; None if it has none, or cannot be used."""
+    tools: Sequence[Tool] | None = None
+    """None if it has none, or cannot be used."""
     server: str | None = None
     protocol: str | None = None
 
@@ -104,8 +104,8 @@ class ServerHealth:
         return f"{first}: {last}" if last else first
 
     @property
-    def told(self) -> str:
-        """Return a summary on one line."""
+    def summary(self) -> str:
+        """Return how it is, on one line."""
         if self.state != "ready":
             return first_line(self.remedy)
         count = counted(len(self.tools), "tool") if self.tools else "no tools"
@@ -124,33 +124,33 @@ class ServerHealth:
 
 async def show_all(target: ServerTarget, names: tuple[str, ...] = ()) -> int:
     """Show the state of the named servers, by default of all that are configured."""
-    if target.given:
+    if target.is_given:
         raise click.UsageError("This is about configured servers; for this one, see 'ping'.")
-    wanted = list(dict.fromkeys(names)) or list(target.configuration.servers)
-    out = target.output
-    if not wanted:
-        out.note(NO_SERVER)
-    if out.is_terminal and not out.json:
-        width = max(map(cells, wanted), default=0)
-        found = await visit(target, wanted, lambda one: _draw(one, width))
+    servers = list(dict.fromkeys(names)) or list(target.configuration.servers)
+    output = target.output
+    if not servers:
+        output.note(NO_SERVER)
+    if output.is_terminal and not output.json:
+        width = max(map(cells, servers), default=0)
+        healths = await visit(target, servers, lambda health: _draw(health, width))
     else:
-        found = await visit(target, wanted)
-        lines = [f"{one.name}\t{one.state}\t{one.told}\n" for one in found]
-        if out.json or lines:
-            out.result({"servers": [one.facts for one in found]}, "".join(lines))
-    return verdict(out, found)
+        healths = await visit(target, servers)
+        lines = [f"{health.name}\t{health.state}\t{health.summary}\n" for health in healths]
+        if output.json or lines:
+            output.result({"servers": [health.facts for health in healths]}, "".join(lines))
+    return verdict(output, healths)
 
 
-def note_unusable(output: Output, found: Sequence[ServerHealth]) -> None:
+def note_unusable(output: Output, healths: Sequence[ServerHealth]) -> None:
     """Note which servers cannot be used."""
-    for one in found:
-        if one.exit:
-            output.note(f"{one.name}: {one.state}: {first_line(one.remedy)}")
+    for health in healths:
+        if health.exit:
+            output.note(f"{health.name}: {health.state}: {first_line(health.remedy)}")
 
 
-def verdict(output: Output, found: Sequence[ServerHealth]) -> Exit:
+def verdict(output: Output, healths: Sequence[ServerHealth]) -> Exit:
     """Return the exit code for the first server that cannot be used; say why in JSON."""
-    bad = next((one for one in found if one.exit), None)
+    bad = next((health for health in healths if health.exit), None)
     if bad is None:
         return Exit.OK
     return output.verdict(f"{bad.name}: {bad.state}: {bad.reason}", bad.exit, "status")
@@ -169,7 +169,7 @@ async def visit(
     room = asyncio.Semaphore(max(4, 2 * (os.cpu_count() or 1)))
     waiting = dict.fromkeys(names)
 
-    async def one(name: str) -> ServerHealth:
+    async def ask(name: str) -> ServerHealth:
         entry = target.configuration.servers.get(name)
         if entry is not None and entry.disabled:
             return ServerHealth(name, "disabled", reason=f"in {entry.source.file}")
@@ -196,12 +196,12 @@ async def visit(
 
     async def in_turn(name: str) -> ServerHealth:
         async with room:
-            found = await one(name)
+            health = await ask(name)
         waiting.pop(name, None)
         if done is not None:
-            done(found)
+            done(health)
         status_line.say(f"waiting for {', '.join(waiting)}")
-        return found
+        return health
 
     return list(await asyncio.gather(*map(in_turn, names)))
 
@@ -214,14 +214,14 @@ _MARKS: Final = {
 }
 
 
-def _draw(one: ServerHealth, width: int) -> None:
+def _draw(health: ServerHealth, width: int) -> None:
     """Draw the line of a server on the terminal."""
-    mark, colour = _MARKS.get(one.state, ("!", "33"))
-    name = one.name + " " * (width - cells(one.name))
-    line = f"{mark}  {name}  {one.state:<12}\t{visible_lines(one.told)}"
-    line = hang(line, columns_of_terminal())
-    line = line.replace(one.state, paint(one.state, colour, sys.stdout), 1)
-    write(paint(mark, colour, sys.stdout) + line.removeprefix(mark))
+    mark, style = _MARKS.get(health.state, ("!", "33"))
+    name = health.name + " " * (width - cells(health.name))
+    line = f"{mark}  {name}  {health.state:<12}\t{visible_lines(health.summary)}"
+    line = hanging_indent(line, columns_of_terminal())
+    line = line.replace(health.state, color(health.state, style, sys.stdout), 1)
+    write(color(mark, style, sys.stdout) + line.removeprefix(mark))
 
 
 # Notifications
@@ -243,7 +243,7 @@ async def watch(target: ServerTarget, level: str | None, resource: tuple[str, ..
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     was_ready = False
 
-    def tell(what: str, facts: Mapping[str, Any]) -> None:
+    def show(what: str, facts: Mapping[str, Any]) -> None:
         """Write one line for each event, so that it can be searched and piped."""
         if ended.done():
             return
@@ -258,10 +258,10 @@ async def watch(target: ServerTarget, level: str | None, resource: tuple[str, ..
         assert isinstance(event, Transition)
         was_ready = was_ready or event.new == "ready"
         reason = {"reason": str(event.reason)} if event.reason else {}
-        tell("connection", {"state": str(event.new), **reason})
+        show("connection", {"state": str(event.new), **reason})
 
     def notified(notification: Notification) -> None:
-        tell(notification.method, notification.params)
+        show(notification.method, notification.params)
 
     async def ask(client: Client) -> None:
         """Set the log level and subscribe; again if the connection, once ready, is lost."""
@@ -281,10 +281,10 @@ async def watch(target: ServerTarget, level: str | None, resource: tuple[str, ..
         status_line.end()  # each state is a line of its own
         client.events.subscribe(moved, Transition.name)
         client.on_notification(notified)
-        asked = asyncio.ensure_future(ask(client))
+        asking = asyncio.ensure_future(ask(client))
         try:
-            await asyncio.wait({asked, ended}, return_when=asyncio.FIRST_COMPLETED)
-            await (ended if ended.done() or not asked.exception() else asked)
+            await asyncio.wait({asking, ended}, return_when=asyncio.FIRST_COMPLETED)
+            await (ended if ended.done() or not asking.exception() else asking)
         except asyncio.CancelledError:  # Ctrl-C, which is how a watch ends
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
@@ -292,7 +292,7 @@ async def watch(target: ServerTarget, level: str | None, resource: tuple[str, ..
             if sys.stderr.isatty():
                 print(file=sys.stderr)  # the terminal has written ^C there
         finally:
-            asked.cancel()
+            asking.cancel()
     return Exit.INTERRUPTED
 
 
@@ -300,9 +300,9 @@ def _line(what: str, facts: Mapping[str, Any]) -> str:
     """Return ``12:00:00 message level=info text``: the text of a log message stands last."""
     facts = {key: value for key, value in facts.items() if key != "_meta"}
     words = facts.pop("data", None) if what == "message" else None
-    told = [f"{key}={_word(value)}" for key, value in facts.items()]
-    said = [] if words is None else [_word(words)]
-    return " ".join([time.strftime("%H:%M:%S"), what, *told, *said])
+    pairs = [f"{key}={_word(value)}" for key, value in facts.items()]
+    message = [] if words is None else [_word(words)]
+    return " ".join([time.strftime("%H:%M:%S"), what, *pairs, *message])
 
 
 def _word(value: Any) -> str:
