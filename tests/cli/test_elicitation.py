@@ -235,14 +235,17 @@ async def test_the_default_of_a_password_is_not_shown(name: str, extra: dict[str
 
 @pytest.mark.req("F3")
 def test_a_password_is_not_echoed(terminal: Open) -> None:
-    schema = {"type": "object", "properties": {"password": {"type": "string"}}}
-    question = {"message": "Who?", "requestedSchema": schema}
-    calling = terminal("call", "echo", "--", *puppet(question=question))
+    properties = {"password": {"type": "string"}, "sure": {"type": "string"}}
+    question = {"message": "Who?", "requestedSchema": {"type": "object", "properties": properties}}
+    server = puppet(question=question, held=["echo"])
+    calling = terminal("call", "echo", "--", *server)
     calling.expect("Answer? [Y/n] ")
     calling.send("y\n")
     calling.expect("password (string)")
     calling.send("hunter22\n")
-    assert calling.end() == 0
+    calling.expect("sure (string)")
+    calling.send("\x03")
+    assert calling.end() == 130
     assert "hunter22" not in calling.text
 
 
