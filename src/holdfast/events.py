@@ -27,6 +27,7 @@ from msgspec import Struct
 
 from holdfast._core.boundary import Moved, Starting, Violated
 from holdfast._core.observers.observer import ObservedCall, Observer, Post, reason, report
+from holdfast._core.redact.known import KNOWN
 from holdfast.errors import ValidationError
 
 
@@ -230,7 +231,8 @@ class Events(Observer):
         """Emit the start of a request; return what all of its events say."""
         if not self.requests or call.refused:
             return None
-        common = call.client, call.method, call.about, call.id, call.correlation_id
+        about = KNOWN.hide(call.about)
+        common = call.client, call.method, about, call.id, call.correlation_id
         if self._wanted[RequestStart.name]:
             self.emit(RequestStart(*common, call.time))
         return common
@@ -257,9 +259,17 @@ class Events(Observer):
 
     def violated(self, violated: Violated) -> None:
         """Emit a protocol violation of the server."""
-        facts = {name: getattr(violated, name) for name in ("reason", "detail", "count")}
-        size = violated.frame_size
-        self.emit(ProtocolViolation(client=self._client, frame_size=size, **facts))
+        from holdfast._core.redact.redactor import redact_text
+
+        event = ProtocolViolation(
+            client=self._client,
+            reason=violated.reason,
+            # It quotes what the server sent.
+            detail=redact_text(violated.detail),
+            count=violated.count,
+            frame_size=violated.frame_size,
+        )
+        self.emit(event)
 
     def _set(self, subscribers: list[tuple[frozenset[str], Subscriber]]) -> None:
         if self.active and not subscribers:

@@ -74,6 +74,7 @@ from holdfast._core.calls.requester import Requester
 from holdfast._core.calls.tool_call import ToolCall
 from holdfast._core.calls.tools import CALL, ReadyTool, ToolTable
 from holdfast._core.eras.revisions import TASKS
+from holdfast._core.observers.observer import hold_arguments
 from holdfast.errors import LoginRequired, RpcError
 from holdfast.policies import Timeouts
 from holdfast.types.tools import ToolResult
@@ -171,6 +172,9 @@ class Pipeline:
             self._cached.writes += 1
             if name in self._invalidating:
                 self._cached.cache.invalidate()
+        if result.is_error:
+            # The tool may repeat a secret argument in what it says of its failure.
+            hold_arguments(None, params, tool.tool)
         if call.observed is not None:
             call.observed.end(raw, result)
         return result

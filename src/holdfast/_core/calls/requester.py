@@ -31,7 +31,7 @@ from holdfast._core.eras.base import (
     Reading,
 )
 from holdfast._core.mailbox import handling, log
-from holdfast._core.observers.observer import ObservedCall, Observers
+from holdfast._core.observers.observer import ObservedCall, Observers, hold_arguments
 from holdfast.errors import (
     Hint,
     HoldfastError,
@@ -223,7 +223,11 @@ class Requester(Struct, eq=False):
             return driver.request(present, on_progress=sink, on_sent=on_sent)
 
         while True:
-            raw = await self.opener.with_logins(attempt, deadline.until, deadline.idle)
+            try:
+                raw = await self.opener.with_logins(attempt, deadline.until, deadline.idle)
+            except HoldfastError as error:
+                hold_arguments(error, first, None)
+                raise
             reading = driver.read(call.method, raw)
             if reading is COMPLETE:
                 return raw, rounds

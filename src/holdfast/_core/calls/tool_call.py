@@ -17,6 +17,7 @@ from holdfast._core.calls.tools import CALL, ReadyTool
 from holdfast._core.engine import messages
 from holdfast._core.eras.base import COMPLETE, FINAL, Invalid, NeedsInput, Reading
 from holdfast._core.eras.revisions import MISSING_CAPABILITY
+from holdfast._core.observers.observer import hold_arguments
 from holdfast.errors import HoldfastError, LoginRequired, RpcError, TransportError
 from holdfast.schema.explain import SchemaFault, Unusable
 from holdfast.types.base import decode
@@ -180,6 +181,8 @@ class ToolCall(Struct, eq=False):
         """Make the present attempt: send it, and answer the server's questions."""
         form, requester = self.form, self.pipeline.requester
         on_sent = self._tell_observers(tool) if requester.observers.all else None
+        if self.driver.tap is not None:
+            hold_arguments(None, self.params, tool.tool)
         if form is not None:
             on_sent = self._watch_task(on_sent)
         request = self.request = self._make_request(tool)
@@ -365,9 +368,11 @@ class ToolCall(Struct, eq=False):
         if isinstance(error, TransportError):
             # Over HTTP this may be the only sign that the server was lost or replaced.
             self.pipeline.tools.disconnected()
+        tool = self.pipeline.tools.tools.get(self.name)
+        if isinstance(error, HoldfastError):
+            hold_arguments(error, self.params, tool)
         if requester.observers.all:
             if self.observed is None:
-                tool = self.pipeline.tools.tools.get(self.name)
                 self.observed = requester.observers.begin(
                     CALL, self.name, self.params, tool, refused=True
                 )

@@ -9,8 +9,8 @@ import asyncio
 import itertools
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from time import perf_counter, time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
@@ -19,6 +19,7 @@ from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Moved, Transport, WireId
 from holdfast._core.callbacks import EXITS
+from holdfast._core.redact.known import KNOWN, Holder, secrets_of
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
 from holdfast.schema.explain import SchemaFault
@@ -36,7 +37,7 @@ Post: TypeAlias = Callable[[Callable[[Any], Any], Any], None]
 """Schedules ``callback(value)`` on the event loop, in order; for async callbacks."""
 
 
-class ObservedCall(Struct):
+class ObservedCall(Struct, weakref=True):
     """One call, as observers see it. ``result`` and ``error`` are filled in when it ends."""
 
     client: str
@@ -79,15 +80,7 @@ class ObservedCall(Struct):
 
     def secret_names(self) -> frozenset[str] | None:
         """Return the arguments that the tool's schema declares secret; None: maybe all of them."""
-        if self.tool is None:
-            return frozenset()
-        kept: dict[str, Any] = self.tool.__dict__
-        if "_secret_names" not in kept:
-            from holdfast.schema.annotations import secret_names
-
-            kept["_secret_names"] = secret_names(self.tool.input_schema_json)
-        found: frozenset[str] | None = kept["_secret_names"]
-        return found
+        return secret_names_of(self.tool)
 
     def end(
         self,
@@ -105,6 +98,43 @@ class ObservedCall(Struct):
                 observer.end(self, state)
             except BaseException as failure:
                 report(observer.end, failure)
+
+
+# The secrets of one call
+#
+# A value is secret for a call because its tool's schema says so (``writeOnly``,
+# ``format: password``) or because of its name. What the server sends back may repeat it: in an
+# error, in a result that the call log writes down, in a notification that a trace shows. So it is
+# announced with the call, or with the error that ended it, and known as long as one of them lives.
+# Which of the arguments are secret is found out when the first text is searched.
+
+
+def hold_arguments(
+    owner: HoldfastError | ObservedCall | None,
+    params: Mapping[str, Any] | None,
+    tool: Tool | None,
+) -> None:
+    """Hide the secret arguments of a call while ``owner`` lives; None: for a while."""
+    if params:
+        arguments = params.get("arguments", params)
+        KNOWN.hold(owner or Holder(), partial(_secret_arguments, arguments, tool))
+
+
+def _secret_arguments(arguments: Any, tool: Tool | None) -> Iterable[str]:
+    return secrets_of("arguments", arguments, secret_names_of(tool))()
+
+
+def secret_names_of(tool: Tool | None) -> frozenset[str] | None:
+    """Return the arguments that a tool's schema declares secret; None: maybe all of them."""
+    if tool is None:
+        return frozenset()
+    remembered: dict[str, Any] = tool.__dict__
+    if "_secret_names" not in remembered:
+        from holdfast.schema.annotations import secret_names
+
+        remembered["_secret_names"] = secret_names(tool.input_schema_json)
+    names: frozenset[str] | None = remembered["_secret_names"]
+    return names
 
 
 @cache
@@ -149,17 +179,17 @@ def wanted_observers(
     A level of its own for the logger ``holdfast.audit`` asks for an audit as well; that the root
     logger shows INFO does not.
     """
-    wanted, audit = policy.observability, logging.getLogger("holdfast.audit")
-    if wanted.audit or (audit.level != logging.NOTSET and audit.isEnabledFor(logging.INFO)):
+    observability, audit = policy.observability, logging.getLogger("holdfast.audit")
+    if observability.audit or (audit.level != logging.NOTSET and audit.isEnabledFor(logging.INFO)):
         from holdfast._core.observers.audit import Audit
 
         # A client for many users has one for each of them.
         user = None if transport.authorizer is None else transport.authorizer.user
         yield Audit(name, policy, post, user or policy.identity.name)
-    if wanted.opentelemetry:
+    if observability.opentelemetry:
         from holdfast._core.observers.otel import OpenTelemetry, network
 
-        yield OpenTelemetry(wanted, network(transport.key), era)
+        yield OpenTelemetry(observability, network(transport.key), era)
 
 
 class Observers:
@@ -187,6 +217,7 @@ class Observers:
         call = ObservedCall(
             self.client, method, about, params, tool, refused, number, now, began, begun
         )
+        hold_arguments(call, params, tool)
         for observer in tuple(self.all):
             try:
                 state = observer.begin(call)
@@ -231,6 +262,6 @@ def reason(error: BaseException) -> str:
 def faults_of(error: HoldfastError) -> str:
     """Return the places of arguments that do not fit, without their values; "" for other errors."""
     faults = error.data if isinstance(error.data, tuple) else ()
-    if not all(isinstance(one, SchemaFault) for one in faults):
+    if not all(isinstance(fault, SchemaFault) for fault in faults):
         return ""
-    return "; ".join(f"{one.path or '/'}: {one.keyword}" for one in faults)
+    return "; ".join(f"{fault.path or '/'}: {fault.keyword}" for fault in faults)

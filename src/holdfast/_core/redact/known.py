@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 PAST: Final = 1024
 """Holds that stay known after their owners are gone."""
-MOST_WAITING: Final = 64
+MOST_WAITING: Final = 256
 """Holds that wait to be read: reading keeps the values alone, not the arguments of a call."""
 
 Values = Callable[[], Iterable[str]]

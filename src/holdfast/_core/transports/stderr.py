@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from holdfast._core.redact.known import KNOWN
+
 log: logging.Logger = logging.getLogger("holdfast")
 
 Sink: TypeAlias = "Callable[[str], object] | logging.Logger | None"
@@ -24,7 +26,7 @@ class Stderr:
         self.size: int = 0
         """Bytes that have come so far."""
         self._name = name
-        self._emit = sink.info if isinstance(sink, logging.Logger) else sink
+        self._emit = _log_line(sink) if isinstance(sink, logging.Logger) else sink
         self._limit = limit
         self._tail = bytearray()
         self._rest = b""
@@ -65,3 +67,8 @@ class Stderr:
         """Return the last lines."""
         whole = self._tail[-self._limit :].decode("utf-8", "replace")
         return "\n".join(whole.rstrip().splitlines()[-lines:])
+
+
+def _log_line(logger: logging.Logger) -> Callable[[str], None]:
+    """Return a function that logs a line of stderr without the secrets that we hold."""
+    return lambda line: logger.info(KNOWN.hide(line))

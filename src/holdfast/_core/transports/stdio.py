@@ -103,7 +103,8 @@ class Stdio:
             self.traits = Traits(shutdown_request=True, grace=self.grace)
         self.ended_by: str | None = None
         """The step that ended the last run: the end of its input, or a signal."""
-        KNOWN.hold(self, secrets_of("stdio", self.command, self.env, self.inherit_env))
+        if self.env or self.inherit_env or rest:
+            KNOWN.hold(self, secrets_of("stdio", self.command, self.env, self.inherit_env))
 
     def __repr__(self) -> str:
         from shlex import join
