@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import holdfast
 from holdfast import Backoff, Bearer, Http, Observability, Stdio
-from holdfast._core.trace import TraceEvent, line
+from holdfast._core.tap import TraceEvent, line
 from holdfast.calllog.log import CallLog
 from holdfast.errors import HoldfastError
 from holdfast.testing import Peer, RequestError
