@@ -189,7 +189,7 @@ TEXTS: list[tuple[str, tuple[str, ...]]] = [
     ("session=9f8e7d6c5b4a", ("9f8e7d6c",)),
     ('{"user_session": "9f8e7d6c5b4a"', ("9f8e7d6c",)),
     ("connection_string=Server=db;Uid=me;Pwd=hunter2", ("Server=db", "hunter2")),
-    ("connectionString: 'Endpoint=sb://x;Key=abc'", ("Endpoint", "abc")),
+    ("connectionString: 'Endpoint=sb://x;Key=xyzzy'", ("Endpoint", "xyzzy")),
     # JSON as text
     # In braces: ODBC's quotes, and whatever a template leaves around a value.
     *((f"password={left}hunter2{right}", ("hunter2",)) for left, right in ("{}", "<>", "[]")),
