@@ -239,7 +239,7 @@ async def test_a_server_that_stalls_is_given_up() -> None:
 
 
 async def test_tls_settings_that_cannot_be_used_make_a_server_unreachable() -> None:
-    def missing() -> ssl.SSLContext:
+    async def missing() -> ssl.SSLContext:
         raise FileNotFoundError("no such CA")
 
     found = await step_runner("global", NetworkSettings(tls=missing)).fetch(

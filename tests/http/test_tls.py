@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import ssl
 import subprocess
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from aiohttp import web
 
-from holdfast import TransportError
+from holdfast import OAuth, TransportError
+from holdfast._core.auth.auth_server import NetworkSettings
+from holdfast._core.auth.steps import Ask, Fetched
+from holdfast._core.transports.http import Http
+from holdfast._core.transports.http_client import HttpClient
+from tests.auth.test_auth_server import serving, step_runner
 from tests.http.harness import connect, failure, say
 from tests.http.rogue import Legacy, Modern, Rogue, read_request
 
@@ -203,3 +212,75 @@ async def test_the_tunnel_is_found_in_the_environment(
         async with connect(server, ca=authority.ca) as client:
             assert await say(client) == "ahoy"
         assert len(proxy.requests) == 1
+
+
+# Contexts are shared
+
+
+class Recording(ThreadPoolExecutor):
+    """The loop's threads; counts what they are given to do."""
+
+    jobs = 0
+
+    def submit(self, *args: Any, **kwargs: Any) -> Any:
+        self.jobs += 1
+        return super().submit(*args, **kwargs)
+
+
+async def test_all_clients_with_the_same_settings_share_a_context_made_in_a_thread() -> None:
+    with Recording() as threads:
+        asyncio.get_running_loop().set_default_executor(threads)
+        servers = [Http(f"https://{name}.example/mcp") for name in ("a", "b")]
+        first, second = [await server.tls.context() for server in servers]
+        assert first is second
+        assert threads.jobs == len(servers)
+        for server in servers:
+            assert await server.tls.context() is first
+        assert threads.jobs == len(servers)
+
+
+async def test_all_accounts_of_a_client_share_its_context() -> None:
+    server = Http("https://a.example/mcp", auth=OAuth(account=lambda: "ada"))
+    context = await server.tls.context()
+    for number in range(50):
+        user = server.for_account(f"user{number}")
+        assert user.tls.ready is context
+        assert user.authorizer is not None
+        assert await user.authorizer.runner._settings.tls() is context
+
+
+async def test_other_settings_have_other_contexts(tmp_path: Path) -> None:
+    places = tmp_path / "one", tmp_path / "other"
+    for place in places:
+        place.mkdir()
+    files = [Authority(place).ca for place in places]
+    plain = await Http("https://a.example").tls.context()
+    trusting = [await Http("https://a.example", ca=file).tls.context() for file in files]
+    assert len({id(context) for context in (plain, *trusting)}) == 3
+    # A file that was replaced is read again, by those who come later.
+    Path(files[0]).write_bytes(Path(files[1]).read_bytes())
+    os.utime(files[0], ns=(1, 1))
+    assert await Http("https://a.example", ca=files[0]).tls.context() is not trusting[0]
+
+
+async def test_a_context_of_the_application_is_used_as_it_is() -> None:
+    context = ssl.create_default_context()
+    server = Http("https://a.example", ssl=context)
+    assert server.tls.ready is context
+    assert await server.tls.context() is context
+
+
+async def test_without_tls_no_context_is_made() -> None:
+    async def forbidden() -> ssl.SSLContext:
+        raise AssertionError("a context was made for http")
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.json_response({})
+
+    async with serving(answer) as url:
+        fetched = await step_runner("loopback", NetworkSettings(tls=forbidden)).fetch(Ask(url=url))
+        assert isinstance(fetched, Fetched)
+    server = Http("http://127.0.0.1:1/mcp")
+    client = HttpClient(server, 1000)
+    assert client._tls is server.tls.ready is None
+    await client.close()

@@ -10,7 +10,7 @@ import re
 import socket
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar
@@ -73,10 +73,15 @@ async def time_limit(seconds: float | None = MACHINE_TIME) -> AsyncIterator[asyn
         raise TransportError(text) from None
 
 
+async def _default_context() -> ssl.SSLContext:
+    return await asyncio.to_thread(ssl.create_default_context)
+
+
 class NetworkSettings(Struct, frozen=True):
     """The TLS settings and proxy of the server, used for its authorization servers too (B21)."""
 
-    tls: Callable[[], ssl.SSLContext] = ssl.create_default_context
+    tls: Callable[[], Awaitable[ssl.SSLContext]] = _default_context
+    """Called for https only; it makes one context for all requests."""
     proxy: Callable[[str], str | None] = lambda url: None
 
 
@@ -98,10 +103,6 @@ class StepRunner:
         self.timeout = TIMEOUT
         self._settings = settings
         self._store = store
-
-    @cached_property
-    def _tls(self) -> ssl.SSLContext:
-        return self._settings.tls()
 
     @cached_property
     def store(self) -> Logins:
@@ -194,9 +195,9 @@ class StepRunner:
         )
         try:
             # No keep-alive: the address of a reused connection would not be checked again.
-            tls, factory = self._tls, address_check.socket
+            factory = address_check.socket
             async with aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=tls, socket_factory=factory, force_close=True),
+                connector=aiohttp.TCPConnector(socket_factory=factory, force_close=True),
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=self.timeout),
                 auto_decompress=False,
@@ -233,6 +234,7 @@ class StepRunner:
             known = urls.network_of_name(URL(url).host or "")
             if proxy is not None and not pinned and known not in (None, *allowed):
                 address_check.refuse()
+            is_secure = "https" in (URL(url).scheme, URL(proxy or "").scheme)
             async with session.request(
                 ask.method,
                 URL(url, encoded=True),
@@ -240,6 +242,7 @@ class StepRunner:
                 json=ask.json,
                 allow_redirects=False,
                 proxy=proxy,
+                ssl=await self._settings.tls() if is_secure else True,
             ) as response:
                 target = response.headers.get("Location")
                 moved = response.status in _REDIRECTS and target is not None

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Hashable, Sized
 from copy import copy
-from functools import partial
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,8 +14,9 @@ from yarl import URL
 from holdfast._core.boundary import Generation, Link, Report, Traits
 from holdfast._core.redact.known import KNOWN, secrets_of
 from holdfast._core.transports import options
-from holdfast._core.transports.http_client import Headers, HttpClient, proxy_for, tls_context
+from holdfast._core.transports.http_client import Headers, HttpClient, proxy_for
 from holdfast._core.transports.http_streams import SseLink, StreamableLink
+from holdfast._core.transports.tls import TlsSettings
 from holdfast.errors import TransportError, ValidationError
 from holdfast.policies import Limits, one_of
 
@@ -125,6 +125,8 @@ class Http:
             require(len(files) in (1, 2), "Http", "cert", cert, "a file, or a pair of files")
             self.cert = options.words("Http", "cert", files)
         self.ssl = ssl
+        self.tls: TlsSettings = TlsSettings(ssl, self.ca, self.cert)
+        """The same for all accounts."""
         self.proxy = proxy
         self.trust_env: bool = options.flag("Http", "trust_env", trust_env)
         self.connections = connections
@@ -153,8 +155,8 @@ class Http:
         elif found is not None:
             # Authorization servers are reached by the same proxy, trusting the same CA; a client
             # certificate is for the server alone, but for one in an ``ssl`` context.
-            trust = partial(tls_context, self, cert=False)
-            settings = NetworkSettings(trust, lambda url: proxy_for(self, URL(url)))
+            trust = self.tls if self.cert is None else TlsSettings(self.ssl, self.ca, None)
+            settings = NetworkSettings(trust.context, lambda url: proxy_for(self, URL(url)))
             self.authorizer = Authorizer(str(self.url), found, settings=settings)
 
     def for_account(self, name: str) -> Http:
@@ -191,10 +193,7 @@ class Http:
         if variant == "sse" and self._transport == "streamable":
             text = f"{self.name} is not tried as an HTTP+SSE server: transport='streamable'"
             raise TransportError(text)
-        try:
-            client = HttpClient(self, limits.frame_bytes)
-        except OSError as error:
-            raise TransportError(f"the TLS settings cannot be used: {error}") from error
+        client = HttpClient(self, limits.frame_bytes)
         self.speaks = "HTTP+SSE" if "sse" in (variant, self._transport) else "Streamable HTTP"
         kind = SseLink if self.speaks == "HTTP+SSE" else StreamableLink
         return kind(client, generation, report, limits.backlog_bytes, self._messages)

@@ -96,6 +96,10 @@ class HttpConnector(aiohttp.TCPConnector):
         make: Any = partial(_Protocol, loop=self._loop)
         self._factory = make
 
+    def trust(self, context: ssl.SSLContext) -> None:
+        """Use a context for the connections that are made from now on."""
+        self._ssl = context
+
     async def connect(self, *args: Any, **kwargs: Any) -> Any:
         connection = await super().connect(*args, **kwargs)
         connected = CONNECTED.get()
@@ -182,9 +186,10 @@ class HttpClient:
         if self._proxy is not None and "@" in self._proxy:
             # It may be the environment's, which the transport does not know.
             self._held_proxy = KNOWN.held(secrets_of("url", self._proxy))
-        self._tls = tls_context(http) if self.url.scheme == "https" else None
-        self.secure: bool = self._tls is not None
+        self.secure: bool = self.url.scheme == "https"
         """Its connections take time to close."""
+        self._tls = http.tls.ready if self.secure else None
+        """None until the first request: a context is made in a thread."""
         self._address_check: AddressCheck | None = None
         if http.authorizer is not None:
             from holdfast._core.auth.auth_server import AddressCheck
@@ -304,6 +309,8 @@ class HttpClient:
     async def _send(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
     ) -> aiohttp.ClientResponse:
+        if self.secure and self._tls is None:
+            await self._load_tls()
         try:
             small = body is not None and len(body) <= SmallPost.LARGEST
             if small and self._post is not None and url is self.url and not self._connector.closed:
@@ -325,6 +332,14 @@ class HttpClient:
         except (ValueError, TypeError) as error:
             text = f"the request to {self.origin} cannot be made: {error}"
             raise not_sent(ValidationError(text)) from error
+
+    async def _load_tls(self) -> None:
+        try:
+            self._tls = await self.http.tls.context()
+        except OSError as error:
+            text = f"the TLS settings cannot be used: {error}"
+            raise not_sent(TransportError(text)) from error
+        self._connector.trust(self._tls)
 
     async def _with_own(
         self, own: Callable[..., object], headers: Mapping[str, str]
@@ -370,7 +385,7 @@ class HttpClient:
     async def _failed(self, error: BaseException) -> Refused:
         """Return the refusal for a connection that failed before the response."""
         found = self.refused(error, fresh=True)
-        direct = self._tls is not None and self._proxy is None and not self.http.cert
+        direct = self.secure and self._proxy is None and not self.http.cert
         if found.reason is RefusalReason.BROKEN and direct and await self._is_hung_up_on():
             text = (
                 f"{self.origin} ends TLS connections after the handshake, before any request: "
@@ -422,14 +437,3 @@ def proxy_for(http: Http, url: URL) -> str | None:
     if found is None or url.host is None or proxy_bypass(url.host):
         return None
     return found if "://" in found else f"http://{found}"
-
-
-def tls_context(http: Http, *, cert: bool = True) -> ssl.SSLContext:
-    if http.ssl is not None:
-        return http.ssl
-    context = ssl.create_default_context()
-    if http.ca is not None:
-        context.load_verify_locations(http.ca)
-    if cert and http.cert is not None:
-        context.load_cert_chain(*http.cert)
-    return context
