@@ -105,7 +105,7 @@ class Fragile:
         self.check()
         return FragileLink(self, report, generation)
 
-    noticed = asked = dismissed = moved = starting = violated = check
+    notified = noticed = asked = dismissed = moved = starting = violated = check
 
 
 async def ready(fragile: Fragile) -> Driver:

@@ -119,7 +119,7 @@ class Unreachable:
     def _nothing(self, *_: Any) -> None: ...
 
     listen = finish = kill = _nothing
-    noticed = asked = dismissed = moved = starting = violated = _nothing
+    notified = noticed = asked = dismissed = moved = starting = violated = _nothing
 
 
 class Bench:

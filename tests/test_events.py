@@ -15,7 +15,7 @@ from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast._core.observers.observer import Observers
 from holdfast.errors import ValidationError
 from holdfast.events import KINDS, Events, Transition
-from holdfast.testing import SILENCE, Peer
+from holdfast.testing import SILENCE, Peer, ServerRequest
 
 SOON = Timeouts(request=5)
 AUTHORIZATION = (
@@ -190,6 +190,43 @@ async def test_who_has_unsubscribed_hears_nothing(client: holdfast.Client) -> No
     assert not client.events.active
     await client.call_tool("greet")
     assert events == []
+
+
+@pytest.mark.req("M1")
+async def test_every_notification_is_received_those_for_a_request_too() -> None:
+    """Progress, cancellations and acknowledgements go their own way; subscribers hear of them."""
+    peer = Peer(versions=HANDSHAKE)
+    seen: list[str] = []
+    released = asyncio.Event()
+
+    def call(incoming: ServerRequest) -> Any:
+        peer.progress(incoming, 1)
+        peer.progress(incoming, 2)
+        for params in ({"requestId": "nobody's"}, {"requestId": incoming.id}, {}):
+            peer.notify("notifications/cancelled", params)
+        peer.notify("notifications/progress", {"progressToken": 999, "progress": 1})
+        peer.notify("notifications/message", {"level": "info", "data": "x"})
+        return {"content": []}
+
+    peer.on("tools/call", call)
+    async with holdfast.connect(peer) as client:
+        client.events.subscribe(lambda event: seen.append(event.method), "notification.received")
+        await client.call_tool("x", on_progress=lambda _: released.set())
+        assert released.is_set()
+    assert seen.count("notifications/progress") == 3
+    assert seen.count("notifications/cancelled") == 3
+    assert seen.count("notifications/message") == 1
+
+
+@pytest.mark.req("M1")
+async def test_an_acknowledged_subscription_is_a_notification_that_was_received() -> None:
+    peer = Peer(versions=STATELESS)
+    peer.resource("mem://x", "text")
+    seen: list[str] = []
+    async with holdfast.connect(peer) as client:
+        client.events.subscribe(lambda event: seen.append(event.method), "notification.received")
+        await client.subscribe_resource("mem://x")
+    assert "notifications/subscriptions/acknowledged" in seen
 
 
 @pytest.mark.req("M1")

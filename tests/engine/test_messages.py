@@ -90,7 +90,7 @@ def test_spans_are_shown_as_people_say_them(span: float, shown: str) -> None:
     ("sent", "total", "words"),
     [
         (True, False, "no answer within 5 s (timeout)"),
-        (True, True, "not done within 60 s in all (total_timeout)"),
+        (True, True, "not done within 60 s in all (Timeouts.total)"),
         (False, False, "not connected within 5 s; nothing was sent"),
         (False, True, "not connected within 60 s; nothing was sent"),
     ],
@@ -99,6 +99,25 @@ def test_a_timeout_says_which_clock_ran_out(sent: bool, total: bool, words: str)
     error = messages.timed_out("srv", CALL, sent=sent, total=total)
     assert words in error.message
     assert error.outcome_unknown is sent
+
+
+@pytest.mark.req("E2", "R3")
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (Call("x", total=9.0, total_name="total_timeout"), "9 s in all (total_timeout)"),
+        (Call("x", total=3.0, spent=6.0, total_name="total_timeout"), "9 s in all (total_timeout)"),
+        (
+            Call("x", idle=0.0873, total=0.262, total_name="timeout"),
+            "262 ms in all (3 times its timeout of 87 ms)",
+        ),
+        (Call("x", total=1.0, spent=299.0), "300 s in all (Timeouts.total)"),
+    ],
+)
+def test_a_time_in_all_is_told_by_its_option_and_in_full(call: Call, words: str) -> None:
+    error = messages.timed_out("s", call, sent=True, total=True)
+    assert f"not done within {words}" in error.message
+    assert f"not done within {words}" in messages.unanswered("s", call).message
 
 
 @pytest.mark.req("E2", "R3")

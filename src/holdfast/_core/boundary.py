@@ -60,6 +60,10 @@ class Call(Struct, frozen=True, gc=False):
     """Send it only in this epoch of the connection, else fail with ``LinkChanged``."""
     refusals: int | None = None
     """How often it was refused for now, if its caller checks the server before each attempt."""
+    total_name: str = "Timeouts.total"
+    """The option that ``total`` comes from; ``timeout``: a few times that. For messages."""
+    spent: float = 0.0
+    """Seconds of that time which were gone before this request. For messages."""
 
 
 # Commands: engine → driver → transport.
@@ -341,10 +345,10 @@ class Asked(Struct, frozen=True):
 
 
 class Dismissed(Struct, frozen=True):
-    """The server no longer wants the answer to its request."""
+    """The server cancelled something: its own request ``id``, or None of those."""
 
     generation: Generation
-    id: Id
+    id: Id | None
 
 
 class Moved(Struct, frozen=True):
@@ -409,6 +413,7 @@ Effect: TypeAlias = Command | Outcome
 class DriverListener(Protocol):
     """Receives unsolicited messages and state changes. All methods return at once."""
 
+    def notified(self, method: str, count: int) -> None: ...
     def noticed(self, method: str, params: Raw | None) -> None: ...
     def asked(self, request: Asked) -> None: ...
     def dismissed(self, dismissed: Dismissed) -> None: ...

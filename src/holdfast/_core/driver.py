@@ -412,11 +412,13 @@ class Driver:
         return outcome.unsent if withdrawn else outcome.error  # type: ignore[return-value]
 
     def _progressed(self, outcome: b.Progressed) -> None:
+        self._listener.notified("notifications/progress", len(outcome.progress))
         waiter = self._waiters.get(outcome.ticket)
         if waiter is not None and waiter.on_progress is not None:
             waiter.on_progress(outcome.progress)
 
     def _related(self, outcome: b.Related) -> None:
+        self._listener.notified(outcome.method, 1)
         waiter = self._waiters.get(outcome.ticket)
         if waiter is not None and waiter.on_related is not None:
             waiter.on_related(outcome.params)

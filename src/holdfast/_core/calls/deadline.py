@@ -6,6 +6,7 @@ import math
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.errors import ValidationError
 from holdfast.policies import Timeouts
@@ -31,6 +32,8 @@ class Deadline(Struct, frozen=True, gc=False):
     """The call whose time it is, for messages."""
     about: str = ""
     """The tool, resource or prompt that the call is about, for messages."""
+    total_name: str = "Timeouts.total"
+    """The option that the time in all comes from, for messages."""
 
     @property
     def until(self) -> float:
@@ -41,7 +44,7 @@ class Deadline(Struct, frozen=True, gc=False):
         """Return the deadline of what follows: a slow start costs a given time only."""
         if self.given:
             return self
-        return Deadline(self.idle, self.total, now, method=self.method, about=self.about)
+        return replace(self, since=now)
 
 
 def make_deadline(
@@ -60,14 +63,15 @@ def make_deadline(
     shorter than the silence allowed is what it says, whoever gave it: the end of all.
     """
     idle = timeouts.for_method(method) if timeout is None else seconds("timeout", timeout)
+    total_name = "Timeouts.total"
     if total_timeout is not None:
-        total = seconds("total_timeout", total_timeout)
+        total, total_name = seconds("total_timeout", total_timeout), "total_timeout"
     elif timeout is None:
         total = timeouts.total_for(idle)
     else:
-        total = idle * PROGRESS_FACTOR if method == _TOOL_CALL else idle
+        total, total_name = idle * PROGRESS_FACTOR if method == _TOOL_CALL else idle, "timeout"
     given = timeout is not None or total_timeout is not None
-    return Deadline(idle, total, since, given, method, about)
+    return Deadline(idle, total, since, given, method, about, total_name)
 
 
 def seconds(name: str, value: float) -> float:

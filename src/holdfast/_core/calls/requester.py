@@ -121,6 +121,7 @@ class Requester(Struct, eq=False):
             idle=deadline.idle,
             total=deadline.total,
             since=deadline.since,
+            total_name=deadline.total_name,
             progress=bool(self.progress_handlers),
             **fields,
         )

@@ -202,13 +202,13 @@ class ToolCall(Struct, eq=False):
     def _make_request(self, tool: ReadyTool) -> Call:
         """Return the request of the present attempt. One deadline holds for all attempts."""
         deadline, form, params = self.deadline, self.form, self.params
-        idle, total = self.pipeline.idle, self.pipeline.total
+        idle, total, total_name = self.pipeline.idle, self.pipeline.total, "Timeouts.total"
         if tool.own["_timeout"] is not None:
             idle = tool.own["_timeout"]
             total = self.pipeline.timeouts.total_for(idle)
         if deadline is not None:
             idle = idle if self.options.get("timeout") is None else deadline.idle
-            total = deadline.total
+            total, total_name = deadline.total, deadline.total_name
         if form is not None:
             params = form.augment(params)
         if self.answers:
@@ -218,8 +218,10 @@ class ToolCall(Struct, eq=False):
             params,
             None if self.meta is None else dict(self.meta),
             idle=idle,
-            total=total - (self.begun - self.since),
+            total=total - (spent := self.begun - self.since),
             since=self.begun,
+            total_name=total_name,
+            spent=spent,
             about=self.name,
             progress=True,
             repeatable=tool.repeatable and not self.may_have_run,

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logging.getLogger("holdfast")
 
+CANCELLED = "notifications/cancelled"
 PROGRESS = "notifications/progress"
 TASK_CHANGED = "notifications/tasks"
 TOOLS_CHANGED = "notifications/tools/list_changed"
@@ -87,7 +88,14 @@ class Unsolicited(Struct, eq=False):
         if self._requester.opener.started is not None:
             self._requester.opener.started.renew_session("another person has logged in")
 
+    def notified(self, method: str, count: int) -> None:
+        """Tell subscribers of notifications, also of those that go to their own request."""
+        if self.events is not None and self.events.active:
+            for _ in range(count):
+                self.events.noticed(method)
+
     def noticed(self, method: str, params: Raw | None) -> None:
+        self.notified(method, 1)
         requester = self._requester
         if method == PROGRESS:
             # The progress of a call that became a task; any other comes too late.
@@ -110,8 +118,6 @@ class Unsolicited(Struct, eq=False):
         if method == UPDATED and subscriptions is not None and subscriptions.is_unwanted(params):
             # Sent before the server had read that the subscription ended.
             return
-        if self.events is not None and self.events.active:
-            self.events.noticed(method)
         if not self._registered:
             return
         # A copy: the parameters keep everything that was read with them in memory.
@@ -136,6 +142,7 @@ class Unsolicited(Struct, eq=False):
         task.add_done_callback(self._asks.pop)
 
     def dismissed(self, dismissed: Dismissed) -> None:
+        self.notified(CANCELLED, 1)
         for task, key in list(self._asks.items()):
             if key == (dismissed.generation, dismissed.id):
                 task.cancel()

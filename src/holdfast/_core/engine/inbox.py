@@ -243,10 +243,12 @@ class Inbox:
             # 2026-07-28 basic/patterns/subscriptions, Cancellation: the server tears it down.
             self._inflight.settle(wire_id)
             out.append(Completed(pending.ticket, Raw(b"{}")))
+            wire_id = None
+        elif self._link.era is None or not self._link.era.may_ask:
+            wire_id = None
         # 2025-11-25 basic/utilities/cancellation, Behavior Requirements: it may refer to a
         # request of the server's; one that is unknown or completed is ignored.
-        elif wire_id is not None and self._link.era is not None and self._link.era.may_ask:
-            out.append(Dismissed(self._link.generation, wire_id))
+        out.append(Dismissed(self._link.generation, wire_id))
 
     # Requests of the server
 

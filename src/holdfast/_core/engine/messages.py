@@ -31,6 +31,15 @@ def seconds(span: float) -> str:
     return f"{span:.3g} s" if span >= 1 else f"{span * 1000:.0f} ms"
 
 
+def in_all(call: Call) -> str:
+    """Say which time ran out: the option that gave it, and what it was, not what was left."""
+    span = call.total + call.spent
+    option = call.total_name
+    if option == "timeout":
+        option = f"{span / call.idle:.3g} times its timeout of {seconds(call.idle)}"
+    return f"not done within {seconds(span)} in all ({option})"
+
+
 def timed_out(
     name: str, call: Call, *, sent: bool, total: bool, reason: HoldfastError | None = None
 ) -> HoldfastError:
@@ -43,11 +52,7 @@ def timed_out(
         error = RequestTimeout(f"{name}: {subject(call)}: {waited}", hints=(hint,))
         error.__cause__ = reason
         return error
-    waited = (
-        f"not done within {seconds(call.total)} in all (total_timeout)"
-        if total
-        else f"no answer within {seconds(call.idle)} (timeout)"
-    )
+    waited = in_all(call) if total else f"no answer within {seconds(call.idle)} (timeout)"
     text = f"{name}: {subject(call)}: {waited}; the server was told to stop, it may have run"
     return RequestTimeout(text, outcome_unknown=True)
 
@@ -60,11 +65,8 @@ def without_token(name: str, call: Call) -> HoldfastError:
 
 
 def unanswered(name: str, call: Call) -> HoldfastError:
-    text = (
-        f"{name}: {subject(call)}: the server's question was not answered in time: "
-        f"not done within {seconds(call.total)} in all (total_timeout)"
-    )
-    return RequestTimeout(text)
+    text = f"the server's question was not answered in time: {in_all(call)}"
+    return RequestTimeout(f"{name}: {subject(call)}: {text}")
 
 
 def lost(name: str, call: Call, loss: HoldfastError, *, sent: bool) -> HoldfastError:
