@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import holdfast
-from holdfast import ValidationError
+from holdfast import Http, Servers, Stdio, TransportError, ValidationError
+from holdfast.handles import Handle
 from holdfast.testing import Peer
 
 connect: Any = holdfast.connect
@@ -71,3 +76,192 @@ def test_an_unknown_option_without_a_near_name_is_refused_without_its_value() ->
     with pytest.raises(ValidationError) as caught:
         connect(Peer(), zzz="s3cret")
     assert str(caught.value) == "zzz=…: not an option of connect"
+
+
+# Names from the configuration
+
+DEMO = [sys.executable, "-m", "holdfast.demo.server"]
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Write a user's file, or a project's: the servers by name."""
+    home, project = tmp_path / "home", tmp_path / "project"
+    (home / ".config" / "holdfast").mkdir(parents=True)
+    project.mkdir()
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("HOME", str(home))
+    for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "HOLDFAST_CONFIG", "MCP_SERVER_URL"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def write(servers: dict[str, Any], *, by_project: bool = False) -> Path:
+        user_file = home / ".config" / "holdfast" / "mcp.json"
+        file = project / ".mcp.json" if by_project else user_file
+        file.write_text(json.dumps({"mcpServers": servers}))
+        return file
+
+    return write
+
+
+def demo(**settings: Any) -> dict[str, Any]:
+    return {"command": DEMO[0], "args": DEMO[1:], **settings}
+
+
+@pytest.mark.req("N5")
+async def test_a_word_that_is_configured_is_that_server(configured: Write) -> None:
+    configured({"git": demo()})
+    async with holdfast.connect("git") as client:
+        assert client.name == "git"
+        assert (await client.call_tool("echo", {"text": "hello"})).text == "hello"
+    async with holdfast.connect("git", name="mine") as client:
+        assert client.name == "mine"
+
+
+@pytest.mark.req("N5")
+@pytest.mark.parametrize(
+    ("target", "options", "command"),
+    [
+        (["git"], {}, ("git",)),
+        (("git",), {}, ("git",)),
+        (Stdio("git"), {}, ("git",)),
+        ("git status", {}, ("git", "status")),
+        ("git", {"args": ["status"]}, ("git", "status")),
+        ("./git", {}, ("./git",)),
+        ("/usr/bin/git", {}, ("/usr/bin/git",)),
+        (Path("git"), {}, ("./git",)),
+        ("other", {}, ("other",)),
+        ("Git", {}, ("Git",)),
+    ],
+)
+def test_anything_but_a_single_configured_word_is_a_command(
+    configured: Write, target: Any, options: dict[str, Any], command: tuple[str, ...]
+) -> None:
+    configured({"git": {"url": "https://example.org/mcp"}})
+    assert connect(target, **options).transport.command == command
+
+
+@pytest.mark.req("N5")
+def test_a_configured_name_may_be_a_url(configured: Write) -> None:
+    configured({"docs": {"url": "https://example.org/mcp", "headers": {"X-Team": "sea"}}})
+    transport = connect("docs", headers={"X-Mine": "1"}).transport
+    assert isinstance(transport, Http)
+    assert transport.headers == {"X-Team": "sea", "X-Mine": "1"}
+
+
+@pytest.mark.req("N5", "F3")
+async def test_a_project_s_server_needs_its_approval_by_name_too(configured: Write) -> None:
+    configured({"git": demo()}, by_project=True)
+    for start in (holdfast.connect, holdfast.sync.connect):
+        with pytest.raises(holdfast.TrustError, match="git"):
+            start("git")
+    async with Servers({"mine": "git"}) as servers:
+        assert servers.status("mine").state == "not started"
+        with pytest.raises(holdfast.TrustError, match="git"):
+            await servers.call_tool("mine.echo", {"text": "x"})
+
+
+@pytest.mark.req("N5")
+def test_a_disabled_server_is_not_replaced_by_a_program(configured: Write) -> None:
+    configured({"git": demo(disabled=True)})
+    with pytest.raises(holdfast.StateError, match="'git' is disabled"):
+        connect("git")
+
+
+@pytest.mark.req("N5")
+def test_options_win_over_the_configuration_and_the_others_stay(configured: Write) -> None:
+    settings = {"when_down": "wait", "replay": "safe"}
+    configured({"git": demo(env={"A": "1", "B": "1"}, holdfast=settings)})
+    policy = connect("git")._policy
+    assert (policy.when_down, policy.replay) == ("wait", "safe")
+    client = connect("git", when_down="fail", env={"B": "2"}, grace=7)
+    assert (client._policy.when_down, client._policy.replay) == ("fail", "safe")
+    assert client.transport.env == {"A": "1", "B": "2"}
+    assert client.transport.grace == 7
+    with pytest.raises(ValidationError, match="headers"):
+        connect("git", headers={})
+
+
+@pytest.mark.req("N5")
+async def test_a_name_will_do_wherever_a_target_does(
+    configured: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configured({"git": demo()})
+    with holdfast.sync.connect("git") as client:
+        assert client.call_tool("echo", {"text": "hello"}).text == "hello"
+    async with Servers({"a": "git", "b": {"target": "git"}}) as servers:
+        assert (await servers.call_tool("b.echo", {"text": "hello"})).text == "hello"
+        assert servers["a"].transport.command == tuple(DEMO)
+    async with Handle("git") as handle:
+        assert (await handle.call("echo", {"text": "hello"})).text == "hello"
+    monkeypatch.setenv("MCP_SERVER_URL", "git")
+    assert connect().transport.command == tuple(DEMO)
+
+
+@pytest.mark.req("N5")
+async def test_a_word_that_is_neither_suggests_servers_and_programs(
+    configured: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configured({"weather": demo(), "tides": demo()})
+    program = tmp_path / "bin" / "weathers"
+    program.parent.mkdir()
+    program.touch(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/nowhere")
+    with pytest.raises(TransportError) as caught:
+        async with holdfast.connect("wether") as client:
+            await client.open()
+    text = "did you mean the configured server 'weather' or the program 'weathers'?"
+    assert text in str(caught.value)
+    with pytest.raises(TransportError) as caught:
+        async with holdfast.connect("zzzzzz") as client:
+            await client.open()
+    assert "did you mean" not in str(caught.value)
+    with pytest.raises(TransportError) as caught:
+        async with holdfast.connect(["wether"]) as client:
+            await client.open()
+    assert "configured" not in str(caught.value), "a list is a command"
+
+
+# Mappings
+
+
+@pytest.mark.req("N5")
+@pytest.mark.parametrize(
+    ("mapping", "advice"),
+    [
+        ({"mcpServers": {"a": {"command": "x", "env": {"T": "s3cret"}}}}, "holdfast.Servers"),
+        ({"a": {"command": "s3cret"}}, "holdfast.Servers"),
+        ({"a": "s3cret", "b": "x", "c": "x", "d": "x"}, "holdfast.Servers"),
+        ({}, "holdfast.Servers"),
+        ({"command": "x", "env": {"T": "s3cret"}}, "connect([command, *args], env=…)"),
+        ({"url": "https://s3cret@example.org"}, "connect(url, headers=…)"),
+    ],
+)
+def test_a_mapping_is_answered_with_what_takes_it(mapping: dict[str, Any], advice: str) -> None:
+    for start in (connect, holdfast.sync.connect):
+        with pytest.raises(ValidationError) as caught:
+            start(mapping)
+        assert advice in str(caught.value)
+        assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.req("N5")
+async def test_servers_take_a_mapping_as_a_file_has_it() -> None:
+    entries = {
+        "demo": {"type": "stdio", "command": DEMO[0], "args": DEMO[1:], "env": {"A": "1"}},
+        "old": {"type": "sse", "url": "https://example.org/sse"},
+        "new": {"type": "http", "url": "https://example.org/mcp"},
+    }
+    async with Servers({"mcpServers": entries}) as servers:
+        assert list(servers) == ["demo", "old", "new"]
+        assert (await servers.call_tool("demo.echo", {"text": "hello"})).text == "hello"
+        kinds = [servers[name].transport._transport for name in ("old", "new")]
+        assert kinds == ["sse", "auto"]
+    with pytest.raises(ValidationError, match="mcpServers"):
+        Servers({"mcpServers": ["x"]})
+
+
+async def test_an_error_of_a_server_s_options_names_the_server() -> None:
+    async with Servers({"mine": {"target": "x", "timeouts": 3}}) as servers:
+        with pytest.raises(ValidationError, match=r"^mine: timeouts=3: must be"):
+            _ = servers["mine"]

@@ -1,4 +1,4 @@
-"""``connect``: check the options, choose the transport, build the client.
+"""``connect``: find out what a target is, and build the client.
 
 The client and the event loop are loaded by the first call, not with this module.
 """
@@ -6,11 +6,12 @@ The client and the event loop are loaded by the first call, not with this module
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias, TypedDict, Unpack
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack
 
-from msgspec.structs import replace
-
+from holdfast._core.text import visible
+from holdfast._options import LockTarget, LogTarget, Options, refuse_unknown
 from holdfast.errors import ValidationError
 from holdfast.policies import (
     Backoff,
@@ -18,7 +19,6 @@ from holdfast.policies import (
     Identity,
     Limits,
     Observability,
-    Policy,
     Replay,
     Timeouts,
     ToolPolicy,
@@ -26,48 +26,11 @@ from holdfast.policies import (
 )
 
 if TYPE_CHECKING:
-    from holdfast._core.auth.options import Auth
-    from holdfast._core.boundary import Transport
     from holdfast._core.calls.handlers import Handlers
     from holdfast._core.targets import Target
-    from holdfast._core.transports.http_client import Headers
-    from holdfast._core.transports.stderr import Sink
-    from holdfast.calllog.log import CallLog
+    from holdfast._options import ClientOptions
     from holdfast.client import Client
-    from holdfast.lock.guard import Lock
-
-LogTarget: TypeAlias = "str | os.PathLike[str] | TextIO | Callable[[str], Any] | CallLog"
-"""A file, a stream, a function that takes each line, or a `CallLog`."""
-LockTarget: TypeAlias = "str | os.PathLike[str] | Lock"
-"""A lock file, or a `Lock` with a policy of its own."""
-
-
-_DEFAULTS: Final = Policy()
-
-
-class Options(TypedDict, total=False):
-    """Options of the transport: `holdfast.Stdio` and `holdfast.Http` document each of them."""
-
-    url: str
-    headers: Headers | None
-    transport: Literal["auto", "streamable", "sse"]
-    base_url: str
-    sse_endpoint: str | None
-    message_endpoint: str | None
-    ca: str | None
-    cert: str | tuple[str, str] | None
-    proxy: str | None
-    trust_env: bool
-    connections: int
-    args: Iterable[str] | None
-    auth: Auth
-    env: Mapping[str, str] | None
-    inherit_env: Iterable[str] | bool
-    cwd: str | os.PathLike[str] | None
-    stderr: Sink | Literal["inherit"]
-    grace: float
-    startup: float
-    shutdown_request: bool
+    from holdfast.config.entry import ServerEntry
 
 
 def connect(
@@ -80,8 +43,8 @@ def connect(
     backoff: Backoff | None = None,
     identity: Identity | None = None,
     handlers: Handlers | None = None,
-    when_down: WhenDown = "fail",
-    replay: Replay = "never",
+    when_down: WhenDown | None = None,
+    replay: Replay | None = None,
     tools: ToolPolicy | None = None,
     cache: Cache | None = None,
     observability: Observability | None = None,
@@ -92,10 +55,12 @@ def connect(
     """Return a client for one server. Nothing is started before its first use.
 
     Args:
-        target: The server: a command (a string, or a list of words), a script (``"server.py"``
-            or a `pathlib.Path`), a URL, a `holdfast.Stdio` or `holdfast.Http`, or a server in
-            memory: a `holdfast.testing.Peer`, or a server object of FastMCP or the official SDK.
-            None reads the environment variable ``MCP_SERVER_URL``.
+        target: The server: a name from the configuration, a command (a string, or a list of
+            words), a script (``"server.py"`` or a `pathlib.Path`), a URL, a `holdfast.Stdio` or
+            `holdfast.Http`, or a server in memory: a `holdfast.testing.Peer`, or a server object
+            of FastMCP or the official SDK. A single word that is configured is that server, even
+            if there is a program of that name; ``["git"]`` is always the program. None reads the
+            environment variable ``MCP_SERVER_URL``.
         name: The server's name in errors, logs and events. Default: its program or its host.
         protocol: Pin one protocol revision instead of negotiating the newest.
         timeouts: Seconds for requests, the handshake and whole calls.
@@ -104,9 +69,10 @@ def connect(
         identity: The client's own name, version and capabilities, as declared to servers.
         handlers: Functions that answer a server's questions and receive its notifications.
         when_down: A call while the server is down fails at once (``"fail"``), or waits for it
-            within its own deadline (``"wait"``).
+            within its own deadline (``"wait"``). Default: as configured, else ``"fail"``.
         replay: After a lost connection, nothing is repeated (``"never"``), or reads, lists and
-            tools that are annotated read-only or idempotent are, once (``"safe"``).
+            tools that are annotated read-only or idempotent are, once (``"safe"``). Default: as
+            configured, else ``"never"``.
         tools: Allowed tools, their timeouts, and how arguments and results are checked.
         cache: Times to live of lists and resources, and the store that holds them.
         observability: Audit records, OpenTelemetry, and what is redacted in both.
@@ -123,6 +89,7 @@ def connect(
 
     Raises:
         ValidationError: An option is unknown, of a wrong type, or not for this kind of target.
+        TrustError: The server is configured in a project's file, and nobody approved it.
 
     Example:
         ```python
@@ -130,166 +97,53 @@ def connect(
             print((await client.call_tool("echo", {"message": "hello"})).text)
         ```
     """
-    from holdfast._core.calls.handlers import NO_HANDLERS, Handlers
-    from holdfast._core.targets import transport_for
-    from holdfast.client import Client
+    from holdfast._build import build_client
+    from holdfast._core.targets import VARIABLE, is_bare_word, near_names, transport_for
 
     if options:
         refuse_unknown(options)
-    if handlers is not None and not isinstance(handlers, Handlers):
-        raise _wrong_type("handlers", handlers, Handlers)
-    policies: dict[str, Any] = {
+    client_options: ClientOptions = {
+        "name": name,
+        "protocol": protocol,
         "timeouts": timeouts,
         "limits": limits,
         "backoff": backoff,
         "identity": identity,
+        "handlers": handlers,
+        "when_down": when_down,
+        "replay": replay,
         "tools": tools,
         "cache": cache,
         "observability": observability,
+        "log": log,
+        "lock": lock,
     }
-    policies = {option: value for option, value in policies.items() if value is not None}
-    for option, value in policies.items():
-        if not isinstance(value, _POLICIES[option]):
-            raise _wrong_type(option, value, _POLICIES[option])
-    policy = _DEFAULTS
-    if policies or protocol is not None or (when_down, replay) != ("fail", "never"):
-        policy = Policy(protocol=protocol, when_down=when_down, replay=replay, **policies)
-    for option, value in (("name", name), ("protocol", protocol)):
-        if value is not None and not isinstance(value, str):
-            raise ValidationError(f"{option}={value!r}: must be a string")
-    transport = transport_for(target, options, os.environ)
-    guard = server_arguments = None
-    if lock is not None:
-        guard, server_arguments = _lock(lock), _server_arguments(target, options, protocol)
-        # Servers list other tools to other clients: declare what the lock was made with.
-        locked = guard.capabilities(transport.name if name is None else name)
-        policy = replace(policy, identity=policy.identity.declaring(locked))
-    observers: tuple[CallLog, ...] = ()
-    if log is not None:
-        from holdfast.calllog.log import open_log
+    if isinstance(target, Mapping):
+        raise _not_a_target(target)
+    word = os.environ.get(VARIABLE) if target is None else target
+    servers: Mapping[str, ServerEntry] | None = None
+    alone = options.keys().isdisjoint(("args", "url", "base_url"))
+    if alone and isinstance(word, str) and is_bare_word(word):
+        from holdfast.config.loading import load
 
-        observers = (open_log(log, policy.observability.redaction),)
-
-    def make(transport: Transport) -> Client:
-        client = Client(transport, policy, handlers or NO_HANDLERS, name=name, observers=observers)
-        if guard is not None:
-            client.guard_tools(guard.guard(client.name, server_arguments))
-            client.guard_skills(guard.skill_guard(client.name, server_arguments))
-        return client
-
-    if transport.authorizer is None or not transport.authorizer.personal:
-        return make(transport)
-    from holdfast._accounts import AccountsClient
-
-    return AccountsClient(transport, policy, make, name)
+        servers = load().servers
+        if (entry := servers.get(word)) is not None:
+            overrides: dict[str, Any] = {**client_options, **options}
+            overrides = {option: value for option, value in overrides.items() if value is not None}
+            return entry.connect(**overrides)
+    transport: Any = transport_for(target, options, os.environ)
+    if servers is not None and hasattr(transport, "near_names"):
+        transport.near_names = partial(near_names, tuple(servers))
+    return build_client(transport, target, options, **client_options)
 
 
-_POLICIES: Final[dict[str, Any]] = {
-    "timeouts": Timeouts,
-    "limits": Limits,
-    "backoff": Backoff,
-    "identity": Identity,
-    "tools": ToolPolicy,
-    "cache": Cache,
-    "observability": Observability,
-}
-"""The type of each option that is a policy."""
-
-
-def _wrong_type(option: str, value: object, kind: type) -> ValidationError:
-    hint = f"holdfast.{kind.__name__}(…)"
-    if isinstance(value, int | float) and kind is Timeouts:
-        hint = f"holdfast.Timeouts(request={value!r})"
-    return ValidationError(
-        f"{option}={value!r}: must be a holdfast.{kind.__name__}, such as {hint}"
-    )
-
-
-_ELSEWHERE: Final = {
-    "timeout": "timeouts=Timeouts(request={value})",
-    "initialize_timeout": "timeouts=Timeouts(handshake={value})",
-    "client_info": "identity=Identity(name=…, version=…)",
-    "capabilities": "identity=Identity(capabilities={value})",
-    "telemetry": "observability={value}",
-    "command": "the target, connect({value})",
-    "on_log": "client.on_log({value})",
-    "log_handler": "client.on_log({value})",
-    "on_notification": "handlers=Handlers(notification={value})",
-    "on_progress": "handlers=Handlers(progress={value})",
-    "progress_handler": "handlers=Handlers(progress={value})",
-    "retries": "backoff=Backoff(attempts={value})",
-    "max_retries": "backoff=Backoff(attempts={value})",
-    "auth_token": "the option auth, with holdfast.Bearer(…)",
-    "token": "the option auth, with holdfast.Bearer(…)",
-    "bearer": "the option auth, with holdfast.Bearer(…)",
-    "api_key": "the option auth, with holdfast.Bearer(…)",
-    "oauth": 'auth="oauth"',
-    "sampling_callback": "handlers=Handlers(sampling={value})",
-    "elicitation_callback": "handlers=Handlers(elicitation={value})",
-    "sampling_handler": "handlers=Handlers(sampling={value})",
-    "elicitation_handler": "handlers=Handlers(elicitation={value})",
-    "list_roots_callback": "handlers=Handlers(roots={value})",
-    "logging_callback": "client.on_log({value})",
-    "message_handler": "handlers=Handlers(notification={value})",
-    "request_timeout": "timeouts=Timeouts(request={value})",
-    "read_timeout_seconds": "timeouts=Timeouts(request={value})",
-    "init_timeout": "timeouts=Timeouts(handshake={value})",
-    "verify": "ca=…",
-}
-"""Options under names that other clients use, and the right form here."""
-
-
-def refuse_unknown(options: Mapping[str, Any], *, of: str = "connect") -> None:
-    """Raise `ValidationError` for an unknown option, and suggest the nearest known one."""
-    own = connect.__annotations__.keys() - {"target", "options", "return"}
-    known = Options.__annotations__.keys() | (() if of == "connect" else own)
-    for name, value in options.items():
-        if name not in known:
-            hint = _hint(name, value, own | known)
-            raise ValidationError(f"{name}=…: not an option of {of}{hint}")
-
-
-def _hint(name: str, value: object, options: Iterable[str]) -> str:
-    """Return a suggestion: the option, the field of a policy or the form of the nearest name."""
-    from holdfast._core.calls.handlers import Handlers
-    from holdfast._core.text import close_matches
-
-    forms = dict(_ELSEWHERE)
-    for option, kind in {**_POLICIES, "handlers": Handlers}.items():
-        for field in kind.__struct_fields__:
-            forms.setdefault(field, f"{option}={kind.__name__}({field}={{value}})")
-    forms.update((option, f"{option}=…") for option in options)
-    near = [name] if name in forms else close_matches(name, forms)
-    # Anything but a number may be long, or a secret.
-    shown = repr(value) if isinstance(value, int | float) else "…"
-    return f"; did you mean {forms[near[0]].format(value=shown)}?" if near else ""
-
-
-def _lock(lock: LockTarget) -> Lock:
-    from holdfast.lock.guard import Lock
-
-    if isinstance(lock, Lock):
-        return lock
-    if not isinstance(lock, str | os.PathLike):
-        raise ValidationError(f"lock={lock!r}: must be a path or a holdfast.lock.Lock")
-    return Lock(os.fspath(lock))
-
-
-def _server_arguments(
-    target: Target, options: Mapping[str, Any], protocol: str | None
-) -> str | None:
-    """Return the arguments of a command line that lead to the same server."""
-    from holdfast.lock.commands import server_arguments
-
-    settings = {
-        name: getattr(target, name, None) or options.get(name)
-        for name in ("env", "inherit_env", "cwd", "headers", "transport")
-    }
-    if callable(settings["headers"]):
-        settings["headers"] = None
-    server: Any = getattr(target, "command", None) or getattr(target, "url", None) or target
-    if isinstance(server, os.PathLike):
-        server = [os.fspath(server)]
-    if not isinstance(server, (str, list, tuple)):
-        return None
-    return server_arguments(server, protocol=protocol, **settings)
+def _not_a_target(target: Mapping[Any, Any]) -> ValidationError:
+    """Return the error for a mapping: what to do with it, and none of its values."""
+    if "command" in target or "url" in target:
+        key = "command" if "command" in target else "url"
+        use = "connect([command, *args], env=…)" if key == "command" else "connect(url, headers=…)"
+        text = f"has one server's options; use {use}, or Servers({{name: {{{key!r}: …}}}})"
+    else:
+        text = "has several servers; connect is for one, holdfast.Servers for many: Servers({…})"
+    keys = ", ".join(f"{visible(str(key), 40)!r}: …" for key in [*target][:3])
+    return ValidationError(f"target {{{keys}}}: a mapping {text}")

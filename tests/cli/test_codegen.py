@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -66,5 +68,41 @@ def test_a_configured_servers_own_settings_stay_out_of_it(cli: Cli, configure: C
     done = cli("codegen", "x", "--output", "json")
     assert done.value["tools"] == 1
     assert "Regenerate: holdfast codegen x\n" in done.value["source"]
-    assert "TARGET: Final[Target] = None" in done.value["source"]
+    assert 'TARGET: Final[Target] = "x"' in done.value["source"]
     assert "s3cret" not in done.out
+
+
+_USE = """
+import asyncio, tools_of_x
+
+async def main():
+    async with tools_of_x.connect() as handle:
+        print(handle.client.name, len(await handle.client.list_tools()))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.req("N5")
+def test_a_module_for_a_configured_server_finds_it_by_its_name(
+    cli: Cli, configure: Configure
+) -> None:
+    configure(x=stdio(puppet()))
+    assert cli("codegen", "x", "-o", "tools_of_x.py").code == 0
+    done = subprocess.run([sys.executable, "-c", _USE], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["x", "1"], done.stderr
+
+
+@pytest.mark.parametrize("word", ["no target", "a file of one's own", "not one word"])
+def test_a_name_that_connect_would_not_find_is_left_out(
+    cli: Cli, configure: Configure, tmp_path: Path, word: str
+) -> None:
+    name = "x y" if word == "not one word" else "x"
+    configure(**{name: stdio(puppet())})
+    options = ["--no-target"] if word == "no target" else []
+    if word == "a file of one's own":
+        file = tmp_path / "own.json"
+        file.write_text(json.dumps({"mcpServers": {"x": stdio(puppet())}}))
+        options = ["--config", str(file)]
+    done = cli("codegen", name, *options, "--output", "json")
+    assert "TARGET: Final[Target] = None" in done.value["source"]

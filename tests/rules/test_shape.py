@@ -12,10 +12,12 @@ MOST_LINES = 400
 PROVEN_ELSEWHERE: dict[str, str] = {
     "__init__": "tests/rules/test_exports.py",
     "__main__": "tests/cli/test_main.py",
+    "_build": "tests/test_connect.py",
     "_core": "tests/rules/test_layers.py",
     "_core.alarm": "tests/test_driver_time.py",
     "_core.boundary": "tests/engine/test_connection.py",
     "_lazy": "tests/rules/test_exports.py",
+    "_options": "tests/test_connect.py",
     "_version": "tests/rules/test_exports.py",
     "langchain": "tests/frameworks/test_frameworks.py",
     "openai_agents": "tests/frameworks/test_frameworks.py",

@@ -11,9 +11,11 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from holdfast.errors import ValidationError
+from holdfast._core.text import close_matches
+from holdfast.errors import Hint, ValidationError
 
 if TYPE_CHECKING:
     from holdfast._core.boundary import Transport
@@ -38,6 +40,7 @@ SCRIPTS: Final[dict[str, tuple[str, ...]]] = {
 """The program that runs a script, by the suffix of its name."""
 
 _URL_OPTIONS: Final = ("url", "base_url")
+_MOST_FOLDERS: Final = 64
 _NO_SCHEME: Final = r"(?i)(localhost|(\[[0-9a-f:]+\]|[\w.-]+):\d+)(/|$)"
 
 
@@ -135,6 +138,23 @@ def _on_path(word: str) -> bool:
     from shutil import which
 
     return os.sep not in word and which(word) is not None
+
+
+def is_bare_word(text: str) -> bool:
+    """Return whether a text may be a server's name: no path, no URL, no command line."""
+    separators = (os.sep, os.altsep or os.sep, "://")
+    return text.split() == [text] and not any(separator in text for separator in separators)
+
+
+def near_names(servers: Iterable[str], word: str, path: str) -> tuple[Hint, ...]:
+    """Suggest what a word that is no program may have meant: a configured server, or a program."""
+    programs: dict[str, None] = {}
+    for folder in path.split(os.pathsep)[:_MOST_FOLDERS]:
+        with suppress(OSError):
+            programs.update(dict.fromkeys(os.listdir(folder or os.curdir)))
+    near = [f"the configured server {name!r}" for name in close_matches(word, servers, 2)]
+    near += [f"the program {name!r}" for name in close_matches(word, programs, 2, 0.75)]
+    return (Hint("", f"did you mean {' or '.join(near)}?"),) if near else ()
 
 
 def _fitting(options: dict[str, Any], kind: type, target: object) -> dict[str, Any]:

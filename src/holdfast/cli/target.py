@@ -205,7 +205,11 @@ class ServerTarget:
         """Return where the server is; a configured one needs its approval, and its inputs."""
         entry = self.entry
         if entry is None:
-            return ServerAddress(self.command or self.url or self.server or self.variable or "")
+            word = self.server
+            if word is not None and not is_url(word):
+                # A script, as a path: the word is no name of this configuration.
+                word = os.path.join(os.curdir, word)
+            return ServerAddress(self.command or self.url or word or self.variable or "")
         from holdfast.config.resolution import admit
 
         if can_ask:
@@ -292,9 +296,6 @@ class ServerAddress(NamedTuple):
             return holdfast.connect(self.target, **options)
         from holdfast.config.resolution import client_for
 
-        for name, configured in (("env", self.resolved.env), ("headers", self.resolved.headers)):
-            if name in options:
-                options[name] = {**configured, **options[name]}
         return client_for(self.resolved, options)
 
 

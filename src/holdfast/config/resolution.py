@@ -83,7 +83,8 @@ def admit(entry: ServerEntry, *, prompt: InputPrompt | None = None) -> ResolvedS
 
 def client_for(resolved: ResolvedServer, overrides: Mapping[str, Any]) -> Client:
     """Return a client for a resolved entry; overrides are options of `holdfast.connect`."""
-    from holdfast._connect import Options, connect
+    from holdfast._build import build_client
+    from holdfast._options import Options
 
     transport_overrides = {
         name: value for name, value in overrides.items() if name in Options.__optional_keys__
@@ -91,6 +92,11 @@ def client_for(resolved: ResolvedServer, overrides: Mapping[str, Any]) -> Client
     rest = {name: value for name, value in overrides.items() if name not in transport_overrides}
     configured = resolved.transport_options
     options = {**configured, **transport_overrides}
+    for name in ("env", "headers"):
+        # One variable more is no reason to lose those that the server is configured with.
+        value, addition = configured.get(name), transport_overrides.get(name)
+        if isinstance(value, Mapping) and isinstance(addition, Mapping):
+            options[name] = {**value, **addition}
     if "auth" in configured and options["auth"] == "oauth":
         login = configured["auth"]
         options["auth"] = login and replace(login, interactive=True)
@@ -114,7 +120,7 @@ def client_for(resolved: ResolvedServer, overrides: Mapping[str, Any]) -> Client
     if transport.authorizer is not None:
         # The command in an error names the server as the configuration does.
         transport.authorizer.name = resolved.name
-    return connect(transport, **{**resolved.options, **rest})
+    return build_client(transport, transport, {}, **{**resolved.options, **rest})
 
 
 def read_env_file(entry: ServerEntry) -> EnvFile | None:

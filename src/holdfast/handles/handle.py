@@ -17,12 +17,13 @@ from contextlib import suppress
 from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar, Unpack
 
 from holdfast._accounts import AccountsClient
-from holdfast._connect import LogTarget, connect
+from holdfast._connect import connect
 from holdfast._core.calls.options import CallOptions
 from holdfast._core.engine.state import State
 from holdfast._core.single_flight import SingleFlight, WorkStopped, retrieve
 from holdfast._core.targets import Target
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
+from holdfast._options import LogTarget
 from holdfast.client import Client
 from holdfast.errors import RpcError, StateError, ValidationError
 from holdfast.events import NotificationReceived, Transition

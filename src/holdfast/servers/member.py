@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct, field
 
@@ -174,11 +174,15 @@ class Member:
 
 def members(config: Config, overrides: Mapping[str, Any]) -> dict[str, Member]:
     """Return the servers of a configuration, in its order; ``overrides`` go to `connect`."""
-    from holdfast._connect import refuse_unknown
+    from holdfast._options import refuse_unknown
 
     refuse_unknown(overrides, of="Servers")
     if isinstance(config, Mapping):
-        return {name: _given(name, what, overrides) for name, what in config.items()}
+        # As a configuration file has them.
+        servers = config["mcpServers"] if [*config] == ["mcpServers"] else config
+        if not isinstance(servers, Mapping):
+            raise ValidationError("Servers({'mcpServers': …}): must be a mapping of names")
+        return {name: _member(name, definition, overrides) for name, definition in servers.items()}
     if config is None or isinstance(config, str | os.PathLike):
         from holdfast.config.loading import load
 
@@ -202,19 +206,26 @@ def members(config: Config, overrides: Mapping[str, Any]) -> dict[str, Member]:
     }
 
 
-def _given(name: str, what: Any, overrides: Mapping[str, Any]) -> Member:
+_HTTP_TYPES: Final = {"sse": "sse", "streamable-http": "streamable"}
+"""The HTTP transport of an entry's ``type``; of any other type it is found out."""
+
+
+def _member(name: str, definition: Any, overrides: Mapping[str, Any]) -> Member:
     """Return the server of a mapping: a client, a target, or options of `connect`."""
     if not name or not isinstance(name, str):
         raise ValidationError(f"Servers({{{name!r}: …}}): a server needs a name, a string")
-    if isinstance(what, Client):
-        return Member(name, lambda: what)
-    options = {**overrides, **(what if isinstance(what, Mapping) else {"target": what})}
+    if isinstance(definition, Client):
+        return Member(name, lambda: definition)
+    settings = definition if isinstance(definition, Mapping) else {"target": definition}
+    options = {**overrides, **settings}
     disabled = bool(options.pop("disabled", False))
     if "target" not in options:
         # As a configuration file has it.
         command, args = options.pop("command", None), options.pop("args", ())
         words = [command, *((args,) if isinstance(args, str) else args)]
         options["target"] = options.pop("url", None) if command is None else words
+        if (transport := _HTTP_TYPES.get(options.pop("type", None))) is not None:
+            options.setdefault("transport", transport)
 
     def make() -> Client:
         from holdfast._connect import connect
@@ -223,8 +234,7 @@ def _given(name: str, what: Any, overrides: Mapping[str, Any]) -> Member:
             return connect(**{"name": name, **options})
         except TypeError as error:
             raise ValidationError(f"{name}: {error}") from error
-        except HoldfastError as error:
-            error.message = f"{name}: {error.message}"
-            raise
+        except ValidationError as error:
+            raise ValidationError(f"{name}: {error.message}", hints=error.hints) from error
 
     return Member(name, make, disabled=disabled)

@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 import pytest
 from msgspec import Struct
 
-from holdfast import _connect, sync
+from holdfast import _options, sync
 from holdfast._core.targets import VARIABLE, Target
 from holdfast.calllog.log import CallLog
 from holdfast.client import Client
@@ -30,7 +30,7 @@ from holdfast.testing.recording import MissingRecording, Notes, Recording, Recor
 
 LONGEST_END: Final = 30.0
 """Seconds that a client on a loop of another thread has to close."""
-_TRANSPORT_OPTIONS: Final = frozenset(_connect.Options.__annotations__)
+_TRANSPORT_OPTIONS: Final = frozenset(_options.Options.__annotations__)
 
 H = TypeVar("H", bound=Handle)
 S = TypeVar("S", bound=SyncHandle)

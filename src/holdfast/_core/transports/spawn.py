@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -24,9 +25,17 @@ class Spawned(Struct, frozen=True):
 
 
 def spawn(
-    command: tuple[str, ...], env: dict[str, str], cwd: str | None, *, inherit_stderr: bool
+    command: tuple[str, ...],
+    env: dict[str, str],
+    cwd: str | None,
+    *,
+    inherit_stderr: bool,
+    near_names: Callable[[str, str], tuple[Hint, ...]] = lambda program, path: (),
 ) -> Spawned:
-    """Start the server in a session and process group of its own, with pipes."""
+    """Start the server in a session and process group of its own, with pipes.
+
+    ``near_names`` suggests what a program that is not there, on this PATH, may have meant.
+    """
     ends: list[tuple[int, int]] = []
     """Of each pipe the server's end and ours: Popen would make file objects of them."""
     try:
@@ -49,7 +58,8 @@ def spawn(
             raise
         path = env.get("PATH", "")
         missing = isinstance(error, FileNotFoundError) and os.sep not in command[0]
-        hints = (Hint("env.PATH", f"is {path!r}"),) if missing else ()
+        hint = Hint("env.PATH", f"is {path!r}")
+        hints = (*near_names(command[0], path), hint) if missing else ()
         raise TransportError(_why(error, command, path, cwd), hints=hints) from None
     finally:
         for theirs, _ in ends:

@@ -17,7 +17,7 @@ from holdfast._core.transports.launchers import is_launcher, uses_launcher
 from holdfast._core.transports.process import StdioLink
 from holdfast._core.transports.spawn import spawn
 from holdfast._core.transports.stderr import Sink, Stderr
-from holdfast.errors import TransportError
+from holdfast.errors import Hint, TransportError
 from holdfast.policies import Limits
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 _SCRIPT: Final = r"\w\.(py|[cm]?js|m?ts|sh|rb|jar)$"
 _TRAITS: Final = Traits()
+
+
+def _no_names(program: str, path: str) -> tuple[Hint, ...]:
+    return ()
 
 
 class Stdio:
@@ -101,6 +105,8 @@ class Stdio:
         self.traits: Traits = _TRAITS
         if self.shutdown_request:
             self.traits = Traits(shutdown_request=True, grace=self.grace)
+        self.near_names: Callable[[str, str], tuple[Hint, ...]] = _no_names
+        """Suggests what a command that is not found may have meant."""
         self.ended_by: str | None = None
         """The step that ended the last run: the end of its input, or a signal."""
         if self.env or self.inherit_env or rest:
@@ -130,7 +136,9 @@ class Stdio:
 
         def start(listener: ChildListener) -> ChildProcess:
             inherits = self.stderr == "inherit"
-            process = spawn(self.command, env, self.cwd, inherit_stderr=inherits)
+            process = spawn(
+                self.command, env, self.cwd, inherit_stderr=inherits, near_names=self.near_names
+            )
             return PosixChild(process, listener, limits.backlog_bytes)
 
         sink = None if isinstance(self.stderr, str) else self.stderr

@@ -80,9 +80,15 @@ async def codegen(target: ServerTarget, out: str | None, check: bool, **options:
 
 
 def _default_target(target: ServerTarget) -> str | list[str] | None:
-    """Return what a module connects to by itself, without a configured server's own settings."""
+    """Return what a module connects to by itself: a configured server by its name alone."""
+    from holdfast._core.targets import is_bare_word
+
     url = target.url or target.server
-    return target.command or (url if url and is_url(url) else None)
+    if target.command or (url and is_url(url)):
+        return target.command or url
+    # ``connect`` looks in the usual files.
+    name = None if target.entry is None or target.config is not None else target.entry.name
+    return name if name is not None and is_bare_word(name) else None
 
 
 def _session_tools(options: dict[str, Any]) -> SessionTools | None:
@@ -102,6 +108,14 @@ def renew(path: Path, source: str, *, write: bool = True) -> bool:
         raise ValidationError(f"{path} is not a module of holdfast codegen; nothing was written")
     write_file(path, source)
     return True
+
+
+def _name_to_connect(target: ServerTarget) -> str | None:
+    """Return the name by which ``connect`` finds a configured server; None if it would not."""
+    from holdfast._core.targets import is_bare_word
+
+    name = None if target.entry is None or target.config is not None else target.entry.name
+    return name if name is not None and is_bare_word(name) else None
 
 
 def _command(target: ServerTarget, words: dict[str, Any]) -> str:
