@@ -209,7 +209,7 @@ class LoginPhase:
     """Tells those who wait for a login what it waits for itself: a person, or a server."""
 
     def __init__(self) -> None:
-        self.person_asked = False
+        self.person_asked: bool = False
         self._changed: asyncio.Future[None] | None = None
 
     async def next(self) -> None:
