@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from holdfast._core.driver import Driver
     from holdfast._core.tap import Tap
     from holdfast.agents.listing import ModelTool, Partial
-    from holdfast.agents.providers import ModelAnswer, Shape
+    from holdfast.agents.providers import ModelAnswer, Provider
     from holdfast.agents.toolset import Toolset
     from holdfast.events import Events
 
@@ -399,7 +399,7 @@ class Client:
         return tools_of_one(self, await self.list_tools(timeout=timeout))
 
     async def toolset(
-        self, /, shape: Shape, *, timeout: float | None = None, **options: Any
+        self, /, shape: Provider, *, timeout: float | None = None, **options: Any
     ) -> Toolset:
         """Return the tools for models in the shape that a model provider wants.
 

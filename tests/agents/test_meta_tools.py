@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agents.providers import Shape
+from holdfast.agents.providers import Provider
 from holdfast.servers import Servers
 from holdfast.testing import Peer
 from tests.servers.processes import DEMO, GONE
@@ -111,7 +111,7 @@ async def test_a_finder_fences_the_words_of_servers_and_not_its_own() -> None:
 
 @pytest.mark.req("F3")
 @pytest.mark.parametrize("shape", ["openai", "openai-responses", "anthropic", "gemini"])
-async def test_a_model_s_call_goes_there_and_back(shape: Shape) -> None:
+async def test_a_model_s_call_goes_there_and_back(shape: Provider) -> None:
     calls: dict[str, dict[str, Any]] = {
         "openai": {"id": "1", "function": {"name": "demo__picture", "arguments": '{"width": 2}'}},
         "openai-responses": {"call_id": "1", "name": "demo__picture", "arguments": '{"width": 2}'},

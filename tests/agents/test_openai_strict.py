@@ -13,8 +13,8 @@ from holdfast.agents.schemas import Losses, object_root, restore
 TEXT = {"type": "string"}
 
 
-def tighten(schema: dict[str, Any], report: Losses) -> dict[str, Any]:
-    return openai_strict.tighten(object_root(schema, report, plain=True), report)
+def to_strict(schema: dict[str, Any], report: Losses) -> dict[str, Any]:
+    return openai_strict.to_strict(object_root(schema, report, plain=True), report)
 
 
 def of(properties: dict[str, Any], **rest: Any) -> dict[str, Any]:
@@ -46,24 +46,24 @@ def closed(properties: dict[str, Any]) -> dict[str, Any]:
 def test_what_may_be_left_out_may_be_null(
     optional: dict[str, Any], nullable: dict[str, Any]
 ) -> None:
-    assert tighten(of({"a": optional}), Losses()) == closed({"a": nullable})
+    assert to_strict(of({"a": optional}), Losses()) == closed({"a": nullable})
     assert restore({"a": "x"}, of({"a": optional})) == {"a": "x"}
 
 
 def test_what_is_required_stays_as_it_is() -> None:
-    assert tighten(of({"a": TEXT}, required=["a"]), Losses()) == closed({"a": TEXT})
+    assert to_strict(of({"a": TEXT}, required=["a"]), Losses()) == closed({"a": TEXT})
 
 
 def test_objects_inside_are_closed_as_well() -> None:
     inner = of({"b": TEXT}, required=["b"])
-    found = tighten(of({"a": inner, "l": {"type": "array", "items": inner}}), Losses())
+    found = to_strict(of({"a": inner, "l": {"type": "array", "items": inner}}), Losses())
     assert found["properties"]["a"] == {**closed({"b": TEXT}), "type": ["object", "null"]}
     assert found["properties"]["l"]["items"] == closed({"b": TEXT})
 
 
 def test_references_are_resolved() -> None:
     schema = of({"a": {"$ref": "#/$defs/A"}}, required=["a"], **{"$defs": {"A": TEXT}})
-    assert tighten(schema, Losses()) == closed({"a": TEXT})
+    assert to_strict(schema, Losses()) == closed({"a": TEXT})
 
 
 def described(text: str) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def test_what_strict_mode_does_not_know_is_told(
     node: dict[str, Any], kept: dict[str, Any], lost: list[str]
 ) -> None:
     report = Losses()
-    found = tighten(of({"a": node}, required=["a"]), report)
+    found = to_strict(of({"a": node}, required=["a"]), report)
     assert found["properties"]["a"] == kept
     assert [loss.keyword for loss in report] == lost
 
@@ -123,11 +123,11 @@ def nested(levels: int) -> dict[str, Any]:
 )
 def test_what_cannot_be_strict_is_not(schema: dict[str, Any], why: str) -> None:
     with pytest.raises(NotStrict, match=why):
-        tighten(schema, Losses())
+        to_strict(schema, Losses())
 
 
 def test_no_arguments_at_all_are_strict() -> None:
-    assert tighten({"type": "object"}, Losses()) == closed({})
+    assert to_strict({"type": "object"}, Losses()) == closed({})
 
 
 LOOSE = of(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from holdfast import Tool, ValidationError
-from holdfast.agents.providers import SHAPES, Shape, shaped
+from holdfast.agents.providers import PROVIDERS, Provider, for_provider
 from holdfast.agents.toolset import Toolset
 from tests.servers.garbage import schemas
 
@@ -27,6 +27,8 @@ SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
     "definitions": {"Tag": {"type": "string", "enum": ["a", "b"]}},
 }
+PARAMETERS = {key: value for key, value in SCHEMA.items() if key != "$schema"}
+"""The dialect is not said: it is the newest, whatever the server's was."""
 CRAWL = Tool.make("crawl", description="Reads pages.", input_schema=SCHEMA)
 
 
@@ -36,17 +38,17 @@ def losses(found: Any) -> list[str]:
 
 @pytest.mark.req("F3")
 def test_chat_completions_take_a_schema_as_it_is() -> None:
-    found = shaped(CRAWL, "openai", name="web__crawl")
+    found = for_provider(CRAWL, "openai", name="web__crawl")
     assert found.definition == {
         "type": "function",
-        "function": {"name": "web__crawl", "description": "Reads pages.", "parameters": SCHEMA},
+        "function": {"name": "web__crawl", "description": "Reads pages.", "parameters": PARAMETERS},
     }
     assert found.losses == ()
 
 
 @pytest.mark.req("F3")
 def test_strict_mode_of_openai() -> None:
-    found = shaped(CRAWL, "openai", strict=True)
+    found = for_provider(CRAWL, "openai", strict=True)
     assert found.definition["function"]["strict"] is True
     assert found.definition["function"]["parameters"] == {
         "type": "object",
@@ -73,21 +75,21 @@ def test_strict_mode_of_openai() -> None:
 @pytest.mark.req("F3")
 def test_responses_say_whether_they_are_strict() -> None:
     """Left out, the API takes it for yes."""
-    found = shaped(CRAWL, "openai-responses")
+    found = for_provider(CRAWL, "openai-responses")
     assert found.definition == {
         "type": "function",
         "name": "crawl",
         "description": "Reads pages.",
-        "parameters": SCHEMA,
+        "parameters": PARAMETERS,
         "strict": False,
     }
-    assert shaped(CRAWL, "openai-responses", strict=True).definition["strict"] is True
+    assert for_provider(CRAWL, "openai-responses", strict=True).definition["strict"] is True
 
 
 @pytest.mark.req("F3")
 def test_a_tool_that_cannot_be_strict_is_given_without_and_says_why() -> None:
     tool = Tool.make("t", input_schema={"properties": {"any": {"type": "object"}}})
-    found = shaped(tool, "openai", strict=True)
+    found = for_provider(tool, "openai", strict=True)
     assert found.definition["function"]["strict"] is False
     assert found.definition["function"]["parameters"]["properties"] == {"any": {"type": "object"}}
     assert [str(loss) for loss in found.losses] == [
@@ -97,18 +99,18 @@ def test_a_tool_that_cannot_be_strict_is_given_without_and_says_why() -> None:
 
 @pytest.mark.req("F3")
 def test_anthropic_takes_a_schema_as_it_is() -> None:
-    found = shaped(CRAWL, "anthropic", name="web__crawl")
+    found = for_provider(CRAWL, "anthropic", name="web__crawl")
     assert found.definition == {
         "name": "web__crawl",
         "description": "Reads pages.",
-        "input_schema": SCHEMA,
+        "input_schema": PARAMETERS,
     }
     assert found.losses == ()
 
 
 @pytest.mark.req("F3")
 def test_gemini_takes_a_subset() -> None:
-    found = shaped(CRAWL, "gemini", name="web__crawl")
+    found = for_provider(CRAWL, "gemini", name="web__crawl")
     assert found.definition == {
         "name": "web__crawl",
         "description": "Reads pages.",
@@ -128,7 +130,7 @@ def test_gemini_takes_a_subset() -> None:
 
 
 @pytest.mark.parametrize("shape", ["openai", "openai-responses", "anthropic"])
-def test_alternatives_at_the_top_become_one_object(shape: Shape) -> None:
+def test_alternatives_at_the_top_become_one_object(shape: Provider) -> None:
     """OpenAI and Anthropic refuse a whole request for one tool that has them."""
     schema = {
         "type": "object",
@@ -137,7 +139,7 @@ def test_alternatives_at_the_top_become_one_object(shape: Shape) -> None:
             {"properties": {"text": {"type": "string"}}, "required": ["text"]},
         ],
     }
-    found = shaped(Tool.make("t", input_schema=schema), shape)
+    found = for_provider(Tool.make("t", input_schema=schema), shape)
     text = json.dumps(found.definition)
     assert '"properties": {"path": {"type": "string"}, "text": {"type": "string"}}' in text
     assert "oneOf" not in text
@@ -146,7 +148,7 @@ def test_alternatives_at_the_top_become_one_object(shape: Shape) -> None:
 
 def test_openai_is_told_what_an_array_is_of() -> None:
     schema = {"properties": {"a": {"type": ["array", "null"]}, "b": {"items": {"type": "array"}}}}
-    found = shaped(Tool.make("t", input_schema=schema), "openai")
+    found = for_provider(Tool.make("t", input_schema=schema), "openai")
     assert found.definition["function"]["parameters"]["properties"] == {
         "a": {"type": ["array", "null"], "items": {}},
         "b": {"items": {"type": "array", "items": {}}},
@@ -160,22 +162,25 @@ def test_openai_is_told_what_an_array_is_of() -> None:
         ("gemini", "parameters", "filter_id_"),
     ],
 )
-def test_parameters_of_odd_names_are_renamed(shape: Shape, place: str, name: str) -> None:
+def test_parameters_of_odd_names_are_renamed(shape: Provider, place: str, name: str) -> None:
     schema = {"properties": {"filter[id]": {"type": "string"}}, "required": ["filter[id]"]}
-    found = shaped(Tool.make("t", input_schema=schema), shape)
+    found = for_provider(Tool.make("t", input_schema=schema), shape)
     assert list(found.definition[place]["properties"]) == found.definition[place]["required"]
     assert found.keys == {name: "filter[id]"}
     assert losses(found) == ["/properties/filter[id] filter[id]"]
 
 
 def test_gemini_gets_no_parameters_where_there_are_none() -> None:
-    assert shaped(Tool.make("now"), "gemini").definition == {"name": "now", "description": "now"}
+    assert for_provider(Tool.make("now"), "gemini").definition == {
+        "name": "now",
+        "description": "now",
+    }
 
 
 def test_a_title_stands_in_for_a_description() -> None:
     tool = Tool.make("t", title="Does it")
-    assert shaped(tool, "anthropic").definition["description"] == "Does it"
-    assert "description" not in shaped(Tool.make("t"), "anthropic").definition
+    assert for_provider(tool, "anthropic").definition["description"] == "Does it"
+    assert "description" not in for_provider(Tool.make("t"), "anthropic").definition
 
 
 def test_an_unknown_shape_is_refused() -> None:
@@ -188,9 +193,9 @@ def test_an_unknown_shape_is_refused() -> None:
 @given(schemas)
 def test_no_schema_of_a_server_breaks_a_shape(schema: dict[str, Any]) -> None:
     tool = Tool.make("t", input_schema=schema)
-    for shape in SHAPES:
+    for shape in PROVIDERS:
         strict = shape.startswith("openai")
-        found = shaped(tool, shape, strict=strict)  # type: ignore[arg-type]
+        found = for_provider(tool, shape, strict=strict)  # type: ignore[arg-type]
         json.dumps(found.definition, allow_nan=False)
 
 
@@ -225,6 +230,6 @@ ODD: tuple[dict[str, Any], ...] = (
 def test_what_a_reference_leads_to_breaks_no_shape(schema: dict[str, Any], odd: Any) -> None:
     """It may lead to a place where nobody looks for a schema; the other tools must not suffer."""
     tool = Tool.make("t", input_schema={**schema, "x": odd})
-    for shape in SHAPES:
-        found = shaped(tool, shape, strict=shape.startswith("openai"))  # type: ignore[arg-type]
+    for shape in PROVIDERS:
+        found = for_provider(tool, shape, strict=shape.startswith("openai"))  # type: ignore[arg-type]
         json.dumps(found.definition, allow_nan=False)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
-from holdfast.agents.providers import shaped
+from holdfast.agents.providers import for_provider
 from holdfast.agents.schemas import (
     DEEPEST,
     MOST_NODES,
@@ -15,10 +18,10 @@ from holdfast.agents.schemas import (
     Losses,
     accepts_null,
     inferred_types,
+    keep_supported,
     object_root,
     restore,
     safe_keys,
-    sieve,
 )
 from holdfast.types import Tool
 
@@ -104,7 +107,7 @@ def test_a_web_of_references_takes_no_longer_than_it_is_large(shape: Any) -> Non
     web = {f"d{at}": {"type": "object", "properties": every} for at in range(30)}
     tool = Tool.make("t", input_schema={"$defs": web, "$ref": "#/$defs/d0"})
     began = time.process_time()
-    assert shaped(tool, shape, strict=shape == "openai").losses
+    assert for_provider(tool, shape, strict=shape == "openai").losses
     # 10,000 parts are converted in a fraction of a second; to compare all losses took 9.
     assert time.process_time() - began < 3
 
@@ -132,7 +135,8 @@ def test_a_long_chain_of_references_is_cut(shape: Any) -> None:
     chain = {f"p{at}": {"$ref": f"#/properties/p{at + 1}"} for at in range(500)}
     tool = Tool.make("t", input_schema={"type": "object", "properties": {**chain, "p500": TEXT}})
     assert any(
-        "too deep" in loss.text for loss in shaped(tool, shape, strict=shape == "openai").losses
+        "too deep" in loss.text
+        for loss in for_provider(tool, shape, strict=shape == "openai").losses
     )
 
 
@@ -221,10 +225,10 @@ def test_what_cannot_be_said_is_described(node: Any, described: str) -> None:
         return key == "description"
 
     report = Losses()
-    found = sieve({**node, "not": {}, "$id": "x"}, "", report, fits)
+    found = keep_supported({**node, "not": {}, "$id": "x"}, "", report, fits)
     assert found == {"description": described}
     assert [loss.text for loss in report][-1] == "the provider does not take it; it is left out"
-    long = sieve({"examples": ["x" * 999]}, "", report, fits)
+    long = keep_supported({"examples": ["x" * 999]}, "", report, fits)
     assert len(long["description"]) < 250
 
 
@@ -307,7 +311,12 @@ def test_parameters_are_renamed_and_called_back() -> None:
         ({"minLength": -1, "maxLength": 3}, {"maxLength": 3}, ["minLength"]),
         ({"properties": {"a": 5}}, {"properties": {"a": {}}}, ["schema"]),
         ({"properties": {"a": True}}, {"properties": {"a": True}}, []),
-        ({"items": 5}, {"items": {}}, ["schema"]),
+        ({"items": 5}, {}, ["items"]),
+        ({"minLength": 1.5, "pattern": "("}, {}, ["minLength", "pattern"]),
+        ({"items": [{}, 5]}, {"prefixItems": [{}, {}]}, ["schema"]),
+        ({"minimum": 3, "exclusiveMinimum": True}, {"exclusiveMinimum": 3}, []),
+        ({"required": ["a", "a"]}, {"required": ["a"]}, []),
+        ({"pattern": r"\p{L}+"}, {"pattern": r"\p{L}+"}, []),
         ({"anyOf": {}}, {}, ["anyOf"]),
         ({"x-vendor": 5, "default": []}, {"x-vendor": 5, "default": []}, []),
     ],
@@ -322,3 +331,91 @@ def test_an_integer_of_any_length_is_a_number() -> None:
     """A float cannot hold it, which must not end the conversion."""
     schema = {"type": "integer", "maximum": 10**400}
     assert read(schema) == (schema, [])
+
+
+def merging_calls(parts: list[Any], **options: Any) -> int:
+    """How many functions run to read the arguments of a tool whose ``allOf`` has these parts."""
+    calls = 0
+
+    def note(*_: Any) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(note)
+    try:
+        object_root({"type": "object", "allOf": parts}, Losses(), **options)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.req("F3", "M2")
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda number: {"properties": {f"p{number}": TEXT}, "required": [f"p{number}"]},
+        lambda number: {"properties": {"same": {"type": "string", "minLength": number}}},
+        lambda number: {"enum": [number, "x"]},
+        lambda number: {f"x-{number}": number},
+        lambda number: {"type": ["string", "object"], "minProperties": number},
+        lambda number: {"anyOf": [{"minLength": number}]},
+    ],
+    ids=["properties", "same property", "choices", "unknown words", "bounds", "alternatives"],
+)
+@pytest.mark.parametrize("plain", [False, True])
+def test_many_parts_take_a_time_that_grows_with_their_number(part: Any, plain: bool) -> None:
+    few, many = ([part(number) for number in range(count)] for count in (500, 2000))
+    assert merging_calls(many, plain=plain) < 6 * merging_calls(few, plain=plain)
+
+
+def test_parts_of_one_property_are_joined_at_once() -> None:
+    parts = [{"properties": {"a": {"minLength": number}}} for number in range(300)]
+    root = object_root({"allOf": parts}, Losses(), plain=True)
+    assert root["properties"] == {"a": {"minLength": 299}}
+
+
+DOUBLING = {
+    "type": "object",
+    "properties": {"a": {"$ref": "#/$defs/d0"}},
+    "$defs": {
+        **{
+            f"d{at}": {
+                "type": "object",
+                "properties": {name: {"$ref": f"#/$defs/d{at + 1}"} for name in ("left", "right")},
+            }
+            for at in range(40)
+        },
+        "d40": {"type": "string"},
+    },
+}
+
+
+def size(value: Any) -> int:
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(size, inside))
+
+
+@pytest.mark.req("F3", "Y5")
+@pytest.mark.parametrize(
+    "schema",
+    [
+        DOUBLING,
+        {"properties": {"a": {"$ref": "#/nowhere"}, "b": {"$ref": "https://example.org/x"}}},
+        {"properties": {"a": {"$ref": "#"}}},
+        {"properties": {"a": {"$dynamicRef": "#n"}}, "$defs": {"n": {"$dynamicAnchor": "n"}}},
+        {"properties": {"a": {"allOf": [{"type": "string"}, {"type": "integer"}]}}},
+        {"$defs": {"n": {"$id": "n", "type": "string"}}, "properties": {"a": {"$ref": "n"}}},
+    ],
+    ids=["doubling", "dangling", "recursive", "dynamic", "conflict", "address"],
+)
+def test_an_expanded_schema_is_bounded_valid_and_has_no_references(schema: Any) -> None:
+    root = object_root(schema, Losses(), expand=True)
+    assert size(root) < 6 * MOST_NODES
+    assert "$ref" not in json.dumps(root)
+    jsonschema_rs.validator_for(root, offline=True)
+
+
+def test_an_expanded_schema_says_what_its_references_say() -> None:
+    schema = {"properties": {"a": {"$ref": "#/$defs/t", "title": "A"}}, "$defs": {"t": TEXT}}
+    root = object_root(schema, Losses(), expand=True)
+    assert root == {"type": "object", "properties": {"a": {**TEXT, "title": "A"}}}

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from holdfast import Tool, ToolResult, ValidationError
 from holdfast.agents.listing import ModelTool
-from holdfast.agents.providers import Shape
+from holdfast.agents.providers import Provider
 from holdfast.agents.toolset import ModelCall, Toolset
 from holdfast.types.content import TextContent
 
@@ -58,7 +58,7 @@ def call(shape: str, arguments: dict[str, Any], name: str = NAME) -> dict[str, A
         ("gemini", "path__"),
     ],
 )
-def test_a_call_finds_its_server_tool_and_own_arguments(shape: Shape, key: str) -> None:
+def test_a_call_finds_its_server_tool_and_own_arguments(shape: Provider, key: str) -> None:
     toolset = Toolset(shape, [TOOL, OTHER])
     found = toolset.read(call(shape, {key: "x", "deep": True}))
     assert found == ModelCall("c1", NAME, "fs", "read.all", {"path[]": "x", "deep": True})
@@ -72,14 +72,14 @@ def test_a_call_of_gemini_may_have_the_names_of_its_python_package() -> None:
 
 @pytest.mark.req("F3")
 @pytest.mark.parametrize("shape", ["openai", "openai-responses"])
-def test_in_strict_mode_a_null_is_left_out_again(shape: Shape) -> None:
+def test_in_strict_mode_a_null_is_left_out_again(shape: Provider) -> None:
     toolset = Toolset(shape, [TOOL], strict=True)
     found = toolset.read(call(shape, {"path[]": "x", "deep": None}))
     assert found.arguments == {"path[]": "x"}
 
 
 @pytest.mark.parametrize("shape", ["openai", "anthropic", "gemini"])
-def test_a_call_is_answered_under_its_id(shape: Shape) -> None:
+def test_a_call_is_answered_under_its_id(shape: Provider) -> None:
     toolset = Toolset(shape, [TOOL])
     raw = call(shape, {"path[]": "x"})
     done = ToolResult(content=[TextContent(text="done")])
@@ -134,7 +134,9 @@ def test_definitions_and_losses_are_those_of_the_tools() -> None:
 @pytest.mark.req("T8")
 @pytest.mark.parametrize("shape", ["openai", "openai-responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("number", ["1e400", "9" * 5000], ids=["1e400", "digits"])
-def test_a_schema_that_cannot_be_read_costs_its_own_tool_alone(shape: Shape, number: str) -> None:
+def test_a_schema_that_cannot_be_read_costs_its_own_tool_alone(
+    shape: Provider, number: str
+) -> None:
     text = Raw(f'{{"type":"object","properties":{{"x":{{"maximum":{number}}}}}}}'.encode())
     bad = ModelTool("fs", Tool(name="bad", input_schema_json=text), "fs__bad", never)
     shown = json.dumps(Toolset(shape, [bad, TOOL]).definitions)

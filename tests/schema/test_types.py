@@ -11,8 +11,8 @@ from holdfast.schema.types import (
     has_shape,
     json_key,
     merge,
-    named_types,
     same,
+    type_names,
     type_of,
     types,
     values,
@@ -67,8 +67,8 @@ def test_a_number_is_an_integer_or_a_fraction(flat: Any, expected: set[str]) -> 
 
 
 def test_types_are_named_as_in_json_schema() -> None:
-    assert named_types({"integer", "fraction", "null"}) == ["null", "number"]
-    assert named_types({"integer"}) == ["integer"]
+    assert type_names({"integer", "fraction", "null"}) == ["null", "number"]
+    assert type_names({"integer"}) == ["integer"]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_the_values_that_fit(flat: Any, listed: Any) -> None:
     assert values(flat) == listed
 
 
-def test_equal_values_have_one_mark() -> None:
+def test_equal_values_have_one_key() -> None:
     assert json_key(1) == json_key(1.0) != json_key(True)
     assert json_key({"a": 1, "b": 2}) == json_key({"b": 2, "a": 1}) != json_key("a")
 

@@ -10,7 +10,7 @@ import math
 from functools import partial
 from typing import Any, Final
 
-from holdfast.agents.schemas import MOST_NODES, Losses, inferred_types, join, sieve
+from holdfast.agents.schemas import MOST_NODES, Losses, inferred_types, join, keep_supported
 from holdfast.schema.explain import pointer
 from holdfast.schema.walk import Budget, Schema, branches, properties, required, tuple_items
 
@@ -100,7 +100,7 @@ class _Conversion:
             del plain["additionalProperties"]
         if "enum" in plain:
             plain["enum"] = [one for one in plain["enum"] if one is not None]
-        found = sieve({**described, **plain}, where, self._report, partial(_fits, kind))
+        found = keep_supported({**described, **plain}, where, self._report, partial(_fits, kind))
         return {"type": kind.upper(), **found, **self._parts(node, where)}
 
     def _parts(self, node: Schema, where: str) -> Schema:

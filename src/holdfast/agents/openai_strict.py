@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from holdfast.agents.schemas import Losses, accepts_null, inferred_types, sieve, types_of
+from holdfast.agents.schemas import Losses, accepts_null, inferred_types, keep_supported
 from holdfast.schema.explain import pointer
+from holdfast.schema.types import listed_types
 from holdfast.schema.walk import Schema, required, rewrite
 
 LEVELS: Final = 10
@@ -36,7 +37,7 @@ class NotStrict(Exception):  # noqa: N818  (an answer rather than an error)
         self.where, self.keyword = where, keyword
 
 
-def tighten(root: Schema, report: Losses) -> Schema:
+def to_strict(root: Schema, report: Losses) -> Schema:
     """Return the plain schema of some arguments for strict mode. Raises `NotStrict`."""
     for loss in report:
         if loss.keyword in ("$ref", "schema"):  # something was left open
@@ -60,7 +61,7 @@ class _Tightening:
             raise NotStrict(where, "type", "takes any value")
         if kinds and "anyOf" not in node:
             node = {**node, "type": kinds[0] if len(kinds) == 1 else kinds}
-        node = sieve(node, where, self._report, _fits)
+        node = keep_supported(node, where, self._report, _fits)
         is_object = "object" in kinds
         if is_object:
             self._close(node, where)
@@ -112,4 +113,4 @@ def _nullable(node: Schema) -> Schema:
         variants = node["anyOf"] if node.keys() == {"anyOf"} else [node]
         return {"anyOf": [*variants, {"type": "null"}]}
     enum = {"enum": [*node["enum"], None]} if "enum" in node else {}
-    return {**node, "type": [*types_of(node), "null"], **enum}
+    return {**node, "type": [*listed_types(node), "null"], **enum}

@@ -21,7 +21,8 @@ from msgspec import UNSET, Struct
 from holdfast.agents import gemini, openai_strict
 from holdfast.agents.listing import describe
 from holdfast.agents.outcome import Media, OutcomeParts, ToolOutcome, says_the_same
-from holdfast.agents.schemas import Loss, Losses, object_root, restore, safe_keys, types_of
+from holdfast.agents.schemas import Loss, Losses, object_root, restore, safe_keys
+from holdfast.schema.types import listed_types
 from holdfast.schema.walk import Schema, rewrite
 from holdfast.types.tools import Tool, ToolResult
 
@@ -31,7 +32,7 @@ SEARCH_TOOLS: Final[dict[str, dict[str, str]]] = {
 }
 """The tool by which a provider's model finds deferred tools."""
 
-Shape: TypeAlias = Literal["openai", "openai-responses", "anthropic", "gemini"]
+Provider: TypeAlias = Literal["openai", "openai-responses", "anthropic", "gemini"]
 
 
 # Definitions
@@ -41,7 +42,7 @@ _KEYS: Final = {"anthropic": "[a-zA-Z0-9_.-]{1,64}", "gemini": "[a-zA-Z_][a-zA-Z
 """The names of parameters that a provider takes, where it does not take all."""
 
 
-class Shaped(Struct, frozen=True):
+class ProviderTool(Struct, frozen=True):
     """A tool in a provider's shape.
 
     ``keys`` leads from renamed parameters to their own names, ``back`` from a model's arguments to
@@ -59,15 +60,15 @@ class Shaped(Struct, frozen=True):
         return own if self.back is None else self.back(own)
 
 
-def shaped(
+def for_provider(
     tool: Tool,
-    shape: Shape,
+    shape: Provider,
     *,
     name: str | None = None,
     strict: bool = False,
     fence: str | None = None,
     defer: bool = False,
-) -> Shaped:
+) -> ProviderTool:
     """Return a tool in the shape of a provider, called ``name`` there.
 
     ``strict`` asks for OpenAI's strict mode; a tool that does not fit it is given without, and
@@ -96,11 +97,11 @@ def shaped(
         definition = {"type": "function", **definition}
     if defer:
         definition["defer_loading"] = True
-    return Shaped(definition, tuple(report), keys, back)
+    return ProviderTool(definition, tuple(report), keys, back)
 
 
 def _parameters(
-    schema: Schema, shape: Shape, strict: bool, report: Losses
+    schema: Schema, shape: Provider, strict: bool, report: Losses
 ) -> tuple[Schema | None, Callable[[Any], Any] | None]:
     """Return the schema of the arguments, and the way back from a model's to the tool's."""
     if shape == "gemini":
@@ -110,7 +111,7 @@ def _parameters(
         found = Losses()
         own = object_root(schema, found, plain=True)
         try:
-            tight = openai_strict.tighten(own, found)
+            tight = openai_strict.to_strict(own, found)
         except openai_strict.NotStrict as why:
             report.add(why.where, why.keyword, f"not in strict mode: {why}")
         else:
@@ -124,7 +125,7 @@ def _with_items(node: Any) -> Any:
     """Add ``items`` to arrays without: OpenAI refuses those."""
     if not isinstance(node, dict):
         return node
-    if "array" in types_of(node) and "items" not in node:
+    if "array" in listed_types(node) and "items" not in node:
         node = {**node, "items": {}}
     return rewrite(node, lambda part: _with_items(part.schema))
 
@@ -182,7 +183,7 @@ def answer(
         outcome = ToolOutcome(error=outcome)
     elif isinstance(outcome, ToolResult):
         outcome = ToolOutcome(outcome)
-    takes, build = SHAPES[shape]
+    takes, build = PROVIDERS[shape]
     # Anthropic refuses media in an error.
     if not media or (shape == "anthropic" and outcome.is_error):
         takes = frozenset()
@@ -250,7 +251,7 @@ def _gemini(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
 
 
 _Build: TypeAlias = Callable[[OutcomeParts, str, str], dict[str, Any]]
-SHAPES: Final[dict[str, tuple[frozenset[str], _Build]]] = {
+PROVIDERS: Final[dict[str, tuple[frozenset[str], _Build]]] = {
     "openai": (frozenset(), _openai),
     "openai-responses": (PICTURES | {PDF}, _responses),
     "anthropic": (PICTURES | {PDF}, _anthropic),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
@@ -17,18 +16,20 @@ from msgspec import Struct
 
 from holdfast._core.text import truncate
 from holdfast.schema.explain import pointer
-from holdfast.schema.types import BOUNDS, merge, type_of, well_formed
+from holdfast.schema.types import BOUNDS, listed_types, merge, type_of, well_formed
 from holdfast.schema.walk import (
-    HOLDS,
     LISTED,
     NAMED,
-    REFERENCES,
     Budget,
+    Part,
+    Resolver,
     Schema,
+    SchemaTooComplex,
     branches,
     properties,
     required,
     resolve,
+    rewrite,
     tuple_items,
 )
 
@@ -36,14 +37,19 @@ DEEPEST: Final = 48
 """Levels that are converted; a deeper schema accepts any value."""
 MOST_NODES: Final = 10_000
 """Schemas that references may unfold to."""
+MOST_PATTERNS: Final = 200
+"""Patterns of one schema that are looked at; further ones are left out."""
+LONGEST_PATTERN: Final = 1000
 
 _SILENT: Final = frozenset(
     {"$schema", "$id", "$comment", "$anchor", "$vocabulary", "$defs", "definitions", "id"}
     | {"readOnly", "writeOnly", "deprecated", "discriminator", "$dynamicAnchor", "nullable"}
 )
 """Keywords that do not constrain values, or that the conversion uses up."""
-_SINGLE: Final = HOLDS - NAMED - LISTED - {*REFERENCES}
-"""Keywords that hold one schema."""
+_ADDRESSES: Final = frozenset(
+    {"$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary"}
+)
+"""Keywords that say where a schema is, and in which dialect. It is moved, and rewritten."""
 _ODD: Final = re.compile("[^a-zA-Z0-9_]")
 
 
@@ -72,15 +78,18 @@ class Losses(dict[Loss, None]):
 # The arguments as a whole
 
 
-def object_root(schema: Schema, report: Losses, *, plain: bool = False) -> Schema:
+def object_root(
+    schema: Schema, report: Losses, *, plain: bool = False, expand: bool = False
+) -> Schema:
     """Return the schema of the arguments as one object: no provider takes alternatives there.
 
-    Malformed keywords are left out. ``plain`` rewrites it at every depth without ``$ref``,
-    ``allOf``, ``oneOf`` and ``const``.
+    It is valid, whatever the server wrote: malformed keywords and references that lead nowhere are
+    left out. ``expand`` replaces all other references by what they lead to, within bounds.
+    ``plain`` rewrites it at every depth without ``$ref``, ``allOf``, ``oneOf`` and ``const``.
     """
-    root: Schema = _Reading(schema, report, plain).node(schema)
+    root: Schema = _Reading(schema, report, expand or plain, plain).node(schema)
     for key in ("anyOf", "oneOf"):
-        if variants := [one for one in root.pop(key, ()) if isinstance(one, dict)]:
+        if variants := [variant for variant in root.pop(key, ()) if isinstance(variant, dict)]:
             report.add("", key, "alternatives for the arguments as a whole; they become one object")
             root = _combined(root, variants)
     for key in ("enum", "const", "not", "if", "then", "else"):
@@ -91,35 +100,43 @@ def object_root(schema: Schema, report: Losses, *, plain: bool = False) -> Schem
 
 def _combined(node: Schema, variants: list[Schema]) -> Schema:
     """Return one object that has the properties of all variants, and requires what all require."""
-    found = dict(properties(node))
+    combined = dict(properties(node))
     for variant in variants:
-        for name, one in properties(variant).items():
-            known = found.get(name)
-            if known is None or known == one:
-                found[name] = one
-            elif isinstance(known, dict) and isinstance(known.get("anyOf"), list):
-                found[name] = {**known, "anyOf": [*known["anyOf"], one]}
+        for name, part in properties(variant).items():
+            former = combined.get(name)
+            if former is None or former == part:
+                combined[name] = part
+            elif isinstance(former, dict) and isinstance(former.get("anyOf"), list):
+                combined[name] = {**former, "anyOf": [*former["anyOf"], part]}
             else:
-                found[name] = {"anyOf": [known, one]}
-    named = [required(one) for one in variants]
-    always = [name for name in found if all(name in one for one in named)]
+                combined[name] = {"anyOf": [former, part]}
+    needs = [required(variant) for variant in variants]
+    always = [name for name in combined if all(name in names for names in needs)]
     needed = list(dict.fromkeys([*required(node), *always]))
-    return {**node, "properties": found, **({"required": needed} if needed else {})}
+    return {**node, "properties": combined, **({"required": needed} if needed else {})}
 
 
 class _Reading:
     """Reads a server's schema: drops malformed keywords and resolves references.
 
-    Without ``plain``, it resolves those of the arguments as a whole only.
+    Without ``expand``, it resolves those of the arguments as a whole only, and those that would
+    lead nowhere afterwards.
     """
 
-    def __init__(self, root: Schema, report: Losses, plain: bool) -> None:
-        self._root = root
+    def __init__(self, root: Schema, report: Losses, expand: bool, plain: bool) -> None:
         self._report = report
         self._plain = plain
         self._budget = Budget(MOST_NODES)
+        self._patterns = MOST_PATTERNS
         # By identity: one large place may have a thousand references to it, each spelled anew.
-        self._known: dict[int, tuple[Schema, int]] = {}
+        self._cleaned: dict[int, tuple[Schema, int]] = {}
+        try:
+            self._resolver: Resolver | None = Resolver(root)
+            # The addresses of parts do not outlive the rewriting of what is around them.
+            self._expand = expand or self._resolver.named
+        except SchemaTooComplex:
+            self._resolver, self._expand = None, expand
+        self._root = root
 
     def node(
         self,
@@ -130,9 +147,7 @@ class _Reading:
         whole: bool = True,
     ) -> Any:
         """Return a schema. ``trail`` are the references followed to it."""
-        resolved = whole or self._plain
-        deep = level >= DEEPEST or len(trail) > DEEPEST
-        if deep or ((resolved or trail) and not self._budget.afford()):
+        if self._is_too_much(trail, level, resolved=whole or self._expand):
             self._report.add(where, "schema", "too large or too deep; any value is accepted")
             return {}
         if isinstance(node, bool):
@@ -140,74 +155,157 @@ class _Reading:
         if not isinstance(node, dict):
             self._report.add(where, "schema", "is no schema; any value is accepted")
             return {}
-        keywords, length = self._well_formed(node, where)
+        keywords, length = self._clean(node, where)
         if trail:
             self._budget.left -= length // 10
-        found: Schema = {}
-        for key, value in keywords.items():
-            same = whole and key in ("allOf", "anyOf", "oneOf")
-            inner = partial(self.node, trail=trail, level=level + 1, whole=same)
-            found[key] = _converted(key, value, where, inner)
-        if not resolved:
-            return found
-        parts = [found, *(one for one in found.pop("allOf", ()) if isinstance(one, dict))]
-        reference = found.pop("$ref", None)
-        if reference is not None:
-            parts.insert(1, self._target(reference, where, trail, level, whole))
-        if len(parts) > 1:
-            found = join(parts, where, self._report, plain=self._plain)
-        if self._plain and where and "oneOf" in found:
+
+        def inner(part: Part) -> Any:
+            same_value = whole and part.keyword in ("allOf", "anyOf", "oneOf")
+            return self.node(
+                part.schema, where + pointer(*part.steps), trail, level + 1, same_value
+            )
+
+        schema = rewrite(keywords, inner)
+        reference = keywords.get("$ref")
+        if reference is not None and not whole and self._may_stay(node, reference):
+            return schema
+        if whole or self._expand or reference is not None:
+            schema = self._merged(schema, node, where, whole=whole, trail=trail, level=level)
+        if self._plain and where and "oneOf" in schema:
             # No provider counts what fits.
             self._report.add(where, "oneOf", "may fit more than one of its alternatives")
-            found["anyOf"] = [*found.get("anyOf", ()), *found.pop("oneOf")]
-        return found
+            schema["anyOf"] = [*schema.get("anyOf", ()), *schema.pop("oneOf")]
+        return schema
 
-    def _well_formed(self, node: Schema, where: str) -> tuple[Schema, int]:
+    def _is_too_much(self, trail: tuple[str, ...], level: int, *, resolved: bool) -> bool:
+        if level >= DEEPEST or len(trail) > DEEPEST:
+            return True
+        return bool(resolved or trail) and not self._budget.afford()
+
+    def _may_stay(self, node: Schema, reference: str) -> bool:
+        """Return True for a reference to a definition, which is kept beside the arguments."""
+        to_definition = reference == "#" or reference.startswith(("#/$defs/", "#/definitions/"))
+        return to_definition and not self._expand and _is_schema(self._find(node, reference))
+
+    def _find(self, node: Schema, reference: str) -> Any:
+        if self._resolver is None:
+            return resolve(self._root, reference)
+        return self._resolver.target(node, reference)
+
+    def _merged(
+        self, schema: Schema, node: Schema, where: str, *, whole: bool, **place: Any
+    ) -> Schema:
+        """Return a schema with what it refers to, and its ``allOf``, merged into it."""
+        schema = dict(schema)
+        parts = [schema, *(part for part in schema.pop("allOf", ()) if isinstance(part, dict))]
+        reference = schema.pop("$ref", None)
+        if reference is not None:
+            parts.insert(1, self._target(node, reference, where, whole=whole, **place))
+        if len(parts) == 1:
+            return schema
+        if not self._plain and not whole and merge(parts).conflicts:
+            return {"allOf": parts}
+        return join(parts, where, self._report, plain=self._plain)
+
+    def _clean(self, node: Schema, where: str) -> tuple[Schema, int]:
         """Return the keywords of a schema that are well-formed, and how much is in their values."""
-        if id(node) in self._known:
-            return self._known[id(node)]
-        found: Schema = {}
-        for key, value in node.items():
-            if not well_formed(key, value) or (key == "enum" and not value):
+        if id(node) in self._cleaned:
+            return self._cleaned[id(node)]
+        clean: Schema = {}
+        for key, value in _in_2020_12(node).items():
+            if not self._is_well_formed(key, value):
                 self._report.add(where, key, "is not what it should be; it is left out")
-            elif not self._plain:
-                found[key] = value
-            elif key == "const":
-                found["enum"] = [value]
-            elif key not in ("$defs", "definitions"):
-                found.setdefault(key, value)
-        lists = sum(len(value) for value in found.values() if isinstance(value, list))
-        self._known[id(node)] = (found, len(found) + lists)
-        return self._known[id(node)]
+            elif key in _ADDRESSES or (self._expand and key in ("$defs", "definitions")):
+                continue
+            elif self._plain and key == "const":
+                clean["enum"] = [value]
+            else:
+                clean.setdefault(key, self._with_schemas(key, value, where))
+        lists = sum(len(value) for value in clean.values() if isinstance(value, list))
+        self._cleaned[id(node)] = (clean, len(clean) + lists)
+        return self._cleaned[id(node)]
+
+    def _is_well_formed(self, key: str, value: Any) -> bool:
+        if not well_formed(key, value) or (key == "enum" and not value):
+            return False
+        if key == "pattern":
+            return self._is_pattern(value)
+        return key != "patternProperties" or all(map(self._is_pattern, value))
+
+    def _is_pattern(self, pattern: str) -> bool:
+        """Return True for a regular expression, as far as Python can tell."""
+        self._patterns -= 1
+        if self._patterns < 0 or len(pattern) > LONGEST_PATTERN:
+            return False
+        try:
+            re.compile(pattern)
+        except (re.error, RecursionError, OverflowError):
+            # Of other dialects than Python's.
+            return r"\p" in pattern or r"\u" in pattern or "(?<" in pattern
+        return True
+
+    def _with_schemas(self, key: str, value: Any, where: str) -> Any:
+        """Return the value of a keyword, with a schema wherever one has to be."""
+        if key == "required":
+            return list(dict.fromkeys(value))
+        if key in LISTED:
+            return [
+                part if _is_schema(part) else self.node(part, where + pointer(key, at))
+                for at, part in enumerate(value)
+            ]
+        if key not in NAMED:
+            return value
+        return {
+            # Before 2019-09 a dependency may be a list of names.
+            name: part
+            if _is_schema(part) or (key == "dependencies" and well_formed("required", part))
+            else self.node(part, where + pointer(key, name))
+            for name, part in value.items()
+        }
 
     def _target(
-        self, reference: str, where: str, trail: tuple[str, ...], level: int, whole: bool
+        self,
+        node: Schema,
+        reference: str,
+        where: str,
+        *,
+        trail: tuple[str, ...],
+        level: int,
+        whole: bool,
     ) -> Schema:
-        target = resolve(self._root, reference)
+        target = self._find(node, reference)
         if not isinstance(target, dict):
             self._report.add(where, "$ref", f"{reference} leads nowhere; any value is accepted")
             return {}
         if reference in trail:
             self._report.add(where, "$ref", f"{reference} leads back to itself; it is not followed")
-            clean, _ = self._well_formed(target, where)
+            clean, _ = self._clean(target, where)
             return {"type": clean["type"]} if "type" in clean else {}
-        found: Schema = self.node(target, where, (*trail, reference), level, whole)
-        return found
+        schema: Schema = self.node(target, where, (*trail, reference), level, whole)
+        return schema
 
 
-def _converted(key: str, value: Any, where: str, inner: Callable[[Any, str], Any]) -> Any:
-    """Return the value of a keyword with ``inner(schema, its place)`` for the schemas in it."""
-    if key in NAMED:
-        # Before 2019-09 a dependency may be a list of names.
-        return {
-            name: one
-            if key == "dependencies" and isinstance(one, list)
-            else inner(one, where + pointer(key, name))
-            for name, one in value.items()
-        }
-    if isinstance(value, list) and (key in LISTED or key == "items"):
-        return [inner(one, where + pointer(key, at)) for at, one in enumerate(value)]
-    return inner(value, where + pointer(key)) if key in _SINGLE else value
+def _is_schema(value: Any) -> bool:
+    return isinstance(value, dict | bool)
+
+
+def _in_2020_12(schema: Schema) -> Schema:
+    """Return a schema of any dialect in the words of the newest."""
+    words = dict(schema)
+    for keyword in ("$dynamicRef", "$recursiveRef"):
+        if keyword in words:
+            words.setdefault("$ref", words.pop(keyword))
+    if isinstance(words.get("items"), list):
+        first, others = tuple_items(schema)
+        del words["items"]
+        words.pop("additionalItems", None)
+        words.update({"prefixItems": first} if first else {})
+        words.update({} if others is None else {"items": others})
+    for bound in ("Minimum", "Maximum"):
+        exclusive = f"exclusive{bound}"
+        if words.get(exclusive) is True and bound.lower() in words:  # as in draft-04
+            words[exclusive] = words.pop(bound.lower())
+    return words
 
 
 def join(schemas: list[Schema], where: str, report: Losses, *, plain: bool = True) -> Schema:
@@ -215,11 +313,11 @@ def join(schemas: list[Schema], where: str, report: Losses, *, plain: bool = Tru
     merged = merge(schemas)
     for keyword in merged.conflicts:
         report.add(where, keyword, "two demands on one value that cannot be stated in one schema")
-    named = properties(merged.schema) if plain else {}
-    for name, one in named.items():
-        if isinstance(one, dict) and "allOf" in one:  # it is a property of two of them
-            both = [part for part in one["allOf"] if isinstance(part, dict)]
-            named[name] = join(both, where + pointer("properties", name), report)
+    by_name = properties(merged.schema) if plain else {}
+    for name, part in by_name.items():
+        if isinstance(part, dict) and "allOf" in part:  # it is a property of several of them
+            parts = [several for several in part["allOf"] if isinstance(several, dict)]
+            by_name[name] = join(parts, where + pointer("properties", name), report)
     return merged.schema
 
 
@@ -255,21 +353,19 @@ def safe_keys(schema: Schema, allowed: str, report: Losses) -> tuple[Schema, dic
 # Types
 
 
-def types_of(node: Schema) -> list[str]:
-    """Return the types that a schema names, in order."""
-    kind = node.get("type")
-    return [one for one in (kind if isinstance(kind, list) else [kind]) if isinstance(one, str)]
-
-
 def inferred_types(node: Schema) -> list[str]:
     """Return the types that a schema names, or those its keywords imply."""
-    named = types_of(node)
-    if named:
-        return named
+    if listed := listed_types(node):
+        return listed
     if isinstance(node.get("enum"), list):
-        kinds = map(type_of, node["enum"])
-        return list(dict.fromkeys("number" if kind == "fraction" else kind for kind in kinds))
+        return type_names_in_order(node["enum"])
     return next(([kind] for kind, words in _HINTS.items() if words & node.keys()), [])
+
+
+def type_names_in_order(values: list[Any]) -> list[str]:
+    """Return the types of some values, each once."""
+    kinds = map(type_of, values)
+    return list(dict.fromkeys("number" if kind == "fraction" else kind for kind in kinds))
 
 
 _HINTS: Final[dict[str, frozenset[str]]] = {
@@ -288,7 +384,7 @@ def accepts_null(node: Any) -> bool:
         return True
     if "anyOf" in node:
         return any(map(accepts_null, branches(node, "anyOf")))
-    kinds = types_of(node)
+    kinds = listed_types(node)
     return "null" in kinds if kinds else not (node.keys() - {"title", "description", "default"})
 
 
@@ -299,40 +395,51 @@ def restore(value: Any, schema: Any) -> Any:
     taken out. ``schema`` is the tool's own, plain: a null that it takes is kept.
     """
     nodes = [*_alternatives(schema)]
-    kinds = {kind for node in nodes for kind in inferred_types(node)}
-    if isinstance(value, str) and "object" in kinds and "string" not in kinds:
-        try:
-            read = json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-        value = read if isinstance(read, dict) else value
+    if isinstance(value, str):
+        value = _object_in_text(value, nodes)
     if isinstance(value, list):
-        listed = [tuple_items(node) for node in nodes]
-        return [
-            restore(one, {"anyOf": [some[at] if at < len(some) else rest for some, rest in listed]})
-            for at, one in enumerate(value)
-        ]
+        return _restored_items(value, nodes)
     if not isinstance(value, dict):
         return value
     nodes = [node for node in nodes if _may_be_for(value, node)] or nodes
     needed = {name for node in nodes for name in required(node)}
-    found = {}
-    for key, one in value.items():
-        known = [properties(node)[key] for node in nodes if key in properties(node)]
-        may_be_null = key in needed or not known or any(map(accepts_null, known))
-        if one is not None or may_be_null:
-            found[key] = restore(one, {"anyOf": known})
-    return found
+    restored = {}
+    for key, item in value.items():
+        parts = [properties(node)[key] for node in nodes if key in properties(node)]
+        may_be_null = key in needed or not parts or any(map(accepts_null, parts))
+        if item is not None or may_be_null:
+            restored[key] = restore(item, {"anyOf": parts})
+    return restored
+
+
+def _object_in_text(text: str, nodes: list[Schema]) -> Any:
+    """Return the object that a text is the JSON of, if there has to be an object."""
+    kinds = {kind for node in nodes for kind in inferred_types(node)}
+    if "object" not in kinds or "string" in kinds:
+        return text
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, dict) else text
+
+
+def _restored_items(items: list[Any], nodes: list[Schema]) -> list[Any]:
+    lists = [tuple_items(node) for node in nodes]
+    return [
+        restore(item, {"anyOf": [first[at] if at < len(first) else rest for first, rest in lists]})
+        for at, item in enumerate(items)
+    ]
 
 
 def _may_be_for(value: Schema, node: Schema) -> bool:
     """Return True if an object fits an alternative by its keys, its nulls and its choices."""
-    own, needed = properties(node), required(node)
-    return value.keys() <= own.keys() and all(
-        key not in needed or accepts_null(own[key])
-        if one is None
-        else one in (branches(own[key], "enum") or [one])
-        for key, one in value.items()
+    by_name, needed = properties(node), required(node)
+    return value.keys() <= by_name.keys() and all(
+        key not in needed or accepts_null(by_name[key])
+        if item is None
+        else item in (branches(by_name[key], "enum") or [item])
+        for key, item in value.items()
     )
 
 
@@ -353,16 +460,18 @@ _STATED: Final = frozenset({*BOUNDS, "default", "enum", "examples", "format", "p
 """Keywords that a description can state."""
 
 
-def sieve(node: Schema, where: str, report: Losses, fits: Callable[[str, Any], bool]) -> Schema:
-    """Return a schema with the keywords that fit the provider.
+def keep_supported(
+    node: Schema, where: str, report: Losses, supports: Callable[[str, Any], bool]
+) -> Schema:
+    """Return a schema with the keywords that the provider supports.
 
     Others are stated in its description if a model can make use of them there.
     """
-    kept: Schema = {}
+    supported: Schema = {}
     notes: list[str] = []
     for key, value in node.items():
-        if fits(key, value):
-            kept[key] = value
+        if supports(key, value):
+            supported[key] = value
         elif key in _STATED:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             notes.append(f"{'one of' if key == 'enum' else key}: {truncate(text, 200)}")
@@ -370,6 +479,6 @@ def sieve(node: Schema, where: str, report: Losses, fits: Callable[[str, Any], b
         elif key not in _SILENT:
             report.add(where, key, "the provider does not take it; it is left out")
     if notes:
-        text = "; ".join(notes)
-        kept["description"] = f"{kept['description']} ({text})" if kept.get("description") else text
-    return kept
+        text, description = "; ".join(notes), supported.get("description")
+        supported["description"] = f"{description} ({text})" if description else text
+    return supported

@@ -15,13 +15,13 @@ from holdfast.agents.listing import ModelTool
 from holdfast.agents.naming import no_tool
 from holdfast.agents.outcome import ToolOutcome
 from holdfast.agents.providers import (
+    PROVIDERS,
     SEARCH_TOOLS,
-    SHAPES,
     ModelAnswer,
-    Shape,
-    Shaped,
+    Provider,
+    ProviderTool,
     answer,
-    shaped,
+    for_provider,
 )
 from holdfast.agents.schemas import Loss
 from holdfast.errors import HoldfastError, ValidationError
@@ -68,7 +68,7 @@ class Toolset:
 
     def __init__(
         self,
-        shape: Shape,
+        shape: Provider,
         tools: Iterable[ModelTool],
         *,
         strict: bool = False,
@@ -77,8 +77,8 @@ class Toolset:
         fence: bool = False,
         defer: bool | str | Iterable[str] = False,
     ) -> None:
-        if shape not in tuple(SHAPES):  # it may be anything, and not hashable
-            raise ValidationError(f"shape {shape!r}: must be one of {', '.join(SHAPES)}")
+        if shape not in tuple(PROVIDERS):  # it may be anything, and not hashable
+            raise ValidationError(f"shape {shape!r}: must be one of {', '.join(PROVIDERS)}")
         if strict and not shape.startswith("openai"):
             raise ValidationError(f"strict=True: shape {shape!r} has no strict mode here")
         if isinstance(defer, bool):
@@ -90,9 +90,9 @@ class Toolset:
         self.shape = shape
         self.failures: tuple[Failure, ...] = tuple(failures)
         self._media = media
-        self._tools: dict[str, tuple[ModelTool, Shaped]] = {}
+        self._tools: dict[str, tuple[ModelTool, ProviderTool]] = {}
         for one in tools:
-            found = shaped(
+            found = for_provider(
                 one.tool,
                 shape,
                 name=one.name,

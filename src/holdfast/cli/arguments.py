@@ -17,7 +17,8 @@ from holdfast._core.text import did_you_mean, visible
 from holdfast.cli.progress import status
 from holdfast.cli.prompts import interruptible
 from holdfast.errors import ValidationError
-from holdfast.schema.signature import resolve, type_of, types
+from holdfast.schema.signature import resolve
+from holdfast.schema.types import admitted_types, type_name
 from holdfast.schema.walk import branches, properties
 
 _OWN_OPTIONS = ("args", "json", "output", "save", "timeout", "verbose", "header", "protocol")
@@ -109,7 +110,7 @@ def _without_dashes(option: str, rest: deque[str], schema: Mapping[str, Any]) ->
     name = f"{parameter}{':' * first.endswith(':')}{dot}{rest_of_path}"
     if sign:
         return f"{name}={text}"
-    is_flag = types(_find(name, schema)[1]) == {"boolean"}
+    is_flag = admitted_types(_find(name, schema)[1]) == {"boolean"}
     if rest and not rest[0].startswith("--") and (not is_flag or rest[0].lower() in _BOOLEANS):
         return f"{name}={rest.popleft()}"
     if is_flag:
@@ -121,7 +122,8 @@ def whole(text: str, where: str) -> dict[str, Any]:
     """Parse a JSON object of arguments."""
     value = _json(text, where)
     if not isinstance(value, dict):
-        raise ValidationError(f"{where}: the arguments must be a JSON object, not {type_of(value)}")
+        text = f"the arguments must be a JSON object, not {type_name(value)}"
+        raise ValidationError(f"{where}: {text}")
     return value
 
 
@@ -156,7 +158,7 @@ def _put(arguments: dict[str, Any], path: list[str], value: Any, schema: Any) ->
         if not isinstance(arguments, dict):
             raise ValidationError(f"{'.'.join(path)}: {folder} is not an object")
     if last in arguments:
-        if "array" not in types(schema):
+        if "array" not in admitted_types(schema):
             raise ValidationError(f"{'.'.join(path)} is given twice")
         value = [*arguments[last], *(value if isinstance(value, list) else [value])]
     arguments[last] = value
@@ -167,7 +169,7 @@ def _put(arguments: dict[str, Any], path: list[str], value: Any, schema: Any) ->
 
 def coerce(text: str, schema: Any, name: str) -> Any:
     """Convert a text to the first type of the schema that it fits; else to a string."""
-    kinds = types(schema)
+    kinds = admitted_types(schema)
     readable = {*kinds, "integer"} if "number" in kinds else kinds  # 2 is sent as 2, not as 2.0
     for kind, (_, read) in _READERS.items():
         if kind in readable:
@@ -221,7 +223,7 @@ def describe(schema: Any) -> str:
         choices = [*branches(schema, "oneOf"), *branches(schema, "anyOf")]
         if choices and all(isinstance(choice, Mapping) and "const" in choice for choice in choices):
             return "|".join(map(describe, choices))
-    kinds = sorted(types(schema))
+    kinds = sorted(admitted_types(schema))
     if kinds == ["array"]:
         inner = describe(schema.get("items", {}))
         return f"array of {inner}" if inner != "any" else "array"

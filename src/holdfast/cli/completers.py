@@ -18,7 +18,8 @@ from holdfast._core.text import has_unseen, visible
 from holdfast.cli import tool_cache
 from holdfast.cli.main import VARIABLE
 from holdfast.cli.views import first_line
-from holdfast.schema.signature import resolve, types
+from holdfast.schema.signature import resolve
+from holdfast.schema.types import admitted_types
 from holdfast.schema.walk import properties as schema_properties
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _choices(part: Any, schema: Any, begun: str, prefix: str) -> Offers:
     part = resolve(part, schema)
     values = part.get("enum")
     if not isinstance(values, list):
-        values = [True, False] if types(part) == {"boolean"} else []
+        values = [True, False] if admitted_types(part) == {"boolean"} else []
     texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
     return [(f"{prefix}{text}", "") for text in texts if text.startswith(begun)]
 

@@ -15,7 +15,7 @@ from holdfast.cli.output import color, print_error
 from holdfast.cli.progress import status
 from holdfast.cli.prompts import HIDDEN_DEFAULT, LONGEST_QUESTION, confirm
 from holdfast.errors import LoginFailed, ValidationError
-from holdfast.schema.signature import types
+from holdfast.schema.types import admitted_types
 
 if TYPE_CHECKING:
     import asyncio
@@ -192,7 +192,7 @@ def _fitting(text: str, schema: dict[str, Any], name: str) -> Any:
     from holdfast.schema.explain import Unusable
     from holdfast.schema.validate import Checker
 
-    if "array" in types(schema) and not text.startswith("["):
+    if "array" in admitted_types(schema) and not text.startswith("["):
         value: Any = [coerce(part.strip(), schema.get("items"), name) for part in text.split(",")]
     else:
         value = coerce(text, schema, name)

@@ -18,8 +18,8 @@ from holdfast.schema.types import (
     is_number,
     json_key,
     merge,
-    named_types,
     same,
+    type_names,
     type_of,
     types,
     values,
@@ -391,7 +391,7 @@ def _by_type(alternatives: list[Schema]) -> dict[str, list[Schema]]:
         elif "type" not in flat:
             found.setdefault("any type", []).append(flat)
         else:
-            for name in named_types(types(flat)):
+            for name in type_names(types(flat)):
                 kind = "number" if name == "integer" else name
                 found.setdefault(kind, []).append({**flat, "type": name})
     if choices:
@@ -408,7 +408,7 @@ def _summaries(alternatives: list[Schema]) -> str:
     """Return types, or choices, as text."""
     words = []
     for flat in alternatives:
-        listed, names = values(flat), named_types(types(flat))
+        listed, names = values(flat), type_names(types(flat))
         text = "any type" if len(names) == 6 else " or ".join(names)
         if listed is not None:
             text = _listed(listed)

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from holdfast.schema.types import flatten
+from holdfast.schema.types import admitted_types, flatten
 from holdfast.schema.walk import Budget, SchemaTooComplex, branches, properties, required
 from holdfast.schema.walk import resolve as pointed
 
@@ -36,7 +36,7 @@ def signature(name: str, schema: Any) -> str:
     parts = []
     for parameter, part in properties(schema).items():
         part = resolve(part, schema)
-        kind = type_name(part, schema)
+        kind = type_text(part, schema)
         if "default" in part:
             parts.append(f"{parameter}: {kind} = {_literal(part['default'])}")
         else:
@@ -44,7 +44,7 @@ def signature(name: str, schema: Any) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def type_name(part: Any, schema: Definition, levels: int = DEPTH) -> str:
+def type_text(part: Any, schema: Definition, levels: int = DEPTH) -> str:
     """Return a schema as a Python type, in few words."""
     if not isinstance(part, Mapping):
         return "any"
@@ -53,9 +53,9 @@ def type_name(part: Any, schema: Definition, levels: int = DEPTH) -> str:
         return " | ".join(_literal(one) for one in choices)
     if "const" in part:
         return _literal(part["const"])
-    kinds = [kind for kind in _NAMES if kind in types(part)]
+    kinds = [kind for kind in _NAMES if kind in admitted_types(part)]
     if kinds == ["array"] and levels:
-        inner = type_name(resolve(part.get("items"), schema), schema, levels - 1)
+        inner = type_text(resolve(part.get("items"), schema), schema, levels - 1)
         return f"list[{inner}]" if inner != "any" else "list"
     return " | ".join(_NAMES[kind][0] for kind in kinds) or "any"
 
@@ -71,27 +71,6 @@ def resolve(part: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
         return flatten(part, lambda _, reference: pointed(schema, reference), Budget(100)).schema
     except SchemaTooComplex:
         return dict(part)
-
-
-def types(schema: Any) -> set[str]:
-    """Return the types that a schema admits, with those of its alternatives."""
-    if not isinstance(schema, Mapping):
-        return set()
-    said = schema.get("type")
-    listed = said if isinstance(said, list) else [said]
-    found = {one for one in listed if isinstance(one, str)}
-    for branch in (*branches(schema, "anyOf"), *branches(schema, "oneOf")):
-        found |= types(branch)
-    if not found:
-        listed = branches(schema, "enum") or ([schema["const"]] if "const" in schema else [])
-        found = {type_of(value) for value in listed}
-    return found
-
-
-def type_of(value: Any) -> str:
-    """Return the JSON type of a value."""
-    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
-    return "null" if value is None else names.get(type(value), "object")
 
 
 def fields(
@@ -122,7 +101,7 @@ def sample(part: Any, root: Definition, levels: int = DEPTH) -> Any:
             return values[0]
     if "const" in part:
         return part["const"]
-    kind = next((one for one in _NAMES if one in types(part)), "string")
+    kind = next((one for one in _NAMES if one in admitted_types(part)), "string")
     if kind == "object" and levels:
         known = properties(part)
         inside = {name: resolve(known.get(name), root) for name in required(part)}

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from holdfast.schema.walk import LISTED, NAMED, Budget, Schema, in_place, properties
+from holdfast.schema.walk import (
+    HOLDS,
+    LISTED,
+    NAMED,
+    REFERENCES,
+    Budget,
+    Schema,
+    branches,
+    in_place,
+    properties,
+)
 
 TYPES: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
 
@@ -25,27 +36,27 @@ def wordy(key: str) -> bool:
     return key in WORDING or (key.startswith("x-") and key != "x-mcp-header")
 
 
-def same(one: Any, other: Any, budget: Budget | None = None) -> bool:
+def same(first: Any, second: Any, budget: Budget | None = None) -> bool:
     """Return True if two JSON values are equal, ignoring the order of keys.
 
     Not ``==``: to Python, ``1`` is ``True``, and a value nested deep enough cannot be compared.
     """
-    pairs = [(one, other)]
+    pairs = [(first, second)]
     while pairs:
-        one, other = pairs.pop()
-        if one is other:
+        first, second = pairs.pop()
+        if first is second:
             continue
         if budget is not None:
             budget.spend()
-        if isinstance(one, dict) and isinstance(other, dict):
-            if one.keys() != other.keys():
+        if isinstance(first, dict) and isinstance(second, dict):
+            if first.keys() != second.keys():
                 return False
-            pairs += [(value, other[key]) for key, value in one.items()]
-        elif isinstance(one, list) and isinstance(other, list):
-            if len(one) != len(other):
+            pairs += [(value, second[key]) for key, value in first.items()]
+        elif isinstance(first, list) and isinstance(second, list):
+            if len(first) != len(second):
                 return False
-            pairs += zip(one, other, strict=True)
-        elif type(one) is not type(other) or one != other:
+            pairs += zip(first, second, strict=True)
+        elif type(first) is not type(second) or first != second:
             return False
     return True
 
@@ -53,20 +64,43 @@ def same(one: Any, other: Any, budget: Budget | None = None) -> bool:
 ANY_TYPE: Final = frozenset({"null", "boolean", "integer", "fraction", "string", "array", "object"})
 
 
+def listed_types(schema: Any) -> list[str]:
+    """Return the types that a schema names itself, in its order; what is no type is left out."""
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    return [name for name in (kind if isinstance(kind, list) else [kind]) if name in TYPES]
+
+
 def types(flat: Schema) -> frozenset[str]:
     """Return the types of values that may fit; a number is an integer or a fraction."""
     if "type" not in flat:
         return ANY_TYPE
-    named = {*flat["type"]} if isinstance(flat["type"], list) else {flat["type"]}
-    return frozenset(named - {"number"} | {"integer", "fraction"} if "number" in named else named)
+    listed = flat["type"] if isinstance(flat["type"], list) else [flat["type"]]
+    kinds = {*listed}
+    return frozenset(kinds - {"number"} | {"integer", "fraction"} if "number" in kinds else kinds)
 
 
-def named_types(kinds: frozenset[str] | set[str]) -> list[str]:
+def admitted_types(schema: Any) -> set[str]:
+    """Return the types that a schema admits, by their names: its own, or of its alternatives.
+
+    Without either, they are those of its choices.
+    """
+    if not isinstance(schema, Mapping):
+        return set()
+    names = {*listed_types(schema)}
+    for branch in (*branches(schema, "anyOf"), *branches(schema, "oneOf")):
+        names |= admitted_types(branch)
+    if not names:
+        choices = branches(schema, "enum") or ([schema["const"]] if "const" in schema else [])
+        names = {type_name(value) for value in choices}
+    return names
+
+
+def type_names(kinds: Collection[str]) -> list[str]:
     """Return types by their names in JSON Schema, in a fixed order."""
-    named = {"number" if kind == "fraction" else kind for kind in kinds}
-    if "number" in named:
-        named.discard("integer")
-    return [name for name in TYPES if name in named]
+    names = {"number" if kind == "fraction" else kind for kind in kinds}
+    if "number" in names:
+        names.discard("integer")
+    return [name for name in TYPES if name in names]
 
 
 def is_number(value: Any) -> bool:
@@ -79,6 +113,11 @@ def type_of(value: Any) -> str:
     if isinstance(value, float):
         return "integer" if value.is_integer() else "fraction"
     return "null" if value is None else _TYPE_OF.get(type(value), "object")
+
+
+def type_name(value: Any) -> str:
+    """Return the type of a value by its name in JSON Schema; 1.0 is written as a number."""
+    return "number" if isinstance(value, float) else type_of(value)
 
 
 _TYPE_OF: Final = {bool: "boolean", int: "integer", str: "string", list: "array"}
@@ -157,32 +196,37 @@ def merge(schemas: list[Schema]) -> Merged:
     Without conflicts, exactly the values that fit all of them fit it. A keyword in conflict is
     dropped if it decides a type; otherwise, and in prose, the first schema counts.
     """
-    found: dict[str, Any] = {}
-    conflicts: list[str] = []
+    # All values of a keyword are joined at once: to add one schema after another takes, for ten
+    # thousand of them, the square of that.
+    values: dict[str, list[Any]] = {}
+    conflicts: set[str] = set()
     for schema in schemas:
         # Keywords that mean something else in one schema than in two.
-        if found and schema:
-            conflicts += (found.keys() | schema.keys()) & _UNEVALUATED
+        if values and schema:
+            conflicts |= (_UNEVALUATED & values.keys()) | (_UNEVALUATED & schema.keys())
         for group in _DEPENDENT:
-            mine, theirs = group & found.keys(), group & schema.keys()
-            conflicts += (mine | theirs) - {"properties"} if mine and theirs else ()
+            if theirs := group & schema.keys():
+                ours = group & values.keys()
+                conflicts |= (ours | theirs) - {"properties"} if ours else set()
         for word, value in schema.items():
-            if word not in found:
-                found[word] = value
-                continue
-            found[word], exact = _joined(word, found[word], value)
-            conflicts += [] if exact else [word]
-    plain = {word: value for word, value in found.items() if value is not _DROPPED}
-    return Merged(plain, tuple(sorted({*conflicts})))
+            values.setdefault(word, []).append(value)
+    merged: Schema = {}
+    for word, several in values.items():
+        value, exact = _join(word, several) if len(several) > 1 else (several[0], True)
+        if value is not _DROPPED:
+            merged[word] = value
+        if not exact:
+            conflicts.add(word)
+    return Merged(merged, tuple(sorted(conflicts)))
 
 
 def flatten(schema: Any, find: Callable[[Schema, str], Any], budget: Budget) -> Merged:
     """Return one schema with its ``allOf``, and what it refers to, merged in; see `in_place`."""
     schemas = [
-        {key: value for key, value in one.items() if key not in ("$ref", "allOf")}
-        for one in in_place(schema, find, budget)
+        {key: value for key, value in part.items() if key not in ("$ref", "allOf")}
+        for part in in_place(schema, find, budget)
     ]
-    sizes = [len(own) for own in map(properties, schemas) if own]
+    sizes = [len(named) for named in map(properties, schemas) if named]
     budget.spend(sum(sizes) if len(sizes) > 1 else 0)
     return merge(schemas)
 
@@ -190,44 +234,60 @@ def flatten(schema: Any, find: Callable[[Schema, str], Any], budget: Budget) -> 
 _DROPPED: Final = object()
 
 
-def _joined(word: str, old: Any, new: Any) -> tuple[Any, bool]:
-    """Return both values of a keyword as one, and whether nothing is lost by that."""
-    if old is _DROPPED:
-        return _DROPPED, False
-    if wordy(word) or same(old, new):
-        return old, True
-    if isinstance(old, dict) and isinstance(new, dict) and word == "properties":
-        both = {
-            key: old[key] if same(old[key], new[key]) else {"allOf": [old[key], new[key]]}
-            for key in old.keys() & new.keys()
-        }
-        return {**old, **new, **both}, True
-    if isinstance(old, list) and isinstance(new, list) and word == "required":
-        names = [*old, *new]
-        known = all(isinstance(key, str) for key in names)
-        return (list(dict.fromkeys(names)), True) if known else (old, False)
-    if isinstance(old, list) and isinstance(new, list) and word == "enum":
-        marks = {json_key(value) for value in new}
-        common = [value for value in old if json_key(value) in marks]
-        return (common, True) if common else (_DROPPED, False)
-    if word == "type":
-        return _type(old, new)
-    if is_number(old) and is_number(new) and word in BOUNDS and word != "multipleOf":
-        return (max if "min" in word.lower() else min)(old, new), True
-    return (_DROPPED if word in SHAPE else old), False
+def _join(word: str, values: list[Any]) -> tuple[Any, bool]:
+    """Return the values of a keyword as one, and whether nothing is lost by that."""
+    first = values[0]
+    if wordy(word) or all(same(first, value) for value in values):
+        return first, True
+    join = _JOINS.get(word)
+    joined = None if join is None else join(values)
+    if joined is not None:
+        return joined, True
+    return (_DROPPED if word in SHAPE else first), False
 
 
-def _type(old: Any, new: Any) -> tuple[Any, bool]:
-    """Return the types in both; an integer is a number."""
-    first = old if isinstance(old, list) else [old]
-    second = new if isinstance(new, list) else [new]
-    both = [name for name in first if name in second]
-    for one, other in ((first, second), (second, first)):
-        if "integer" in one and "number" in other and not {"integer", "number"} & {*both}:
+def _join_properties(values: list[Any]) -> Any:
+    if not all(isinstance(value, dict) for value in values):
+        return None
+    by_name: dict[str, list[Any]] = {}
+    for value in values:
+        for name, part in value.items():
+            parts = by_name.setdefault(name, [])
+            if not parts or not same(parts[0], part):
+                parts.append(part)
+    return {
+        name: parts[0] if len(parts) == 1 else {"allOf": parts} for name, parts in by_name.items()
+    }
+
+
+def _join_names(values: list[Any]) -> Any:
+    if not all(map(_is_names, values)):
+        return None
+    return list(dict.fromkeys(name for value in values for name in value))
+
+
+def _join_choices(values: list[Any]) -> Any:
+    if not all(isinstance(value, list) for value in values):
+        return None
+    keys = set.intersection(*({json_key(choice) for choice in value} for value in values[1:]))
+    return [choice for choice in values[0] if json_key(choice) in keys] or None
+
+
+def _join_types(values: list[Any]) -> Any:
+    """Return the types in all of them; an integer is a number."""
+    lists = [value if isinstance(value, list) else [value] for value in values]
+    common = lists[0]
+    for kinds in lists[1:]:
+        both = [name for name in common if name in kinds]
+        numbers = {"integer", "number"}
+        if not numbers & {*both} and numbers & {*common} and numbers & {*kinds}:
             both.append("integer")
-    if not both:
-        return _DROPPED, False
-    return (both[0] if len(both) == 1 else both), True
+        common = both
+    return common[0] if len(common) == 1 else common or None
+
+
+def _join_bounds(largest: bool, values: list[Any]) -> Any:
+    return (max if largest else min)(values) if all(map(is_number, values)) else None
 
 
 def well_formed(keyword: str, value: Any) -> bool:
@@ -244,21 +304,63 @@ def _is_finite(value: Any) -> bool:
     return is_number(value) and (isinstance(value, int) or math.isfinite(value))
 
 
+def _is_count(value: Any) -> bool:
+    return _is_finite(value) and value >= 0 and value == int(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_schema(value: Any) -> bool:
+    return isinstance(value, dict | bool)
+
+
+def _are_types(value: Any) -> bool:
+    if isinstance(value, str):
+        return value in TYPES
+    return bool(value) and _is_names(value) and {*value} <= {*TYPES}
+
+
+def _are_dependencies(value: Any) -> bool:
+    return _is_object(value) and all(map(_is_names, value.values()))
+
+
+_COUNTS: Final = ("Length", "Items", "Properties", "Contains")
 _FORMS: Final[dict[str, Callable[[Any], bool]]] = {
-    **dict.fromkeys(
-        ("$ref", "description", "format", "pattern", "title"), lambda value: isinstance(value, str)
-    ),
-    **dict.fromkeys(NAMED, lambda value: isinstance(value, dict)),
+    **dict.fromkeys(HOLDS - NAMED - LISTED, _is_schema),
+    **dict.fromkeys((*REFERENCES, "$id", "id", "$anchor", "$dynamicAnchor", "$schema"), _is_text),
+    **dict.fromkeys(("$comment", "description", "format", "pattern", "title"), _is_text),
+    **dict.fromkeys(("contentEncoding", "contentMediaType"), _is_text),
+    **dict.fromkeys(NAMED, _is_object),
     **dict.fromkeys(LISTED, lambda value: isinstance(value, list) and bool(value)),
-    **dict.fromkeys(BOUNDS, lambda value: _is_finite(value) and value >= 0),
+    **dict.fromkeys((f"{least}{what}" for least in ("min", "max") for what in _COUNTS), _is_count),
     **dict.fromkeys(("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum"), _is_finite),
     **dict.fromkeys(("enum", "examples"), lambda value: isinstance(value, list)),
+    **dict.fromkeys(("uniqueItems", "deprecated", "readOnly", "writeOnly"), _is_flag),
+    "items": lambda value: _is_schema(value) or isinstance(value, list),
     "multipleOf": lambda value: _is_finite(value) and value > 0,
+    "dependentRequired": _are_dependencies,
     "required": _is_names,
-    "type": lambda value: (
-        value in TYPES
-        if isinstance(value, str)
-        else bool(value) and _is_names(value) and {*value} <= {*TYPES}
-    ),
-    "uniqueItems": lambda value: isinstance(value, bool),
+    "type": _are_types,
 }
+_JOINS: Final[dict[str, Callable[[list[Any]], Any]]] = {
+    **{
+        word: partial(_join_bounds, "min" in word.lower())
+        for word in BOUNDS
+        if word != "multipleOf"
+    },
+    "properties": _join_properties,
+    "required": _join_names,
+    "enum": _join_choices,
+    "type": _join_types,
+}
+"""How the values of a keyword become one; each returns None if they cannot."""

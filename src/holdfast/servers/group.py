@@ -24,7 +24,7 @@ from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
     from holdfast.agents.listing import ModelTool
-    from holdfast.agents.providers import ModelAnswer, Shape
+    from holdfast.agents.providers import ModelAnswer, Provider
     from holdfast.agents.search import Hit, Index
     from holdfast.agents.toolset import Toolset
 
@@ -311,7 +311,7 @@ class Servers:
     async def toolset(
         self,
         /,
-        shape: Shape,
+        shape: Provider,
         *,
         servers: Collection[str] | None = None,
         timeout: float | None = None,
@@ -323,7 +323,7 @@ class Servers:
         tools = await self.model_tools(servers, timeout=timeout)
         return Toolset(shape, tools, failures=tools.failures, **options)
 
-    def finder(self, /, shape: Shape, **options: Any) -> Toolset:
+    def finder(self, /, shape: Provider, **options: Any) -> Toolset:
         """Return two tools that stand for all: one searches, one calls what was found."""
         from holdfast.agents.search import finder_tools
         from holdfast.agents.toolset import Toolset
