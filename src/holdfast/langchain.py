@@ -1,6 +1,6 @@
 """Tools for LangChain and LangGraph.
 
-    async with holdfast.connect("python server.py", when_down="wait") as client:
+    async with holdfast.connect("python server.py") as client:
         agent = create_agent(model, tools=await holdfast.langchain.tools(client))
         await agent.ainvoke({"messages": "…"})
 
@@ -14,7 +14,7 @@ import logging
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from holdfast.agents.listing import ToolSource
+from holdfast.agents.listing import ToolSource, convert_each
 from holdfast.agents.outcome import ToolOutcome
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ async def tools(source: Client | Servers) -> list[StructuredTool]:
     Raises:
         HoldfastError: The server's tools cannot be listed.
     """
-    found = await ToolSource(source).tools()
-    return [_tool(tool, "coroutine") for tool in found.values()]
+    return await ToolSource(source).convert(lambda tool: _tool(tool, "coroutine"))
 
 
 def sync_tools(source: SyncClient | SyncServers) -> list[StructuredTool]:
@@ -57,10 +56,12 @@ def sync_tools(source: SyncClient | SyncServers) -> list[StructuredTool]:
     Raises:
         HoldfastError: The server's tools cannot be listed.
     """
-    found = source.model_tools()
-    for failure in found.failures:
+    listed = source.model_tools()
+    for failure in listed.failures:
         log.warning("%s", failure)
-    return [_tool(tool, "func") for tool in found]
+    return convert_each(
+        listed, lambda tool: _tool(tool, "func"), lambda _, text: log.warning("%s", text)
+    )
 
 
 def _tool(tool: ModelTool | SyncModelTool, runs: str) -> StructuredTool:
@@ -127,5 +128,5 @@ def _content(outcome: ToolOutcome) -> Any:
     if not parts.media:
         return parts.text
     return parts.blocks(
-        lambda one: {"type": one.kind, "base64": one.data, "mime_type": one.mime_type}
+        lambda item: {"type": item.kind, "base64": item.data, "mime_type": item.mime_type}
     )

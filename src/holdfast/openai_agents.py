@@ -1,6 +1,6 @@
 """A server for the OpenAI Agents SDK.
 
-    async with holdfast.connect("python server.py", when_down="wait") as client:
+    async with holdfast.connect("python server.py") as client:
         agent = Agent("assistant", mcp_servers=[holdfast.openai_agents.server(client)])
         await Runner.run(agent, "…")
 
@@ -12,7 +12,9 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from holdfast.agents.listing import ToolSource
+import msgspec
+
+from holdfast.agents.listing import ToolSource, wire_definition
 from holdfast.agents.providers import PICTURES
 from holdfast.client import Client
 from holdfast.errors import ValidationError
@@ -20,7 +22,6 @@ from holdfast.errors import ValidationError
 if TYPE_CHECKING:
     from agents.mcp import MCPServer
 
-    from holdfast.agents.listing import ModelTool
     from holdfast.agents.outcome import ToolOutcome
     from holdfast.servers.group import Servers
 
@@ -66,8 +67,9 @@ def _server_class() -> Any:
 
         async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[Any]:
             """Return the tools that the agent may use now."""
-            found = await self._tools.tools()
-            return [types.Tool.model_validate(_definition(tool)) for tool in found.values()]
+            return await self._tools.convert(
+                lambda tool: types.Tool.model_validate(wire_definition(tool))
+            )
 
         async def call_tool(
             self,
@@ -81,36 +83,31 @@ def _server_class() -> Any:
 
         async def list_prompts(self) -> Any:
             """Return the prompts of the server."""
-            found = await self._client.list_prompts() if self._client else []
-            prompts = [one.raw for one in found]
-            return types.ListPromptsResult.model_validate({"prompts": prompts})
+            prompts = await self._client.list_prompts() if self._client else []
+            plain = [msgspec.to_builtins(prompt) for prompt in prompts]
+            return types.ListPromptsResult.model_validate({"prompts": plain})
 
         async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
             """Return a prompt with its arguments filled in."""
             if self._client is None:
                 raise ValidationError(f"prompt {name!r}: give one client, not many servers")
-            found = await self._client.get_prompt(name, arguments)
-            return types.GetPromptResult.model_validate(found.raw)
+            prompt = await self._client.get_prompt(name, arguments)
+            return types.GetPromptResult.model_validate(prompt.raw)
 
     return HoldfastServer
-
-
-def _definition(tool: ModelTool) -> dict[str, Any]:
-    own = {"description": tool.description, "inputSchema": tool.input_schema}
-    return {**tool.tool.raw, "name": tool.name, **own}
 
 
 def _result(outcome: ToolOutcome) -> dict[str, Any]:
     parts = outcome.parts(PICTURES)
     content = parts.blocks(
-        lambda one: {"type": "image", "data": one.data, "mimeType": one.mime_type}
+        lambda item: {"type": "image", "data": item.data, "mimeType": item.mime_type}
     )
-    found: dict[str, Any] = {"content": content, "isError": parts.is_error}
+    result: dict[str, Any] = {"content": content, "isError": parts.is_error}
     if parts.is_error:
-        found["_meta"] = {"holdfast": outcome.facts()}
+        result["_meta"] = {"holdfast": outcome.facts()}
     elif isinstance(parts.structured, dict):
-        found["structuredContent"] = parts.structured
-    return found
+        result["structuredContent"] = parts.structured
+    return result
 
 
 def _custom_data(context: Any) -> dict[str, Any] | None:

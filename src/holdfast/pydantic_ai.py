@@ -1,6 +1,6 @@
 """A toolset for Pydantic AI.
 
-    async with holdfast.connect("python server.py", when_down="wait") as client:
+    async with holdfast.connect("python server.py") as client:
         agent = Agent(model, toolsets=[holdfast.pydantic_ai.toolset(client)])
         await agent.run("…")
 
@@ -21,6 +21,7 @@ from holdfast.agents.outcome import ToolOutcome
 if TYPE_CHECKING:
     from pydantic_ai.toolsets import AbstractToolset
 
+    from holdfast.agents.listing import ModelTool
     from holdfast.client import Client
     from holdfast.servers.group import Servers
 
@@ -67,6 +68,16 @@ def _toolset_class() -> Any:
             self.outcome_unknown = outcome.outcome_unknown
             self.retry_in = outcome.retry_in
 
+    def _definition(tool: ModelTool) -> Any:
+        hints = tool.annotations
+        annotations = None if hints is None else hints.raw
+        return ToolDefinition(
+            name=tool.name,
+            description=tool.description,
+            parameters_json_schema=tool.input_schema,
+            metadata={"meta": tool.tool.meta, "annotations": annotations},
+        )
+
     class HoldfastToolset(AbstractToolset[Any]):  # type: ignore[misc, unused-ignore]
         """The tools of a client, or of many servers."""
 
@@ -82,18 +93,11 @@ def _toolset_class() -> Any:
 
         async def get_tools(self, ctx: Any) -> dict[str, Any]:
             """Return the tools that the agent may use now."""
-            found = {}
-            for name, tool in (await self._source.tools()).items():
-                hints = tool.annotations
-                annotations = None if hints is None else hints.raw
-                definition = ToolDefinition(
-                    name=name,
-                    description=tool.description,
-                    parameters_json_schema=tool.input_schema,
-                    metadata={"meta": tool.tool.meta, "annotations": annotations},
-                )
-                found[name] = await self.get_tool_for_tool_def(definition, ctx)
-            return found
+            definitions = await self._source.convert(_definition)
+            return {
+                definition.name: await self.get_tool_for_tool_def(definition, ctx)
+                for definition in definitions
+            }
 
         async def get_tool_for_tool_def(self, tool_def: Any, ctx: Any) -> Any:
             """Return the tool of a definition."""
@@ -122,10 +126,10 @@ def _value(outcome: ToolOutcome) -> Any:
         return parts.text if parts.structured is UNSET else parts.structured
     from pydantic_ai import BinaryContent
 
-    found = [
-        one
-        if isinstance(one, str)
-        else BinaryContent(b64decode(one.data), media_type=one.mime_type)
-        for one in parts.items
+    values = [
+        item
+        if isinstance(item, str)
+        else BinaryContent(b64decode(item.data), media_type=item.mime_type)
+        for item in parts.items
     ]
-    return found[0] if len(found) == 1 else found
+    return values[0] if len(values) == 1 else values

@@ -28,6 +28,26 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "named", "description": "Says its arguments.", "inputSchema": NAMED},
     {"name": "wait", "description": "Waits until cancelled.", "inputSchema": NONE},
 ]
+DOUBLING = {
+    f"d{at}": {"properties": {name: {"$ref": f"#/$defs/d{at + 1}"} for name in ("left", "right")}}
+    for at in range(30)
+}
+ODD: list[dict[str, Any]] = [
+    {"name": "odd_title", "title": 5, "inputSchema": NONE},
+    {"name": "odd_icons", "icons": "x", "inputSchema": NONE},
+    {"name": "odd_output", "outputSchema": [], "inputSchema": NONE},
+    {"name": "odd_hints", "annotations": {"readOnlyHint": "yes"}, "inputSchema": NONE},
+    {"name": "odd_type", "inputSchema": {"type": "object", "properties": {"a": {"type": "any"}}}},
+    {"name": "dangling", "inputSchema": {"properties": {"a": {"$ref": "#/$defs/nowhere"}}}},
+    {
+        "name": "doubling",
+        "inputSchema": {
+            "properties": {"a": {"$ref": "#/$defs/d0"}},
+            "$defs": {**DOUBLING, "d30": {}},
+        },
+    },
+]
+"""Tools that no reader of schemas takes: ``--odd`` adds them."""
 
 
 def write_line(path: Path, line: str) -> None:
@@ -87,7 +107,7 @@ class Dying:
                 "serverInfo": {"name": "ledger", "version": "1"},
             }
         if method == "tools/list":
-            return {"tools": TOOLS}
+            return {"tools": TOOLS + (ODD if "--odd" in sys.argv else [])}
         if method == "ping":
             return {}
         return self.call(params["name"], params.get("arguments") or {})

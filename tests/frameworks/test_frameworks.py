@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.frameworks.running import PINS, latest, report
-from tests.frameworks.server import NAMES
+from tests.frameworks.server import NAMES, ODD, TOOLS
 from tests.interop.install import NotHere
 
 pytestmark = pytest.mark.hang(600)
@@ -65,6 +65,12 @@ def test_the_three_lines_of_its_page_work(name: str) -> None:
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_parameters_may_be_called_what_the_framework_calls_its_own(name: str) -> None:
     assert json.loads(of(name)["named"]) == dict.fromkeys(NAMES, "here")
+
+
+@pytest.mark.req("Y5", "T8")
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_no_tool_costs_the_framework_the_others(name: str) -> None:
+    assert set(of(name)["odd"]) == {tool["name"] for tool in (*TOOLS, *ODD)}
 
 
 @pytest.mark.req("Y5")

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, cast
 
+import msgspec
 from msgspec import Struct
 
 from holdfast._accounts import account_of
 from holdfast._core.calls.options import CallOptions
+from holdfast._core.text import truncate
 from holdfast.agents.budget import READ_MORE, ResultBudget, budget_of, read_more
 from holdfast.agents.naming import LIMIT, VALID, Names, no_tool
 from holdfast.agents.outcome import ToolOutcome
 from holdfast.agents.schemas import Losses, object_root, restore
-from holdfast.errors import HoldfastError, ValidationError
+from holdfast.errors import HoldfastError, RequestTimeout, ValidationError
 from holdfast.schema.walk import Schema
 from holdfast.servers.member import Failure
 from holdfast.types.tools import Tool, ToolAnnotations, ToolResult
@@ -26,6 +29,10 @@ if TYPE_CHECKING:
     from holdfast.servers.group import Servers
 
 T = TypeVar("T")
+
+CALL: Final = "tools/call"
+MOMENT: Final = 0.1
+"""Seconds that a call has at least, once its server is up."""
 
 Caller: TypeAlias = Callable[..., Awaitable[ToolResult | ToolOutcome]]
 """Called like `Client.call_tool`, or with the arguments alone."""
@@ -50,8 +57,12 @@ class ServerTool(Struct, frozen=True):
 
     @property
     def input_schema(self) -> Schema:
-        """The JSON Schema of the arguments, always an object's."""
-        return object_root(self.tool.input_schema, Losses())
+        """The JSON Schema of the arguments: always an object's, valid, and without references.
+
+        A reference that leads back to itself, or would unfold to thousands of schemas, becomes a
+        schema that takes any value.
+        """
+        return object_root(self.tool.input_schema, Losses(), expand=True)
 
     @property
     def annotations(self) -> ToolAnnotations | None:
@@ -75,19 +86,55 @@ class ModelTool(ServerTool, frozen=True):
     caller: Caller
     budget: Callable[[], ResultBudget] | None = None
     """Returns the budget of the caller, which outcomes are cut to."""
+    client: Client | None = None
+    """Its server's, if that is waited for."""
 
     async def call(
         self, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
     ) -> ToolOutcome:
-        """Call the tool. A failure is an outcome too; cancelling this cancels the call."""
+        """Call the tool. A failure is an outcome too; cancelling this cancels the call.
+
+        A server that is down is waited for, within the time of the call: a model that is told of
+        each failed attempt has made all of its plan's calls before the server is back.
+        """
         budget: ResultBudget | None = None
         try:
             budget = None if self.budget is None else self.budget()
-            found = await self.caller(self.tool.name, arguments, **options)
-            outcome = found if isinstance(found, ToolOutcome) else ToolOutcome(found)
+            result = await self._call_when_up(arguments, options)
+            outcome = result if isinstance(result, ToolOutcome) else ToolOutcome(result)
         except HoldfastError as error:
             outcome = ToolOutcome(error=error)
         return outcome if budget is None else budget.fit(self.tool.name, outcome)
+
+    async def _call_when_up(
+        self, arguments: Mapping[str, Any] | None, options: CallOptions
+    ) -> ToolResult | ToolOutcome:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while True:
+            try:
+                return await self.caller(self.tool.name, arguments, **options)
+            except HoldfastError as error:
+                if self.client is None or not _is_down(self.client, error):
+                    raise
+                seconds = options.get("timeout") or options.get("total_timeout")
+                if seconds is None:
+                    timeouts = self.client._policy.timeouts
+                    seconds = self.tool.timeout or timeouts.for_method(CALL)
+                left = began + seconds - loop.time()
+                try:
+                    if left <= 0:
+                        raise
+                    await self.client.wait_ready(left)
+                except RequestTimeout:
+                    # It says why the server is down.
+                    raise error from None
+                options = {**options, "timeout": max(MOMENT, began + seconds - loop.time())}
+
+
+def _is_down(client: Client, error: HoldfastError) -> bool:
+    """Return True if nothing was sent because the server is down, and it may come back."""
+    return client.state == "backoff" and not error.outcome_unknown
 
 
 class SyncModelTool(ServerTool, frozen=True):
@@ -146,7 +193,8 @@ def with_calls(listed: Iterable[tuple[Client, ServerTool]]) -> list[ModelTool]:
         if for_models(one.tool):
             clients[one.server] = client
             budget = partial(budget_of, client)
-            found.append(ModelTool(one.server, one.tool, one.name, client.call_tool, budget))
+            call = client.call_tool
+            found.append(ModelTool(one.server, one.tool, one.name, call, budget, client))
     if any(budget_of(client).wanted for client in clients.values()):
         found.append(local_tool(READ_MORE, partial(read_more, clients.values())))
     return found
@@ -201,6 +249,8 @@ class ToolSource:
         self._source = source
         self._lists: OrderedDict[tuple[str, ...], dict[str, ModelTool]] = OrderedDict()
         """The tools listed last, by the caller's accounts: users may have different tools."""
+        self._reported: set[str] = set()
+        """The servers that are down, and the tools left out, for which there was a warning."""
 
     @property
     def _last(self) -> dict[str, ModelTool]:
@@ -210,8 +260,8 @@ class ToolSource:
         """Return the caller's account at each server."""
         members = getattr(self._source, "_members", None)
         clients: list[Any] = [self._source]
-        clients = clients if members is None else [one.client for one in members.values()]
-        return tuple(account_of(one) for one in clients)
+        clients = clients if members is None else [member.client for member in members.values()]
+        return tuple(account_of(client) for client in clients)
 
     @property
     def name(self) -> str:
@@ -225,22 +275,49 @@ class ToolSource:
             HoldfastError: The only server cannot be reached, and it never was.
         """
         try:
-            found = await self._source.model_tools()
+            listed = await self._list()
         except HoldfastError as error:
             if not (last := self._last):
                 raise
-            log.warning("the tools are those listed last: %s", error)
+            self._warn(self.name, f"the tools are those listed last: {error}")
             return last
-        absent = {failure.server for failure in found.failures}
-        for failure in found.failures:
-            log.warning("%s", failure)
-        kept = {name: tool for name, tool in self._last.items() if tool.server in absent}
-        tools, whose = {**{tool.name: tool for tool in found}, **kept}, self._accounts()
+        absent = {failure.server for failure in listed.failures}
+        for failure in listed.failures:
+            self._warn(failure.server, str(failure))
+        # Those that are back are reported again the next time.
+        self._reported -= {tool.server for tool in listed} - absent
+        former = {name: tool for name, tool in self._last.items() if tool.server in absent}
+        tools, whose = {**{tool.name: tool for tool in listed}, **former}, self._accounts()
         self._lists[whose] = tools
         self._lists.move_to_end(whose)
         if len(self._lists) > MOST_LISTS:
             self._lists.popitem(last=False)
         return tools
+
+    async def _list(self) -> Partial[ModelTool]:
+        """List the tools; wait for a server that is down, if it never gave any."""
+        try:
+            return await self._source.model_tools()
+        except HoldfastError as error:
+            # Many servers do not raise: those that are down are among the failures.
+            client = cast("Client", self._source)
+            if self._last or not _is_down(client, error):
+                raise
+            try:
+                await client.wait_ready(client._policy.timeouts.for_method("tools/list"))
+            except RequestTimeout:
+                raise error from None
+            return await client.model_tools()
+
+    async def convert(self, build: Callable[[ModelTool], T]) -> list[T]:
+        """List the tools as a framework's, made by ``build``; see `convert_each`."""
+        return convert_each((await self.tools()).values(), build, self._warn)
+
+    def _warn(self, subject: str, text: str) -> None:
+        """Warn once: a framework lists the tools with each turn of a model."""
+        if subject not in self._reported:
+            self._reported.add(subject)
+            log.warning("%s", text)
 
     async def call(
         self, name: str, arguments: Mapping[str, Any] | None, **options: Unpack[CallOptions]
@@ -253,3 +330,51 @@ class ToolSource:
         if tool is None:
             return ToolOutcome(error=no_tool(name, self._last))
         return await tool.call(arguments, **options)
+
+
+def convert_each(
+    tools: Iterable[ServerTool], build: Callable[[Any], T], warn: Callable[[str, str], None]
+) -> list[T]:
+    """Return what ``build`` makes of each tool; leave out, with a warning, where it fails.
+
+    A framework checks what it is given, and one tool of one server must not cost it all others.
+    """
+    built: list[T] = []
+    for tool in tools:
+        try:
+            built.append(build(tool))
+        except Exception as error:
+            reason = truncate(str(error) or type(error).__name__, 300)
+            warn(tool.dotted, f"left out the tool {tool.dotted!r}: {reason}")
+    return built
+
+
+def wire_definition(tool: ServerTool) -> dict[str, Any]:
+    """Return a tool as MCP defines it, with nothing in it that is not of the right type."""
+    definition: dict[str, Any] = {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+    }
+    optional = {"title": tool.tool.title, "icons": tool.tool.icons, "annotations": tool.annotations}
+    for key, value in optional.items():
+        if value is not None:
+            definition[key] = msgspec.to_builtins(value)
+    if tool.tool.meta is not None:
+        definition["_meta"] = tool.tool.meta
+    output = tool.tool.output_schema
+    if output is not None and is_compilable(output):
+        definition["outputSchema"] = output
+    return definition
+
+
+def is_compilable(schema: Schema) -> bool:
+    """Return True for a valid schema of bounded cost."""
+    from holdfast.schema.explain import Unusable
+    from holdfast.schema.validate import Checker
+
+    try:
+        Checker(schema)
+    except Unusable:
+        return False
+    return True

@@ -9,6 +9,7 @@ from langchain.agents import create_agent
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_mcp_adapters.client import MultiServerMCPClient
 
 import holdfast
@@ -69,6 +70,10 @@ async def parts(folder: Path) -> dict[str, Any]:
         found["cancelled"] = await cancelled(lambda: run(tools, Once("wait")), folder / "ours")
     async with holdfast.Servers({"a": server(folder / "a"), "b": ["no-such-program"]}) as servers:
         found["many"] = [tool.name for tool in await holdfast.langchain.tools(servers)]
+
+    async with holdfast.connect([*server(folder / "odd"), "--odd"]) as client:
+        odd = await holdfast.langchain.tools(client)
+        found["odd"] = [convert_to_openai_tool(tool)["function"]["name"] for tool in odd]
 
     with holdfast.sync.connect(server(folder / "sync")) as plain:
         agent = create_agent(model(Once("refuse")), holdfast.langchain.sync_tools(plain))

@@ -96,6 +96,11 @@ async def parts(folder: Path) -> dict[str, Any]:
         many = holdfast.openai_agents.server(servers)
         found["many"] = [tool.name for tool in await many.list_tools()]
 
+    async with holdfast.connect([*server(folder / "odd"), "--odd"]) as client:
+        odd = holdfast.openai_agents.server(client)
+        found["odd"] = [tool.name for tool in await odd.list_tools()]
+        await run(odd, Once("recorded"))
+
     names = {"Agent": partial(Agent, model=Stub(Once("recorded"))), "Runner": Runner}
     shown = await snippet("openai-agents.md", folder, names)
     found["snippet"] = shown.new_items[1].output["text"]

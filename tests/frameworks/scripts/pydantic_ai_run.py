@@ -87,6 +87,17 @@ async def parts(folder: Path) -> dict[str, Any]:
         ended = await run(many, Once("a__recorded"))
         found["many"] = str(ended.all_messages()[2].parts[-1].content)
 
+    async with holdfast.connect([*server(folder / "odd"), "--odd"]) as client:
+        odd = holdfast.pydantic_ai.toolset(client)
+        seen: list[str] = []
+
+        def note(ctx: Any, definition: Any) -> bool:
+            seen.append(definition.name)
+            return bool(definition.name != "wait")
+
+        await Agent(TestModel(call_tools=[]), toolsets=[odd.filtered(note)]).run("go")
+        found["odd"] = list(dict.fromkeys(seen))
+
     names = {"Agent": Agent, "model": model(Once("recorded"))}
     shown = await snippet("pydantic-ai.md", folder, names)
     found["snippet"] = shown.all_messages()[2].parts[-1].model_response_str()

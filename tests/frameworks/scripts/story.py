@@ -79,7 +79,7 @@ def server(ledger: Path) -> list[str]:
 
 def connect(ledger: Path) -> holdfast.Client:
     backoff = holdfast.Backoff(first=0.05)
-    return holdfast.connect(server(ledger), name="ledger", when_down="wait", backoff=backoff)
+    return holdfast.connect(server(ledger), name="ledger", backoff=backoff)
 
 
 async def tell(run: Callable[[Script], Awaitable[Any]], ledger: Path) -> dict[str, Any]:
