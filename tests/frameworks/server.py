@@ -32,6 +32,7 @@ DOUBLING = {
     f"d{at}": {"properties": {name: {"$ref": f"#/$defs/d{at + 1}"} for name in ("left", "right")}}
     for at in range(30)
 }
+DOUBLED = {"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": {**DOUBLING, "d30": {}}}
 ODD: list[dict[str, Any]] = [
     {"name": "odd_title", "title": 5, "inputSchema": NONE},
     {"name": "odd_icons", "icons": "x", "inputSchema": NONE},
@@ -39,13 +40,7 @@ ODD: list[dict[str, Any]] = [
     {"name": "odd_hints", "annotations": {"readOnlyHint": "yes"}, "inputSchema": NONE},
     {"name": "odd_type", "inputSchema": {"type": "object", "properties": {"a": {"type": "any"}}}},
     {"name": "dangling", "inputSchema": {"properties": {"a": {"$ref": "#/$defs/nowhere"}}}},
-    {
-        "name": "doubling",
-        "inputSchema": {
-            "properties": {"a": {"$ref": "#/$defs/d0"}},
-            "$defs": {**DOUBLING, "d30": {}},
-        },
-    },
+    {"name": "doubling", "inputSchema": DOUBLED},
 ]
 """Tools that no reader of schemas takes: ``--odd`` adds them."""
 

@@ -86,8 +86,8 @@ class ModelTool(ServerTool, frozen=True):
     caller: Caller
     budget: Callable[[], ResultBudget] | None = None
     """Returns the budget of the caller, which outcomes are cut to."""
-    client: Client | None = None
-    """Its server's, if that is waited for."""
+    client: Any = None
+    """The `Client` of its server, which is waited for; None: there is nothing to wait for."""
 
     async def call(
         self, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
