@@ -178,10 +178,22 @@ class Client:
         finally:
             await self._logins.close()
             self._observers.close()
+            for close in self._tap_closers:
+                close()
 
-    def _attach_tap(self, tap: Tap) -> None:
-        """Show what crosses between this client and its transport; before its first use."""
-        self._requester.opener.tap = tap
+    _tap_closers: tuple[Callable[[], None], ...] = ()
+
+    def _attach_tap(self, tap: Tap, close: Callable[[], None] | None = None) -> None:
+        """Show what crosses between this client and its transport; before its first use.
+
+        ``close`` is called when the client is closed. A second tap sees the same as the first.
+        """
+        from holdfast._core.tap import both
+
+        opener = self._requester.opener
+        opener.tap = tap if opener.tap is None else both(opener.tap, tap)
+        if close is not None:
+            self._tap_closers += (close,)
 
     # Credentials
 

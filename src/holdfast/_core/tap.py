@@ -57,6 +57,16 @@ Tap: TypeAlias = Callable[[TraceEvent], None]
 """Receives events, at once and in order. One that raises is taken off."""
 
 
+def both(first: Tap, second: Tap) -> Tap:
+    """Return a tap that gives each event to two."""
+
+    def tap(event: TraceEvent) -> None:
+        first(event)
+        second(event)
+
+    return tap
+
+
 class _Head(Struct):
     id: int | str | None = None
 

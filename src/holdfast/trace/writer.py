@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -27,6 +27,9 @@ from holdfast.calllog.sinks import Sidecars
 from holdfast.errors import ValidationError
 from holdfast.trace.format import FORMAT, MARK
 from holdfast.trace.lines import SHOWN_OF_LARGE, LineMaker
+
+if TYPE_CHECKING:
+    from holdfast.client import Client
 
 log: logging.Logger = logging.getLogger("holdfast")
 
@@ -82,6 +85,13 @@ class TraceFile:
         return f"<TraceFile {self.path}>"
 
     # What clients use
+
+    def watch(self, client: Client, **facts: str) -> None:
+        """Record what crosses between a client and its server, from its first use on."""
+        client._attach_tap(self.tap(client.name, **facts), self.flush)
+        add_receiver = getattr(client.transport, "add_stderr_receiver", None)
+        if add_receiver is not None:
+            add_receiver(self.stderr(client.name))
 
     def tap(self, server: str, **facts: str) -> Callable[[TraceEvent], None]:
         """Return a tap for the driver of one client; ``facts`` are what is known of its server."""
