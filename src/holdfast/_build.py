@@ -58,11 +58,17 @@ def build_client(
 
         observers = (open_log(log, policy.observability.redaction),)
 
+    trace = options.get("trace")
+
     def make(transport: Transport) -> Client:
         client = Client(transport, policy, handlers or NO_HANDLERS, name=name, observers=observers)
         if guard is not None:
             client.guard_tools(guard.guard(client.name, arguments))
             client.guard_skills(guard.skill_guard(client.name, arguments))
+        if trace is not None:
+            from holdfast.trace.writer import open_trace
+
+            open_trace(trace).watch(client)
         return client
 
     if transport.authorizer is None or not transport.authorizer.personal:

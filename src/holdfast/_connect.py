@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from holdfast._core.text import visible
-from holdfast._options import LockTarget, LogTarget, Options, refuse_unknown
+from holdfast._options import LockTarget, LogTarget, Options, TraceTarget, refuse_unknown
 from holdfast.errors import ValidationError
 from holdfast.policies import (
     Backoff,
@@ -50,6 +50,7 @@ def connect(
     observability: Observability | None = None,
     log: LogTarget | None = None,
     lock: LockTarget | None = None,
+    trace: TraceTarget | None = None,
     **options: Unpack[Options],
 ) -> Client:
     """Return a client for one server. Nothing is started before its first use.
@@ -78,6 +79,7 @@ def connect(
         observability: Audit records, OpenTelemetry, and what is redacted in both.
         log: Write every tool call as JSON lines to a file, a stream or a function.
         lock: Refuse a server whose tools or skills differ from a lock file.
+        trace: Write every message, state and line of stderr to a file, for ``holdfast view``.
         **options: Options of the transport. For a command: ``args``, ``env``, ``inherit_env``,
             ``cwd``, ``stderr``, ``grace``, ``startup``, ``shutdown_request`` (see
             `holdfast.Stdio`). For a URL: ``headers``, ``transport``, ``base_url``,
@@ -117,6 +119,7 @@ def connect(
         "observability": observability,
         "log": log,
         "lock": lock,
+        "trace": trace,
     }
     if isinstance(target, Mapping):
         raise _not_a_target(target)

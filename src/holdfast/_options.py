@@ -26,11 +26,14 @@ if TYPE_CHECKING:
     from holdfast._core.transports.stderr import Sink
     from holdfast.calllog.log import CallLog
     from holdfast.lock.guard import Lock
+    from holdfast.trace.writer import TraceFile
 
 LogTarget: TypeAlias = "str | os.PathLike[str] | TextIO | Callable[[str], Any] | CallLog"
 """A file, a stream, a function that takes each line, or a `CallLog`."""
 LockTarget: TypeAlias = "str | os.PathLike[str] | Lock"
 """A lock file, or a `Lock` with a policy of its own."""
+TraceTarget: TypeAlias = "str | os.PathLike[str] | TraceFile"
+"""A file, or a `TraceFile` that several clients share."""
 
 
 class ClientOptions(TypedDict, total=False):
@@ -50,6 +53,7 @@ class ClientOptions(TypedDict, total=False):
     observability: Observability | None
     log: LogTarget | None
     lock: LockTarget | None
+    trace: TraceTarget | None
 
 
 class Options(TypedDict, total=False):

@@ -64,7 +64,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.targets": ("_core.transports",),
     "_core.serve": ("_core.server", "_core.transports"),
     # the products
-    "trace": ("calllog", "_core.tap", "_core.redact"),
+    "trace": ("calllog", "client"),
     "view": ("trace", "_version"),
     "lock": ("schema", "_core.files", "_core.redact"),
     "codegen": ("lock",),
@@ -72,7 +72,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "client": ("_core.calls", "_core.transports"),
     "_pool": ("client",),
     "_accounts": ("_pool",),
-    "_options": ("_core.calls", "_core.transports", "calllog", "lock"),
+    "_options": ("_core.calls", "_core.transports", "calllog", "lock", "trace"),
     "_build": ("_options", "_accounts", "_core.targets"),
     "config": ("_build",),
     "_connect": ("config",),

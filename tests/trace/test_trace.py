@@ -6,6 +6,9 @@ import asyncio
 import errno
 import json
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -270,3 +273,72 @@ async def test_a_traced_client_makes_the_same_calls(peer: Peer, path: Path) -> N
     calls = [row for row in rows_of(path) if row.name == "say" and row.kind == "request"]
     assert {row.outcome for row in calls} == {"ok"}
     assert len(calls) == 200
+
+
+@pytest.mark.req("W1")
+async def test_connect_takes_a_trace_and_the_page_shows_it(path: Path) -> None:
+    script = "import sys; print('warming up', file=sys.stderr, flush=True); "
+    script += "import runpy; runpy.run_module('holdfast.demo.server', run_name='__main__')"
+    async with holdfast.connect([sys.executable, "-c", script], name="echo", trace=path) as client:
+        assert (await client.call_tool("add", {"a": 1, "b": 2})).structured == {"sum": 3}
+    header = lines_of(path)[0]
+    assert header["servers"]["echo"]["transport"] == "stdio"
+    rows = rows_of(path)
+    assert {row.outcome for row in rows if row.kind == "request"} == {"ok"}
+    (stderr,) = [line for line in lines_of(path) if line.get("kind") == "stderr"]
+    assert stderr["text"] == "warming up"
+
+
+@pytest.mark.req("W1")
+async def test_clients_of_one_process_share_a_file(peer: Peer, path: Path) -> None:
+    async with (
+        holdfast.connect(peer, name="one", trace=path) as first,
+        holdfast.connect(Peer(), name="two", trace=str(path)) as second,
+    ):
+        await first.call_tool("say", {"words": "x"})
+        await second.ping()
+    assert {line["server"] for line in lines_of(path)[1:]} == {"one", "two"}
+    assert not path.with_name("run.jsonl.1").exists()
+
+
+@pytest.mark.req("W1")
+@pytest.mark.parametrize("where", [7, b"run", object()])
+def test_a_trace_is_a_path(where: Any) -> None:
+    with pytest.raises(holdfast.ValidationError, match="trace="):
+        holdfast.connect("server.py", trace=where)
+
+
+@pytest.mark.req("W1")
+def test_a_folder_is_no_trace(tmp_path: Path) -> None:
+    with pytest.raises(holdfast.ValidationError, match="this is a folder"):
+        holdfast.connect("server.py", trace=tmp_path)
+
+
+KILLED = """
+import asyncio, sys, holdfast
+async def main():
+    command = [sys.executable, "-m", "holdfast.demo.server"]
+    async with holdfast.connect(command, trace=sys.argv[1]) as client:
+        for number in range(200):
+            await client.call_tool("add", {"a": number, "b": 1})
+        print("go", flush=True)
+        while True:
+            await client.call_tool("add", {"a": 1, "b": 1})
+asyncio.run(main())
+"""
+
+
+@pytest.mark.req("W1")
+def test_a_process_that_is_killed_leaves_whole_lines(path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "go\n"
+        deadline = time.monotonic() + 30
+        while len(path.read_bytes()) < 20_000 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.kill()
+    calls = [row for row in rows_of(path) if row.method == "tools/call" and row.kind == "request"]
+    assert len(calls) > 20
+    assert {row.outcome for row in calls[:20]} == {"ok"}

@@ -11,18 +11,21 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import shlex
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
 
 import msgspec
 
 from holdfast._core.files import open_for_append
 from holdfast._core.redact.redactor import default_redactor
 from holdfast._core.tap import TraceEvent
+from holdfast._core.transports.stdio import Stdio
 from holdfast.calllog.sinks import Sidecars
 from holdfast.errors import ValidationError
 from holdfast.trace.format import FORMAT, MARK
@@ -86,12 +89,13 @@ class TraceFile:
 
     # What clients use
 
-    def watch(self, client: Client, **facts: str) -> None:
+    def watch(self, client: Client) -> None:
         """Record what crosses between a client and its server, from its first use on."""
+        transport = client.transport
+        facts = {"transport": type(transport).__name__.lower(), "target": _target(transport)}
         client._attach_tap(self.tap(client.name, **facts), self.flush)
-        add_receiver = getattr(client.transport, "add_stderr_receiver", None)
-        if add_receiver is not None:
-            add_receiver(self.stderr(client.name))
+        if isinstance(client.transport, Stdio):
+            client.transport.watch_stderr(self.stderr(client.name))
 
     def tap(self, server: str, **facts: str) -> Callable[[TraceEvent], None]:
         """Return a tap for the driver of one client; ``facts`` are what is known of its server."""
@@ -120,6 +124,10 @@ class TraceFile:
             self._put(len(line), lambda: maker.stderr(line, at))
 
         return take
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
 
     def flush(self) -> None:
         """Write everything that waits, now."""
@@ -242,3 +250,30 @@ class TraceFile:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+_OPEN: Final[WeakValueDictionary[str, TraceFile]] = WeakValueDictionary()
+
+
+def open_trace(where: str | os.PathLike[str] | TraceFile) -> TraceFile:
+    """Return the trace for a path. Clients of one process that name the same file share it.
+
+    Raises:
+        ValidationError: It is neither a path nor a `TraceFile`, or it is a folder.
+    """
+    if isinstance(where, TraceFile):
+        return where
+    if not isinstance(where, str | os.PathLike):
+        raise ValidationError(f"trace={where!r}: must be a path or a TraceFile")
+    path = os.path.abspath(os.fsdecode(where))
+    trace = _OPEN.get(path)
+    if trace is None or trace.is_closed:
+        trace = _OPEN[path] = TraceFile(where)
+    return trace
+
+
+def _target(transport: Any) -> str:
+    """Return a server's command or address, without secrets."""
+    words = getattr(transport, "command", None)
+    text = shlex.join(words) if words else str(getattr(transport, "url", "") or "")
+    return default_redactor().text(text)

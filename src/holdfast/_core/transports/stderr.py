@@ -20,13 +20,20 @@ _LONGEST_LINE: Final = 8 * 1024
 class Stderr:
     """Keep the last bytes of a stderr of any length, and pass its lines on."""
 
-    __slots__ = ("_emit", "_limit", "_name", "_rest", "_tail", "size")
+    __slots__ = ("_limit", "_name", "_receivers", "_rest", "_tail", "size")
 
-    def __init__(self, name: str, sink: Sink, limit: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        sink: Sink,
+        limit: int,
+        watchers: tuple[Callable[[str], object], ...] = (),
+    ) -> None:
         self.size: int = 0
         """Bytes that have come so far."""
         self._name = name
-        self._emit = _log_line(sink) if isinstance(sink, logging.Logger) else sink
+        receiver = _log_line(sink) if isinstance(sink, logging.Logger) else sink
+        self._receivers = watchers if receiver is None else (receiver, *watchers)
         self._limit = limit
         self._tail = bytearray()
         self._rest = b""
@@ -38,7 +45,7 @@ class Stderr:
         if len(self._tail) >= 2 * self._limit:
             # Half is removed at a time: a fixed cost for each byte.
             del self._tail[: -self._limit]
-        if self._emit is None:
+        if not self._receivers:
             return
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
@@ -53,11 +60,12 @@ class Stderr:
             self._pass_on(line)
 
     def _pass_on(self, line: bytes) -> None:
-        assert self._emit is not None
-        try:
-            self._emit(line.decode("utf-8", "replace").rstrip("\r"))
-        except Exception:
-            log.exception("%s: the stderr callback failed", self._name)
+        text = line.decode("utf-8", "replace").rstrip("\r")
+        for receive in self._receivers:
+            try:
+                receive(text)
+            except Exception:
+                log.exception("%s: the stderr callback failed", self._name)
 
     def forget(self) -> None:
         """Begin the tail anew: what was written so far explains nothing that comes."""

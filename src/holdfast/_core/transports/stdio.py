@@ -107,6 +107,7 @@ class Stdio:
             self.traits = Traits(shutdown_request=True, grace=self.grace)
         self.near_names: Callable[[str, str], tuple[Hint, ...]] = _no_names
         """Suggests what a command that is not found may have meant."""
+        self._stderr_watchers: tuple[Callable[[str], object], ...] = ()
         self.ended_by: str | None = None
         """The step that ended the last run: the end of its input, or a signal."""
         if self.env or self.inherit_env or rest:
@@ -142,7 +143,7 @@ class Stdio:
             return PosixChild(process, listener, limits.backlog_bytes)
 
         sink = None if isinstance(self.stderr, str) else self.stderr
-        stderr = Stderr(self.name, sink, limits.stderr_bytes)
+        stderr = Stderr(self.name, sink, limits.stderr_bytes, self._stderr_watchers)
         return StdioLink(
             start,
             generation,
@@ -155,6 +156,10 @@ class Stdio:
             launcher=launcher and is_launcher(self.command),
             ended=self._ended,
         )
+
+    def watch_stderr(self, receive: Callable[[str], object]) -> None:
+        """Give the lines of the server's stderr to one more function; for traces."""
+        self._stderr_watchers += (receive,)
 
     def _ended(self, by: str) -> None:
         self.ended_by = by
