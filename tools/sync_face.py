@@ -148,7 +148,7 @@ CONTEXT = """
 def client_face() -> str:
     """The client, and a call under way, whose result is asked for."""
     tree = parsed("client.py")
-    running = verbs(parsed("_core", "calls", "running.py"), "RunningCall", "AsyncRunningCall")
+    running = verbs(parsed("_core", "calls", "call_values.py"), "RunningCall", "AsyncRunningCall")
     body = f'''
 class Client(SyncWrapper[AsyncClient]):
     """One server, for as long as you need it. May be shared by threads.
@@ -159,7 +159,7 @@ class Client(SyncWrapper[AsyncClient]):
     def __init__(self, client: AsyncClient, portal: Portal) -> None:
         super().__init__(client, portal)
         self.name: str = client.name
-        portal.kept.add(client)
+        portal.closables.add(client)
 {CONTEXT}
 {verbs(tree, "Client", "AsyncClient")}
 
@@ -188,8 +188,8 @@ def bound(tools: Partial[Any], portal: Portal) -> Partial[ModelTool]:
     """Return tools whose calls run on the portal's loop."""
     from holdfast.agents.listing import Partial, SyncModelTool
 
-    found = (SyncModelTool(one.server, one.tool, one.name, one, portal.run) for one in tools)
-    return Partial(found, tools.failures)
+    calls = (SyncModelTool(tool.server, tool.tool, tool.name, tool, portal.run) for tool in tools)
+    return Partial(calls, tools.failures)
 
 
 def _returning_client(connect: Callable[P, AsyncClient]) -> Callable[P, Client]:
@@ -214,7 +214,7 @@ from holdfast.sync.portal import with_threads
 """
     typed = "from holdfast.agents.listing import SyncModelTool as ModelTool"
     used = (names_in(body) | {"TYPE_CHECKING"}) - {"RunningCall", "ModelTool"}
-    origin = "client.py and running.py"
+    origin = "client.py and call_values.py"
     head = HEAD.format(title="The client's verbs, for code without a loop.", origin=origin)
     variables = '\n\nP = ParamSpec("P")\nR = TypeVar("R")\n'
     return head + imports_for(tree, used, own, typed) + variables + body
@@ -234,10 +234,10 @@ class Servers(SyncWrapper[AsyncServers]):
     def __init__({ast.unparse(made.args)}) -> None:
         overrides = with_threads(overrides)
         if isinstance(config, Mapping):
-            config = {{name: with_threads(one) for name, one in config.items()}}
+            config = {{name: with_threads(server) for name, server in config.items()}}
         loop = portal()
         super().__init__(loop.do(lambda: AsyncServers({given})), loop)
-        loop.kept.add(self._inner)
+        loop.closables.add(self._inner)
 {CONTEXT}
     def __len__(self) -> int:
         return len(self._inner)
@@ -297,35 +297,35 @@ class SyncHandle(SyncWrapper[Handle]):
         registry: Registry | None = None,
         **options: Any,
     ) -> None:
-        own = registry or getattr(self, "_REGISTRY", None)
-        client = client_for(target, sync.Client, sync.connect, own, options, log=log)
+        expected = registry or getattr(self, "_REGISTRY", None)
+        client = client_for(target, sync.Client, sync.connect, expected, options, log=log)
         inner = Handle(
             client._inner,
             session=session,
             adapter=adapter,
             drift=drift,
             open_arguments=open_arguments,
-            registry=own,
+            registry=expected,
         )
         super().__init__(inner, client._portal)
         self._handle: SyncHandle = self
         self.client: sync.Client = client
-        self.registry: Registry | None = own
+        self.registry: Registry | None = expected
         self.adapter: SessionAdapter | None = adapter
         self.session: str | None = session
         for attribute, kind in self._NAMESPACES.items():
             setattr(self, attribute, kind(self))
         # A program that ends without closing: the session first, then the client.
-        self._portal.kept.discard(client._inner)
-        self._portal.kept.add(inner)
+        self._portal.closables.discard(client._inner)
+        self._portal.closables.add(inner)
 
     def __repr__(self) -> str:
         return repr(self._inner).replace("<Handle", f"<{{type(self).__name__}}", 1)
 
     def __getitem__(self, name: str) -> SyncNamespace:
         """Return a namespace by the part before the first dot; ``_root`` for tools without."""
-        found: SyncNamespace = getattr(self, attribute_for(self._NAMESPACES, name))
-        return found
+        namespace: SyncNamespace = getattr(self, attribute_for(self._NAMESPACES, name))
+        return namespace
 
     def __enter__(self) -> Self:
         self._portal.run(self._inner.__aenter__())

@@ -160,5 +160,5 @@ def _hint(name: str, value: object, options: Iterable[str]) -> str:
     forms.update((option, f"{option}=…") for option in options)
     near = [name] if name in forms else close_matches(name, forms)
     # Anything but a number may be long, or a secret.
-    shown = repr(value) if isinstance(value, int | float) else "…"
-    return f"; did you mean {forms[near[0]].format(value=shown)}?" if near else ""
+    text = repr(value) if isinstance(value, int | float) else "…"
+    return f"; did you mean {forms[near[0]].format(value=text)}?" if near else ""

@@ -20,6 +20,7 @@ import holdfast
 from holdfast import CancelledCallError, Handlers, StateError, ToolResult, ValidationError
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast.sync import Client, RunningCall, Servers, connect
+from holdfast.sync.portal import Portal
 from holdfast.testing import SILENCE, Peer
 
 DEMO = [sys.executable, "-m", "holdfast.demo.server"]
@@ -459,3 +460,25 @@ def test_the_peer_hears_a_sync_client_like_any_other() -> None:
     with connect(peer, timeouts=holdfast.Timeouts(request=0.05)) as client:
         with pytest.raises(holdfast.RequestTimeout):
             client.call_tool("anything")
+
+
+@pytest.mark.req("F2")
+def test_an_end_that_fails_with_the_program_is_logged_and_the_others_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ended = []
+
+    class Closable:
+        def __init__(self, fails: bool) -> None:
+            self.fails = fails
+
+        async def close(self) -> None:
+            if self.fails:
+                raise OSError("it did not end")
+            ended.append(self)
+
+    loop = Portal()
+    loop.closables = {Closable(True), Closable(False), Closable(True)}
+    loop.stop()
+    assert len(ended) == 1
+    assert caplog.text.count("it did not end") == 2

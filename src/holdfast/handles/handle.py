@@ -125,8 +125,8 @@ class Handle:
 
     def __getitem__(self, name: str) -> Namespace:
         """Return the namespace of a prefix; ``_root`` for tools without a dot."""
-        found: Namespace = getattr(self, attribute_for(self._NAMESPACES, name))
-        return found
+        namespace: Namespace = getattr(self, attribute_for(self._NAMESPACES, name))
+        return namespace
 
     # Life
 

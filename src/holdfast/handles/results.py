@@ -40,13 +40,13 @@ class HandleResult(ToolResult, kw_only=True):
     @property
     def data(self) -> Any:
         """The structured content, else the JSON object or array in the text, else the text."""
-        kept = self.__dict__
-        if "_data" not in kept:
-            kept["_data"] = unwrapped(self.structured) if self.has_structured else self.text
+        values = self.__dict__
+        if "_data" not in values:
+            values["_data"] = unwrapped(self.structured) if self.has_structured else self.text
             if not self.has_structured and self.text.lstrip()[:1] in ("{", "["):
                 with suppress(ValueError, RecursionError):
-                    kept["_data"] = msgspec.json.decode(self.text)
-        return kept["_data"]
+                    values["_data"] = msgspec.json.decode(self.text)
+        return values["_data"]
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):
@@ -142,8 +142,8 @@ class Methods:
 
     def _find(self, key: str) -> Any:
         if key not in self._METHODS:
-            known = ", ".join(self._METHODS) or "none"
-            raise KeyError(f"{self._NAME}: there is no tool {key!r} (there are: {known})")
+            names = ", ".join(self._METHODS) or "none"
+            raise KeyError(f"{self._NAME}: there is no tool {key!r} (there are: {names})")
         return getattr(self, self._METHODS[key])
 
 
@@ -163,8 +163,8 @@ class Calls:
     ) -> T:  # pyright: ignore[reportInvalidTypeVarUse]
         """Call a tool that has an output schema; return what it promises there."""
         result = await self._handle.call(tool, arguments, **options)
-        found: T = structured(self._handle.client.name, tool, result, wrapped=wrapped)
-        return found
+        value: T = structured(self._handle.client.name, tool, result, wrapped=wrapped)
+        return value
 
 
 class Namespace(Calls, Methods):
@@ -178,8 +178,8 @@ class Namespace(Calls, Methods):
 
     def __getitem__(self, key: str) -> Callable[..., Awaitable[Any]]:
         """Return a method by what follows the first dot of its tool's name."""
-        found: Callable[..., Awaitable[Any]] = self._find(key)
-        return found
+        method: Callable[..., Awaitable[Any]] = self._find(key)
+        return method
 
 
 def attribute_for(namespaces: Mapping[str, type[Methods]], name: str) -> str:
@@ -187,5 +187,5 @@ def attribute_for(namespaces: Mapping[str, type[Methods]], name: str) -> str:
     for attribute, kind in namespaces.items():
         if name == kind._NAME:
             return attribute
-    known = ", ".join(kind._NAME for kind in namespaces.values()) or "none"
-    raise KeyError(f"there is no namespace {name!r} (there are: {known})")
+    names = ", ".join(kind._NAME for kind in namespaces.values()) or "none"
+    raise KeyError(f"there is no namespace {name!r} (there are: {names})")

@@ -37,35 +37,35 @@ class SyncHandle(SyncWrapper[Handle]):
         registry: Registry | None = None,
         **options: Any,
     ) -> None:
-        own = registry or getattr(self, "_REGISTRY", None)
-        client = client_for(target, sync.Client, sync.connect, own, options, log=log)
+        expected = registry or getattr(self, "_REGISTRY", None)
+        client = client_for(target, sync.Client, sync.connect, expected, options, log=log)
         inner = Handle(
             client._inner,
             session=session,
             adapter=adapter,
             drift=drift,
             open_arguments=open_arguments,
-            registry=own,
+            registry=expected,
         )
         super().__init__(inner, client._portal)
         self._handle: SyncHandle = self
         self.client: sync.Client = client
-        self.registry: Registry | None = own
+        self.registry: Registry | None = expected
         self.adapter: SessionAdapter | None = adapter
         self.session: str | None = session
         for attribute, kind in self._NAMESPACES.items():
             setattr(self, attribute, kind(self))
         # A program that ends without closing: the session first, then the client.
-        self._portal.kept.discard(client._inner)
-        self._portal.kept.add(inner)
+        self._portal.closables.discard(client._inner)
+        self._portal.closables.add(inner)
 
     def __repr__(self) -> str:
         return repr(self._inner).replace("<Handle", f"<{type(self).__name__}", 1)
 
     def __getitem__(self, name: str) -> SyncNamespace:
         """Return a namespace by the part before the first dot; ``_root`` for tools without."""
-        found: SyncNamespace = getattr(self, attribute_for(self._NAMESPACES, name))
-        return found
+        namespace: SyncNamespace = getattr(self, attribute_for(self._NAMESPACES, name))
+        return namespace
 
     def __enter__(self) -> Self:
         self._portal.run(self._inner.__aenter__())
@@ -103,8 +103,8 @@ class SyncCalls:
     ) -> T:  # type: ignore[type-var]  # pyright: ignore[reportInvalidTypeVarUse]
         """Call a tool that has an output schema; return what it promises there."""
         result = self._handle.call(tool, arguments, **options)
-        found: T = structured(self._handle.client.name, tool, result, wrapped=wrapped)
-        return found
+        value: T = structured(self._handle.client.name, tool, result, wrapped=wrapped)
+        return value
 
 
 class SyncNamespace(SyncCalls, Methods):
@@ -118,5 +118,5 @@ class SyncNamespace(SyncCalls, Methods):
 
     def __getitem__(self, key: str) -> Callable[..., Any]:
         """Return a method by what follows the first dot of its tool's name."""
-        found: Callable[..., Any] = self._find(key)
-        return found
+        method: Callable[..., Any] = self._find(key)
+        return method

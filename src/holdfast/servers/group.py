@@ -98,9 +98,11 @@ class Servers:
         Returns:
             The status of each. A server that cannot be started raises nothing here.
         """
-        wanted = self._wanted(servers)
-        await self._each(wanted, lambda member: member.obtain().open(), "not ready", timeout)
-        return [member.status() for member in wanted]
+        members = self._selected(servers)
+        await self._side_by_side(
+            members, lambda member: member.obtain().open(), "not ready", timeout
+        )
+        return [member.status() for member in members]
 
     async def close(self) -> bool:
         """Close all clients, those that were passed in as well. May be called repeatedly.
@@ -151,12 +153,12 @@ class Servers:
 
     def _member(self, name: str) -> Member:
         require_type("name", name)
-        found = self._members.get(name)
-        if found is None:
+        member = self._members.get(name)
+        if member is None:
             raise ValidationError(f"there is no server {name!r}{hint(name, self._members)}")
-        return found
+        return member
 
-    def _wanted(self, names: Collection[str] | None) -> list[Member]:
+    def _selected(self, names: Collection[str] | None) -> list[Member]:
         """Return the named servers; by default all that are not disabled."""
         if names is None:
             return [member for member in self._members.values() if not member.disabled]
@@ -207,8 +209,8 @@ class Servers:
         server, _, tool = name.partition(".")
         near = close_matches(server, self._members, 3) if tool else []
         return (
-            [dotted for dotted, one in listed.items() if one == name]
-            or [f"{one}.{tool}" for one in near]
+            [dotted for dotted, tool_name in listed.items() if tool_name == name]
+            or [f"{server}.{tool}" for server in near]
             or close_matches(name, listed, 3)
         )
 
@@ -289,7 +291,7 @@ class Servers:
         require_type("query", query)
         require_type("limit", limit, int, "a whole number")
         listed = await self.list_tools(servers, timeout=timeout)
-        tools = [one for one in listed if for_models(one.tool)]
+        tools = [tool for tool in listed if for_models(tool.tool)]
         if self._index is None or self._index.tools != tools:
             self._index = Index(tools)
         return Partial(self._index.search(query, limit), listed.failures)
@@ -306,7 +308,7 @@ class Servers:
         from holdfast.agents.listing import with_calls
 
         listed = await self.list_tools(servers, timeout=timeout)
-        return Partial(with_calls((self[one.server], one) for one in listed), listed.failures)
+        return Partial(with_calls((self[tool.server], tool) for tool in listed), listed.failures)
 
     async def toolset(
         self,
@@ -357,17 +359,18 @@ class Servers:
     ) -> Partial[T]:
         """Return what each of some servers lists, in the order of the servers."""
         limit = self._timeout if timeout is None else timeout
-        found: Partial[T] = Partial()
-        for outcome in await self._each(self._wanted(servers), work, missing, limit):
+        listing: Partial[T] = Partial()
+        members = self._selected(servers)
+        for outcome in await self._side_by_side(members, work, missing, limit):
             if isinstance(outcome, Failure):
-                found.failures += (outcome,)
+                listing.failures += (outcome,)
             else:
-                found.extend(outcome)
-        return found
+                listing.extend(outcome)
+        return listing
 
-    async def _each(
+    async def _side_by_side(
         self,
-        wanted: list[Member],
+        members: list[Member],
         work: Callable[[Member], Awaitable[T]],
         missing: str,
         timeout: float | None,
@@ -383,7 +386,7 @@ class Servers:
         loop = asyncio.get_running_loop()
         ends: dict[str, float] = {}
 
-        async def one(member: Member) -> T | Failure:
+        async def attempt(member: Member) -> T | Failure:
             async with places:
                 end = ends.setdefault(member.name, loop.time() + (timeout or math.inf))
                 try:
@@ -401,19 +404,21 @@ class Servers:
                     return member.note(wrapped)
 
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(member)) for member in wanted]
-        found = [task.result() for task in tasks]
-        for index, (member, outcome) in enumerate(zip(wanted, found, strict=True)):
+            tasks = [group.create_task(attempt(member)) for member in members]
+        outcomes = [task.result() for task in tasks]
+        for index, (member, outcome) in enumerate(zip(members, outcomes, strict=True)):
             late = isinstance(outcome, Failure) and isinstance(outcome.error, TimeoutError)
-            left = ends[member.name] - loop.time()
-            if late and len(wanted) > 1 and left > 0:
+            remaining = ends[member.name] - loop.time()
+            if late and len(members) > 1 and remaining > 0:
                 # Through the backoff and one attempt, which gives the reason of a failure.
                 policy = member.obtain()._policy
                 pause = policy.backoff.first * (1 + policy.backoff.jitter)
                 with suppress(HoldfastError):
-                    await member.obtain().wait_ready(min(pause + policy.timeouts.handshake, left))
-                found[index] = await one(member)
-        return found
+                    await member.obtain().wait_ready(
+                        min(pause + policy.timeouts.handshake, remaining)
+                    )
+                outcomes[index] = await attempt(member)
+        return outcomes
 
 
 def _positive(name: str, value: Any, kind: Any = int | float, expected: str = "a number") -> None:

@@ -1,6 +1,6 @@
 """The client's verbs, for code without a loop.
 
-Written by tools/sync_face.py from client.py and running.py: change those instead.
+Written by tools/sync_face.py from client.py and call_values.py: change those instead.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Client(SyncWrapper[AsyncClient]):
     def __init__(self, client: AsyncClient, portal: Portal) -> None:
         super().__init__(client, portal)
         self.name: str = client.name
-        portal.kept.add(client)
+        portal.closables.add(client)
 
     def __enter__(self) -> Self:
         return self
@@ -222,8 +222,8 @@ def bound(tools: Partial[Any], portal: Portal) -> Partial[ModelTool]:
     """Return tools whose calls run on the portal's loop."""
     from holdfast.agents.listing import Partial, SyncModelTool
 
-    found = (SyncModelTool(one.server, one.tool, one.name, one, portal.run) for one in tools)
-    return Partial(found, tools.failures)
+    calls = (SyncModelTool(tool.server, tool.tool, tool.name, tool, portal.run) for tool in tools)
+    return Partial(calls, tools.failures)
 
 
 def _returning_client(connect: Callable[P, AsyncClient]) -> Callable[P, Client]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine, Mapping
@@ -21,6 +22,7 @@ from holdfast._core.calls.handlers import Handlers, in_thread, run_in_threads
 from holdfast._core.transports.orphans import guard
 from holdfast.errors import ShutdownError, StateError
 
+log: logging.Logger = logging.getLogger("holdfast")
 T = TypeVar("T")
 
 LAST_MOMENTS: Final = 10.0
@@ -33,7 +35,7 @@ class Portal:
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
-        self.kept: set[Any] = set()
+        self.closables: set[Any] = set()
         """Objects with an asynchronous ``close``, which is called when the program ends."""
         self._stopped = False
         self._thread = threading.Thread(target=self._work, name="holdfast-sync", daemon=True)
@@ -57,7 +59,7 @@ class Portal:
         try:
             return self.run(work)
         finally:
-            self.kept.discard(closable)
+            self.closables.discard(closable)
 
     def run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """Run a coroutine on the loop and wait for its result; cancel it if the wait ends first."""
@@ -112,8 +114,10 @@ class Portal:
         self._thread.join(1.0)
 
     async def _close_all(self) -> None:
-        closing = [one.close() for one in tuple(self.kept)]
-        await asyncio.gather(*closing, return_exceptions=True)
+        closing = [closable.close() for closable in tuple(self.closables)]
+        for result in await asyncio.gather(*closing, return_exceptions=True):
+            if isinstance(result, BaseException):
+                log.warning("closing failed at the end of the program: %r", result)
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
@@ -215,10 +219,10 @@ Method: TypeAlias = Callable[Concatenate[Any, P], T]
 the asynchronous one, for type checkers and editors too."""
 
 
-def _own(wrapper: SyncWrapper[Any], method: Callable[..., T]) -> Callable[..., T]:
+def _wrapped(wrapper: SyncWrapper[Any], method: Callable[..., T]) -> Callable[..., T]:
     """Return the method of the object that is wrapped: its class may have one of its own."""
-    found: Callable[..., T] = getattr(wrapper._inner, method.__name__)
-    return found
+    bound: Callable[..., T] = getattr(wrapper._inner, method.__name__)
+    return bound
 
 
 def blocking(method: Method[P, Coroutine[Any, Any, T]]) -> Method[P, T]:
@@ -226,7 +230,7 @@ def blocking(method: Method[P, Coroutine[Any, Any, T]]) -> Method[P, T]:
 
     @wraps(method)
     def wait(self: SyncWrapper[Any], /, *args: P.args, **options: P.kwargs) -> T:
-        return self._portal.run(_own(self, method)(*args, **options))
+        return self._portal.run(_wrapped(self, method)(*args, **options))
 
     return wait
 
@@ -236,7 +240,7 @@ def closing(method: Method[P, Coroutine[Any, Any, bool]]) -> Method[P, bool]:
 
     @wraps(method)
     def close(self: SyncWrapper[Any], /, *args: P.args, **options: P.kwargs) -> bool:
-        return bool(self._portal.end(self._inner, _own(self, method)(*args, **options)))
+        return bool(self._portal.end(self._inner, _wrapped(self, method)(*args, **options)))
 
     return close
 
@@ -253,7 +257,7 @@ def on_loop(method: Method[P, T], *, handler: bool = False) -> Method[P, T]:
             args = (in_thread(args[0]), *args[1:])
         elif handler and callable(options.get("handler")):
             options["handler"] = in_thread(options["handler"])
-        return self._portal.do(lambda: _own(self, method)(*args, **options))
+        return self._portal.do(lambda: _wrapped(self, method)(*args, **options))
 
     return call
 

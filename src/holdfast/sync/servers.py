@@ -55,7 +55,7 @@ class Servers(SyncWrapper[AsyncServers]):
     ) -> None:
         overrides = with_threads(overrides)
         if isinstance(config, Mapping):
-            config = {name: with_threads(one) for name, one in config.items()}
+            config = {name: with_threads(server) for name, server in config.items()}
         loop = portal()
         super().__init__(
             loop.do(
@@ -63,7 +63,7 @@ class Servers(SyncWrapper[AsyncServers]):
             ),
             loop,
         )
-        loop.kept.add(self._inner)
+        loop.closables.add(self._inner)
 
     def __enter__(self) -> Self:
         return self
