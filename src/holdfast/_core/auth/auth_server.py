@@ -159,8 +159,8 @@ class StepRunner:
                 break
             noted = self.note_nonce(ask.url, answer.nonce)
             _remember(self.skews, ask.url, answer.skew)
-            wanted = (answer.document() or {}).get("error") == "use_dpop_nonce"
-            if proof is None or not (again and noted and wanted):
+            wants_nonce = (answer.document() or {}).get("error") == "use_dpop_nonce"
+            if proof is None or not (again and noted and wants_nonce):
                 break
         return answer
 
@@ -231,8 +231,8 @@ class StepRunner:
             pinned = ask.pinned and urls.origin(url) == urls.origin(ask.url)
             address_check.allowed = None if pinned or proxy is not None else allowed
             # A proxy resolves the name itself, so only a literal address can be checked here.
-            known = urls.network_of_name(URL(url).host or "")
-            if proxy is not None and not pinned and known not in (None, *allowed):
+            network = urls.network_of_name(URL(url).host or "")
+            if proxy is not None and not pinned and network not in (None, *allowed):
                 address_check.refuse()
             is_secure = "https" in (URL(url).scheme, URL(proxy or "").scheme)
             async with session.request(
@@ -254,11 +254,11 @@ class StepRunner:
         raise _Unreadable(f"more than {MAX_REDIRECTS} redirects")
 
 
-def _remember(known: dict[str, T], url: str, value: T) -> None:
-    known.pop(urls.origin(url), None)
-    known[urls.origin(url)] = value
-    if len(known) > MAX_ORIGINS:
-        del known[next(iter(known))]
+def _remember(by_origin: dict[str, T], url: str, value: T) -> None:
+    by_origin.pop(urls.origin(url), None)
+    by_origin[urls.origin(url)] = value
+    if len(by_origin) > MAX_ORIGINS:
+        del by_origin[next(iter(by_origin))]
 
 
 class _Unreadable(ValueError):  # noqa: N818

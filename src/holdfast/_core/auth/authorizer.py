@@ -1,5 +1,47 @@
 """The token of one account at one server, its renewal and its login, each run once at a time."""
 
+# Renewals, and how they can go wrong
+# ===================================
+#
+# An access token lives for minutes, a login for months. In between stands the refresh token, and
+# most servers let it be used once: the answer brings the next one, and an old one that is seen
+# again ends the whole family, because a thief may have it (RFC 9700 §4.14.2). So every renewal is
+# a race with a loss at its end that only a person in a browser can make good. The runners are:
+#
+# - Calls of this process. At the expiry of a token a hundred of them are refused together. They
+#   meet in ``_work``, a `SingleFlight`: the first starts the renewal, the others wait for it. It
+#   runs in a task of its own, since any of the callers may be cancelled, by its own deadline
+#   for one. A renewal that were cancelled between the answer and the store would lose the login.
+# - Other processes with the same store. They are kept apart by the lock of the entry. Whoever
+#   gets it reads the entry again *inside*: if another one has renewed meanwhile, its tokens are
+#   taken and nothing is asked (``_renew_held``). The entry is written back once before the request,
+#   so that a store that cannot be written is found out while the old token is still good, and it
+#   is written with the new tokens before anybody uses them.
+# - Requests that are under way with the old token. Their refusals arrive late, perhaps after the
+#   renewal. A refusal is therefore judged by the token that *it* was sent with (``_has_newer``):
+#   if that is no longer ours, the request is sent again and nothing else happens. The same holds
+#   after the slow parts of a decision: discovery takes seconds, and a login may end in them.
+# - A person who logs in, here or by ``holdfast login`` in a terminal. ``need`` is set while a login
+#   is needed and None after it. A caller that comes with a `LoginRequired` looks there, and into
+#   the store, before a window opens (``finds_newer_login``).
+# - The end of the client. `close` cancels a login, which can be begun again, and waits for a
+#   renewal, which cannot.
+#
+# What must hold, whoever wins:
+#
+# 1. A refresh token is sent once, and to the issuer that gave it.
+# 2. A loser deletes nothing: an entry goes only when *its* refresh token was refused, with the
+#    entry locked (``ENDS_LOGIN``). Trouble with the network keeps everything.
+# 3. Nobody holds a lock or a flight while a request to the MCP server is under way. A stream that
+#    is open for hours would stop every call.
+# 4. For one need there is one window. A token that a server refuses right after the login does
+#    not lead to the next window (``_untried_token``): it would bring another of its kind. That is
+#    why headers are not kept ready until a server has accepted them once.
+#
+# Why no lock inside of a conversation (httpx has one in its flow): the conversations of `flow`
+# decide, and know neither tasks nor stores. Only what stands here acts, so that the order of
+# acquiring (flight, then lock) is the same everywhere, and nothing can wait in a circle.
+
 from __future__ import annotations
 
 import asyncio

@@ -75,31 +75,31 @@ def read_challenge(headers: Iterable[str]) -> Challenge:
     """Merge the Bearer and DPoP challenges of a response (RFC 6750 §3, 9449 §7.1, 9728 §5.1)."""
     ours = [(scheme, params) for scheme, params in parse(headers) if scheme in ("bearer", "dpop")]
     # A parameter comes from the first of them that has it.
-    found = {name: value for _, params in reversed(ours) for name, value in params.items()}
+    merged = {name: value for _, params in reversed(ours) for name, value in params.items()}
     return Challenge(
         frozenset(scheme for scheme, _ in ours),
-        found.get("resource_metadata"),
-        split_scope(found["scope"]) if "scope" in found else None,
-        found.get("error"),
-        found.get("error_description"),
+        merged.get("resource_metadata"),
+        split_scope(merged["scope"]) if "scope" in merged else None,
+        merged.get("error"),
+        merged.get("error_description"),
     )
 
 
 def parse(headers: Iterable[str]) -> list[tuple[str, dict[str, str]]]:
     """Return every challenge as its lower-case scheme and its parameters; never raise."""
-    found: list[tuple[str, dict[str, str]]] = []
-    left = MAX_HEADER
+    challenges: list[tuple[str, dict[str, str]]] = []
+    room = MAX_HEADER
     for header in headers:
-        text, left = header[:left], max(0, left - len(header))
+        text, room = header[:room], max(0, room - len(header))
         params: dict[str, str] | None = None
         for scheme, name, quoted, bare in _PART.findall(text):
             if scheme:
                 params = {}
-                found.append((scheme.lower(), params))
+                challenges.append((scheme.lower(), params))
             elif name and params is not None:
                 value = bare or re.sub(r"\\(.)", r"\1", quoted, flags=re.S)
                 params.setdefault(name.lower(), value)
-    return found
+    return challenges
 
 
 # Decisions
@@ -189,34 +189,33 @@ def discover(request: RefusedRequest) -> Conversation[AuthorizationNeed]:
 
 def _step_up(request: RefusedRequest) -> Conversation[AuthorizationNeed]:
     """Ask for more scopes (Step-Up Authorization Flow): a new authorization, not a refresh."""
-    wanted = request.refusal.challenge.scope or ()
-    if not wanted:
+    missing = request.refusal.challenge.scope or ()
+    if not missing:
         raise ScopeError("the server wants more scopes and does not say which")
     text = None
-    if request.login is not None and set(wanted) <= set(request.login.granted):
+    if request.login is not None and set(missing) <= set(request.login.granted):
         text = "the server refuses a token that has its scopes"
     elif request.step_ups >= MAX_STEP_UPS:
         text = f"the server still wants scopes after {request.step_ups} new authorizations"
     if text is not None:
-        raise ScopeError(f"{text}: {' '.join(wanted)}", scopes=wanted)
-    need = _widened((yield from discover(request)), request, wanted)
+        raise ScopeError(f"{text}: {' '.join(missing)}", scopes=missing)
+    need = _widened((yield from discover(request)), request, missing)
     return replace(need, step_up_for=request.refusal.operation)
 
 
 def _widened(
-    need: AuthorizationNeed, request: RefusedRequest, wanted: tuple[str, ...] = ()
+    need: AuthorizationNeed, request: RefusedRequest, missing: tuple[str, ...] = ()
 ) -> AuthorizationNeed:
-    """Add the scopes that are wanted, and those of the previous login at this issuer.
+    """Add the scopes that are missing, and those of the previous login at this issuer.
 
     Otherwise its permissions would be lost (Scope Selection Strategy). On a 401, scopes that the
     user chose stay unchanged.
     """
-    before, settled = (
-        request.login,
-        request.options.chosen_scopes is not None and request.refusal.status == 401,
-    )
-    kept = before is not None and before.issuer == need.login.issuer and not settled
-    union = (*(before.scopes if before and kept else ()), *need.login.requested_scopes, *wanted)
+    login = request.login
+    is_chosen = request.options.chosen_scopes is not None and request.refusal.status == 401
+    is_same = login is not None and login.issuer == need.login.issuer
+    earlier = login.scopes if login is not None and is_same and not is_chosen else ()
+    union = (*earlier, *need.login.requested_scopes, *missing)
     return replace(need, login=replace(need.login, requested_scopes=tuple(dict.fromkeys(union))))
 
 
@@ -278,11 +277,11 @@ def revoke(login: Login) -> Conversation[str | None]:
 def stored(request: RefusedRequest) -> Conversation[Login | None]:
     """Read the login, if it is for this server and for the issuer that is pinned."""
     pinned = request.options.issuer
-    found = yield Read(pointer_key(request.server, request.account), Pointer)
-    if found is None or not urls.same_issuer(pinned or found.issuer, found.issuer):
+    pointer = yield Read(pointer_key(request.server, request.account), Pointer)
+    if pointer is None or not urls.same_issuer(pinned or pointer.issuer, pointer.issuer):
         return None
     login = yield Read(
-        login_key(found.issuer, found.resource, request.server, request.account), Login
+        login_key(pointer.issuer, pointer.resource, request.server, request.account), Login
     )
     return login if login is not None and login.server == request.server else None
 

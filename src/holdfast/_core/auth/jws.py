@@ -48,12 +48,12 @@ def proof(
 def assertion(client: Registration, audience: str, now: float) -> str:
     """Return a signed assertion of who a client is (RFC 7523 §3), valid for five minutes."""
     assert client.private_key is not None
-    named = {} if client.key_id is None else {"kid": client.key_id}
+    key_id = {} if client.key_id is None else {"kid": client.key_id}
     claims = {
         **{"iss": client.client_id, "sub": client.client_id, "aud": audience},
         **{"iat": int(now), "exp": int(now) + ASSERTION_LIFE, "jti": token_urlsafe(16)},
     }
-    header = _part({"typ": "JWT", "alg": client.algorithm, **named})
+    header = _part({"typ": "JWT", "alg": client.algorithm, **key_id})
     return _signed(header, claims, client.private_key, client.algorithm)
 
 
@@ -67,22 +67,22 @@ def _signer(pem: str, algorithm: str) -> Callable[[bytes], bytes]:
     """Return the function that signs by an algorithm (RFC 7518 §3, RFC 8037 §3.1)."""
     key, sha = _load(pem), _library("hashes").SHA256()
     ec, rsa, ed25519 = (_library(f"asymmetric.{name}") for name in ("ec", "rsa", "ed25519"))
-    found: Callable[[bytes], bytes] | None = None
+    sign: Callable[[bytes], bytes] | None = None
     if algorithm == "ES256" and isinstance(getattr(key, "curve", None), ec.SECP256R1):
         split, method = _library("asymmetric.utils").decode_dss_signature, ec.ECDSA(sha)
 
-        def found(data: bytes) -> bytes:
+        def sign(data: bytes) -> bytes:
             return b"".join(half.to_bytes(32, "big") for half in split(key.sign(data, method)))
 
     elif algorithm == "RS256" and isinstance(key, rsa.RSAPrivateKey):
         padding = _library("asymmetric.padding").PKCS1v15()
-        found = partial(key.sign, padding=padding, algorithm=sha)
+        sign = partial(key.sign, padding=padding, algorithm=sha)
     elif algorithm == "EdDSA" and isinstance(key, ed25519.Ed25519PrivateKey):
-        found = key.sign
-    if found is None:
+        sign = key.sign
+    if sign is None:
         text = "is not ES256, RS256 or EdDSA, or does not fit the private key"
         raise ValidationError(f"algorithm={algorithm!r}: {text}")
-    return found
+    return sign
 
 
 @lru_cache(maxsize=64)

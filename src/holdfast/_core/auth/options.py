@@ -65,7 +65,7 @@ class _Options(Secretive, frozen=True, kw_only=True):
     def extensions(self) -> tuple[str, ...]:
         """The extensions in use, by their names in ``capabilities``."""
         bound = DPOP_EXTENSION if getattr(self, "dpop", False) is True else None
-        return tuple(one for one in (self.extension, bound) if one is not None)
+        return tuple(name for name in (self.extension, bound) if name is not None)
 
     async def assertion(self) -> str | None:
         """Return the JWT or ID token that the grant is requested with, if it needs one."""
@@ -256,42 +256,42 @@ def account_name(options: OAuth | Machine, server: str) -> str:
 
 def check_token(token: object) -> str:
     """Return a token that is valid in a header; the error does not quote an invalid one."""
-    if isinstance(token, str) and token and all("\x21" <= one <= "\x7e" for one in token):
+    if isinstance(token, str) and token and all("\x21" <= letter <= "\x7e" for letter in token):
         return token
     raise ValidationError("the token is empty or has characters that cannot be in a header")
 
 
 async def supplied(source: Any, *, file: bool = False) -> str:
     """Return a token: from a function, from a file that is read each time, or as given."""
-    found = source() if callable(source) else source
-    found = await found if inspect.isawaitable(found) else found
+    token = source() if callable(source) else source
+    token = await token if inspect.isawaitable(token) else token
     if file and not callable(source):
         try:
             data = await asyncio.to_thread(files.read_bytes, source, 65536)
         except OSError as error:
             raise AuthError(f"the token file cannot be read: {files.reason(error)}") from None
-        found = data.decode("ascii", "replace")
-    return check_token(found.strip() if isinstance(found, str) else found)
+        token = data.decode("ascii", "replace")
+    return check_token(token.strip() if isinstance(token, str) else token)
 
 
-def bearer_headers(options: Bearer, own: Any) -> Any:
+def bearer_headers(options: Bearer, user_headers: Any) -> Any:
     """Return headers with the token; a function of headers if the token is from a function."""
-    if isinstance(options.token, str) and not callable(own):
-        return {**(own or {}), "Authorization": f"Bearer {options.token}"}
+    if isinstance(options.token, str) and not callable(user_headers):
+        return {**(user_headers or {}), "Authorization": f"Bearer {options.token}"}
 
     async def headers() -> dict[str, str]:
-        given = own() if callable(own) else own or {}
-        given = dict(await given if inspect.isawaitable(given) else given)
-        others = {name: value for name, value in given.items() if name.lower() != "authorization"}
-        return {**others, "Authorization": f"Bearer {await supplied(options.token)}"}
+        fields = user_headers() if callable(user_headers) else user_headers or {}
+        fields = dict(await fields if inspect.isawaitable(fields) else fields)
+        rest = {name: value for name, value in fields.items() if name.lower() != "authorization"}
+        return {**rest, "Authorization": f"Bearer {await supplied(options.token)}"}
 
     return headers
 
 
 def _wrong_type(options: Any, name: str, expected: str) -> ValidationError:
     """Return the error for an option; its value may be a secret and is not shown."""
-    owner, given = type(options).__name__, type(getattr(options, name)).__name__
-    return ValidationError(f"{owner}({name}=…): must be {expected}, not {given}")
+    owner, kind = type(options).__name__, type(getattr(options, name)).__name__
+    return ValidationError(f"{owner}({name}=…): must be {expected}, not {kind}")
 
 
 def _check_url(

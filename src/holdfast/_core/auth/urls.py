@@ -109,14 +109,14 @@ def server_metadata_urls(issuer: str) -> list[str]:
     return [*urls, f"{base}{path}/.well-known/openid-configuration"] if path else urls
 
 
-def same_issuer(expected: str, found: object) -> bool:
+def same_issuer(expected: str, claimed: object) -> bool:
     """Compare issuers as strings (RFC 8414 §3.3); the last slash of a bare origin may differ."""
-    if not isinstance(found, str):
+    if not isinstance(claimed, str):
         return False
-    if found == expected:
+    if claimed == expected:
         return True
     bare = urlsplit(expected).path in ("", "/") and not urlsplit(expected).query
-    return bare and found.removesuffix("/") == expected.removesuffix("/")
+    return bare and claimed.removesuffix("/") == expected.removesuffix("/")
 
 
 def covers(resource: object, server: str) -> bool:
@@ -154,26 +154,26 @@ def network_of_name(host: str) -> str | None:
         return None
 
 
-def network(address: str) -> str:
+def network(text: str) -> str:
     """Return the kind of network an address belongs to; ``global`` is the public internet.
 
     Addresses that carry an IPv4 address inside (mapped, NAT64, 6to4, Teredo) count as that one:
     ``ipaddress`` calls some of them global.
     """
-    found = _embedded(ip_address(address.partition("%")[0]))
-    if found.is_loopback or found.is_unspecified:
+    address = _embedded(ip_address(text.partition("%")[0]))
+    if address.is_loopback or address.is_unspecified:
         return "loopback"
-    if found.is_link_local:
+    if address.is_link_local:
         return "link-local"
-    if isinstance(found, IPv4Address) and found in _SHARED:
+    if isinstance(address, IPv4Address) and address in _SHARED:
         return "shared"
-    if isinstance(found, IPv6Address) and any(found in block for block in _INTERNAL):
+    if isinstance(address, IPv6Address) and any(address in block for block in _INTERNAL):
         return "private"
-    if found.is_multicast or found.is_reserved:
+    if address.is_multicast or address.is_reserved:
         return "reserved"
-    if found.is_global:
+    if address.is_global:
         return "global"
-    return "private" if found.is_private else "reserved"
+    return "private" if address.is_private else "reserved"
 
 
 def _embedded(address: Address) -> Address:
