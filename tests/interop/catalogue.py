@@ -642,6 +642,20 @@ FASTMCP_2 = Server(
     doors=doors(lambda how: script("fastmcp_server.py", how), "http", survives_cancel=False),
 )
 
+FASTMCP_3 = Server(
+    name="fastmcp-3",
+    package="fastmcp",
+    version="3.4.10",
+    built_with="FastMCP 3",
+    source="pypi",
+    pins=("fastmcp==3.4.10", "mcp==1.30.0", "pydantic==2.14.3"),
+    command=script("fastmcp_server.py"),
+    question=addition,
+    offers=("tools", "resources", "prompts"),
+    speaks=HANDSHAKE,
+)
+"""For logins alone: its other parts are those of its neighbours."""
+
 FASTMCP_4 = Server(
     name="fastmcp-4",
     package="fastmcp",

@@ -101,7 +101,8 @@ class Hosted:
 
 
 @asynccontextmanager
-async def hosted(node: Path) -> AsyncIterator[Hosted]:
+async def hosted(node: Path, document: str = "") -> AsyncIterator[Hosted]:
+    """Run the provider, and a server for it; ``document``: the id of a client that has one."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     app = web.Application()
@@ -117,6 +118,7 @@ async def hosted(node: Path) -> AsyncIterator[Hosted]:
         SCRIPT.name,
         str(port),
         here.url,
+        document,
         cwd=CACHE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

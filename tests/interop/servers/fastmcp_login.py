@@ -57,9 +57,9 @@ if kind == "memory":
     provider.clients["given"] = OAuthClientInformationFull(
         client_id="given",
         client_secret="given-secret",
-        redirect_uris=["http://127.0.0.1:1/callback"],
+        redirect_uris=[sys.argv[5]],
         token_endpoint_auth_method="client_secret_post",
-        scope="read",
+        scope="read write",
     )
 else:
     provider = OAuthProxy(
@@ -86,10 +86,11 @@ def hello() -> str:
 
 @server.custom_route("/forget", methods=["POST"])
 async def forget(request):
-    """Forget every client, as after a restart without a database."""
+    """Forget every client that registered itself, as after a restart without a database."""
     from starlette.responses import PlainTextResponse
 
-    provider.clients.clear()
+    for name in provider.clients.keys() - {"given"}:
+        del provider.clients[name]
     return PlainTextResponse("forgotten")
 
 

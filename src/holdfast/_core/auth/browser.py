@@ -46,6 +46,23 @@ _HEADERS: Final = (
 LOGGED_IN: Final = "You are logged in. You can close this window."
 
 
+# Who may knock at the listener's door, besides the browser that we wait for:
+#
+# - A page of somebody else in the same browser. It can send requests to loopback, but cannot read
+#   the answers, and does not know the state. A wrong state must not end the wait (RFC 6749
+#   §10.12): otherwise such a page could make every login fail.
+# - The same page by a name of its own that it lets resolve to 127.0.0.1 (DNS rebinding), which
+#   makes the answers readable. Hence the check of ``Host``.
+# - Another program of this machine, or of another user on it. It can connect, and hold
+#   connections open. Hence the limits; the oldest connection gives way, for a browser sends its
+#   request at once. The page with the outcome has an address that nobody can guess.
+# - The browser itself, twice: some fetch a page again to restore a window. The second answer
+#   with the right state changes nothing.
+#
+# The code is in the URL that the browser comes with, and so would be in its history. It is sent on
+# at once to an address without it (303), and no page has anything that could send a referrer.
+
+
 class Listener:
     """Receives the browser on loopback. Only the answer with the right state ends the wait.
 

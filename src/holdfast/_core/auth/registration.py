@@ -18,6 +18,18 @@ from holdfast.errors import DiscoveryError, GrantError, Hint, LoginFailed
 if TYPE_CHECKING:
     from holdfast._core.auth.login import LoginAttempt
 
+# Registrations are the part of OAuth that servers agree on least. What was met with:
+#
+# - Servers that keep the scopes of each client and refuse all others (the routes of the Python
+#   SDKs), or fill in scopes of their own where none are asked for. So they are registered, and
+#   the answer is read.
+# - Servers that answer with another way to authenticate than was asked for, or with none at all.
+# - Servers that refuse ``application_type`` "native", and those that refuse anything else for
+#   a loopback redirect. The other one is tried.
+# - Servers that lose their registrations when they start again, and say so only on the page that a
+#   person sees. A stored client is tried by a request of our own before a person is sent there.
+
+
 METHODS: Final[tuple[Method, ...]] = ("none", "client_secret_post", "client_secret_basic")
 """Ways to authenticate at a token endpoint, in the order in which they are asked for.
 
