@@ -13,7 +13,7 @@ from holdfast.errors import ValidationError
 
 WhenDown = Literal["fail", "wait"]
 Replay = Literal["never", "safe"]
-Validate = Literal["known", "always", "off"]
+Validate = Literal["known", "always", "required", "off"]
 Results = Literal["warn", "raise", "off"]
 Approval = Literal["annotations", "always", "never"]
 CacheMode = Literal["use", "refresh", "bypass"]
@@ -213,8 +213,10 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
     Names in ``timeouts``, ``allow`` and ``deny`` may be patterns (``"browser.*"``); of two
     that fit, the longer one counts. ``allow`` is everything unless given; ``deny`` wins.
     ``validate`` checks names and arguments before anything is sent: ``"always"`` lists the
-    tools once before the first call of one that is not known, ``"known"`` checks only what was
-    listed already, ``"off"`` leaves both to the server. ``results`` says what becomes of a
+    tools once before the first call of one that is not known, and leaves the check to the server,
+    with a warning, if the list cannot be had within half of the call's time; ``"required"`` sends
+    nothing unchecked; ``"known"`` checks only what was listed already, ``"off"`` leaves both to
+    the server. ``results`` says what becomes of a
     structured result that does not fit its schema. ``approve`` is asked before a call is sent: a
     function of an `ApprovalRequest`, which returns True, or False or a reason; or a word, for all
     tools or by name: ``"annotations"`` asks ``Handlers(approval=…)`` about tools that may be
@@ -240,7 +242,7 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
         for budget in budgets:
             if budget is not None and (type(budget) is not int or budget < 1):
                 raise refused(self, "budget", "a number of characters")
-        one_of("validate", self.validate, ("known", "always", "off"))
+        one_of("validate", self.validate, ("known", "always", "required", "off"))
         one_of("results", self.results, ("warn", "raise", "off"))
         _hold(self, "allow", "deny")
         _of_type(self, "a mapping of tools to seconds", Mapping, "timeouts")

@@ -31,6 +31,7 @@ NUMBER = {"type": "object", "properties": {"a": {"type": "integer"}}, "required"
 CHANGED = "notifications/tools/list_changed"
 
 CHECKED = ToolPolicy(validate="always")
+REQUIRED = ToolPolicy(validate="required")
 
 eras = pytest.mark.parametrize("versions", [STATELESS, HANDSHAKE], ids=["stateless", "handshake"])
 
@@ -267,9 +268,81 @@ async def test_a_raw_result_that_cannot_be_read_is_the_servers_fault() -> None:
 async def test_listing_the_tools_first_counts_against_the_timeout() -> None:
     peer = shop()
     peer.on("tools/list", SILENCE)
-    async with holdfast.connect(peer, timeouts=LONG, tools=CHECKED) as client:
+    async with holdfast.connect(peer, timeouts=LONG, tools=REQUIRED) as client:
         with ends_within(0.06), pytest.raises(TimeoutError):
             await client.call_tool("double", {"a": 1}, timeout=0.05)
+
+
+@pytest.mark.req("T4", "R3")
+@pytest.mark.parametrize("how", ["silent", "error", "malformed", "lost", "endless"])
+@pytest.mark.parametrize("options", [{}, {"timeout": 20}, {"total_timeout": 20}, {"task": True}])
+@eras
+async def test_a_call_whose_list_cannot_be_had_goes_unchecked_with_a_warning(
+    versions: tuple[str, ...], how: str, options: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    peer, lists = shop(versions), 0
+
+    def listed(incoming: ServerRequest) -> Any:
+        nonlocal lists
+        lists += 1
+        if how == "lost" and lists == 1:
+            peer.hang_up()
+        elif how == "error":
+            raise RequestError(-32603, "out of order")
+        elif how == "endless":
+            return {"tools": [], "nextCursor": str(lists)}
+        return {"tools": 7} if how == "malformed" else SILENCE
+
+    peer.on("tools/list", listed)
+    policy: dict[str, Any] = {"when_down": "wait", "backoff": Backoff(first=0.01)}
+    limits = Limits(pages=3)
+    async with holdfast.connect(peer, timeouts=LONG, limits=limits, **policy) as client:
+        with ends_within(21):
+            assert (await client.call_tool("double", {"a": 2}, **options)).text == "4"
+        assert caplog.text.count("tools cannot be listed") == 1
+        lists = 0
+        assert (await client.call_tool("double", {"a": 2}, **options)).text == "4"
+        assert lists <= (how == "lost"), "not every call waits for a list"
+
+
+@pytest.mark.req("T4")
+async def test_a_list_that_could_not_be_had_is_tried_again_after_a_while() -> None:
+    peer = shop()
+    peer.on("tools/list", SILENCE)
+    async with holdfast.connect(peer, timeouts=LONG) as client:
+        assert (await client.call_tool("double", {"a": 2})).text == "4"
+        del peer._server.handlers["tools/list"]
+        peer.on("tools/list", {"tools": [{"name": "double", "inputSchema": NUMBER}]})
+        assert (await client.call_tool("double", {"a": 2})).text == "4"
+        skip(100)
+        with pytest.raises(holdfast.ValidationError, match="'a' is required"):
+            await client.call_tool("double", {})
+
+
+@pytest.mark.req("T4")
+@pytest.mark.parametrize("name", ["double", "newer"])
+async def test_what_does_not_fit_an_old_list_goes_to_a_server_that_cannot_list_now(
+    name: str,
+) -> None:
+    peer = shop()
+    async with holdfast.connect(peer, timeouts=LONG) as client:
+        await client.list_tools()
+        skip(1000)
+        peer.on("tools/list", SILENCE)
+        peer.on("tools/call", {"content": [{"type": "text", "text": "ran"}]})
+        assert (await client.call_tool(name, {"b": 1})).text == "ran"
+
+
+@pytest.mark.req("T4")
+async def test_a_required_check_sends_nothing_if_the_list_cannot_be_had() -> None:
+    peer = shop()
+    peer.on("tools/list", SILENCE)
+    async with holdfast.connect(peer, timeouts=LONG, tools=REQUIRED) as client:
+        for _ in range(2):
+            with pytest.raises(holdfast.RequestTimeout, match="'double' was not sent") as caught:
+                await client.call_tool("double", {"a": 2})
+            assert not caught.value.outcome_unknown
+    assert asked(peer, "tools/call") == 0
 
 
 @pytest.mark.req("R11")
@@ -282,8 +355,7 @@ async def test_a_call_that_fails_while_its_tool_is_looked_up_has_not_run(how: st
             peer.hang_up()
         return {"tools": 7} if how == "malformed" else SILENCE
 
-    policy = ToolPolicy(validate="always")
-    async with holdfast.connect(peer, timeouts=LONG, tools=policy) as client:
+    async with holdfast.connect(peer, timeouts=LONG, tools=REQUIRED) as client:
         if how == "refreshed":
             await client.list_tools()
             client._tools._listed_at = -1000.0
@@ -522,7 +594,7 @@ async def test_arguments_that_do_not_fit_an_old_list_are_checked_against_a_new_o
 @pytest.mark.req("R6")
 async def test_a_call_that_is_cancelled_before_it_is_sent_has_not_run() -> None:
     peer = shop()
-    async with holdfast.connect(peer, timeouts=LONG, tools=CHECKED) as client:
+    async with holdfast.connect(peer, timeouts=LONG, tools=REQUIRED) as client:
         at_once = client.start_tool("silent")
         assert at_once.cancel()
         with pytest.raises(holdfast.CancelledCallError, match="nothing was sent") as caught:
@@ -983,7 +1055,7 @@ async def test_a_plain_function_that_blocks_does_not_hold_up_other_calls(
     def blocks(*_: Any) -> Any:
         started.set()
         assert go_on.wait(30)
-        return [] if kind == "roots" else {"action": "decline"}
+        return {"roots": [], "sampling": "words"}.get(kind, {"action": "decline"})
 
     question = {"elicitation": form({}), "sampling": SAMPLE, "roots": {"method": "roots/list"}}[
         kind

@@ -23,7 +23,7 @@ REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "polici
     [
         (
             lambda: ToolPolicy(validate="yes"),  # type: ignore[arg-type]
-            "validate='yes': must be 'known' or 'always' or 'off'",
+            "validate='yes': must be 'known' or 'always' or 'required' or 'off'",
         ),
         (lambda: ToolPolicy(results="no"), "results='no': must be 'warn' or 'raise' or 'off'"),  # type: ignore[arg-type]
         (lambda: ToolPolicy(allow="search"), "ToolPolicy(allow='search'): must be a list"),

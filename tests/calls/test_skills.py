@@ -297,3 +297,15 @@ async def test_a_guard_sees_skills_before_they_are_used() -> None:
 def test_an_entry_made_by_hand_is_checked_too() -> None:
     with pytest.raises(ValueError, match="does not end with"):
         Skill(uri="skill://x", frontmatter={"name": "x", "description": "x"}, resources="dynamic")
+
+
+async def test_the_entry_of_another_skill_is_not_accepted() -> None:
+    peer = shop()
+    async with holdfast.connect(peer) as client:
+        (skill,) = await client.list_skills()
+        entry = {"frontmatter": skill.frontmatter, "resources": manifest()}
+        peer.on("skills/get", {"skill": {"uri": URI, **entry}})
+        assert (await client.get_skill(URI)).uri == URI
+        for place in ("skill://rival/refunds", "skill://acme/new/refunds"):
+            with pytest.raises(holdfast.ProtocolError, match="it is about"):
+                await client.get_skill(f"{place}/SKILL.md")

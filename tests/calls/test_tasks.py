@@ -29,6 +29,7 @@ from holdfast.calllog.entries import read_log
 from holdfast.calllog.mock import MockServer
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from holdfast.types import RELATED_TASK, Task
+from tests.skipping import ends_within
 
 EXTENSION, CORE = "2026-07-28", "2025-11-25"
 DONE = {"content": [{"type": "text", "text": "done"}]}
@@ -901,3 +902,52 @@ async def test_a_session_may_be_lost_between_polls(version: str) -> None:
         await served.close()
     assert peer.count("tools/call") == 1
     assert peer.count("initialize") == (2 if peer.core else 0)
+
+
+# Bounds of polling
+
+
+@FORMS
+async def test_a_server_that_fails_three_polls_in_a_row_is_given_up(version: str) -> None:
+    peer = Worker(version)
+
+    def fail(incoming: ServerRequest) -> Any:
+        raise RequestError(-32603, "out of order")
+
+    peer.on("tasks/get", fail)
+    async with connect(peer) as client:
+        with pytest.raises(RpcError, match="out of order") as caught:
+            await client.call_tool("work", task=True)
+        assert caught.value.outcome_unknown
+        assert caught.value.task_id == "t-1"
+    assert peer.count("tasks/get") == 3
+
+
+@FORMS
+async def test_polls_that_fail_now_and_then_do_not_end_a_task(version: str) -> None:
+    peer = Worker(version)
+    peer.script = [{"status": "working"}] * 9 + [{"status": "completed", "result": DONE}]
+    polls = 0
+
+    def fail_twice(incoming: ServerRequest) -> Any:
+        nonlocal polls
+        polls += 1
+        if polls % 3:
+            raise RequestError(-32603, "out of order")
+        return peer.get(incoming)
+
+    peer.on("tasks/get", fail_twice)
+    async with connect(peer) as client:
+        assert (await client.call_tool("work", task=True)).text == "done"
+
+
+@FORMS
+async def test_the_end_of_a_tasks_life_shortens_the_pause_before_it(version: str) -> None:
+    peer = Worker(version)
+    life = {"ttl": 5000} if peer.core else {"ttlMs": 5000}
+    slow = {"pollInterval": 50_000} if peer.core else {"pollIntervalMs": 50_000}
+    peer.seed = life | slow
+    peer.script = [{"status": "working"} | life | slow]
+    async with connect(peer) as client:
+        with ends_within(6), pytest.raises(RequestTimeout, match="time to live is over"):
+            await client.call_tool("work", task=True)

@@ -118,8 +118,7 @@ async def test_a_link_that_changed_begins_anew_and_keeps_what_may_have_run(
     client: Client, rounds: int, repeated: bool
 ) -> None:
     call = make_call(client, request=SENT, rounds=rounds)
-    error = LinkChanged("gone", outcome_unknown=repeated)
-    error.refusals = 3
+    error = LinkChanged("gone", may_have_run=repeated, refusals=3)
     await call.recover(error)
     assert call.request is None
     assert call.refusals == 3
@@ -162,3 +161,18 @@ async def test_a_server_that_wants_a_task_is_called_as_one(client: Client) -> No
     assert not call.may_have_run
     with pytest.raises(RpcError):
         await call.recover(RpcError("a task, please", code=-32021, data=data))
+
+
+@pytest.mark.req("H4")
+@pytest.mark.parametrize("unknown", [True, False])
+async def test_a_lost_link_has_the_guards_look_again(client: Client, unknown: bool) -> None:
+    """Over HTTP a request's own error may be the only sign that the server was replaced."""
+    lists: list[int] = []
+    client.guard_tools(lambda tools, instructions: lists.append(len(tools)))
+    await client.call_tool("add")
+    make_call(client, request=SENT).fail(RequestTimeout("slow", outcome_unknown=True))
+    await client.call_tool("add")
+    assert lists == [1]
+    make_call(client, request=SENT).fail(lost(unknown=unknown))
+    await client.call_tool("add")
+    assert lists == [1, 1]

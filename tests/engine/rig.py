@@ -330,7 +330,7 @@ class Rig:
         (found,) = self.outcomes[ticket]
         return found
 
-    def error(self, ticket: Ticket) -> HoldfastError:
+    def error(self, ticket: Ticket) -> Any:
         outcome = self.outcome(ticket)
         assert isinstance(outcome, Failed)
         return outcome.error

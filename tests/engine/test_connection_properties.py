@@ -85,7 +85,7 @@ def test_every_request_has_exactly_one_outcome_whatever_becomes_of_the_answers(
         else:
             kinds = {"wait": "timeout", "lose": "transport", "close": "shutdown"}
             assert isinstance(outcome, Failed)
-            assert outcome.error.kind == kinds[ending]
+            assert rig.error(ticket).kind == kinds[ending]
     assert rig.open_tickets() == set()
 
 

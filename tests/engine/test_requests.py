@@ -491,7 +491,7 @@ def test_a_repeat_that_is_withdrawn_may_have_run_the_first_time(ending: str) -> 
         rig.wait(5.0)
     outcome = rig.outcome(ticket)
     assert isinstance(outcome, Failed)
-    assert outcome.error.outcome_unknown
+    assert rig.error(ticket).outcome_unknown
     assert outcome.unsent is None, "whether or not the link can withdraw it"
 
 

@@ -297,10 +297,15 @@ class Drained(Struct, frozen=True):
 # Outcomes: engine → driver → callers and handlers.
 
 
-class LinkChanged(HoldfastError):  # noqa: N818  (a turn for the caller)
+class LinkChanged(Exception):  # noqa: N818  (a turn for the caller, who never raises it further)
     """The epoch of a call ended before it was sent: the caller has to check it again."""
 
-    refusals: int = 0
+    def __init__(self, message: str, *, may_have_run: bool = False, refusals: int = 0) -> None:
+        super().__init__(message)
+        self.may_have_run = may_have_run
+        """It had been sent before, on an earlier link."""
+        self.refusals = refusals
+        """How often it was turned away for now."""
 
 
 class Completed(Struct, frozen=True, gc=False):
@@ -310,7 +315,7 @@ class Completed(Struct, frozen=True, gc=False):
 
 class Failed(Struct, frozen=True):
     ticket: Ticket
-    error: HoldfastError
+    error: HoldfastError | LinkChanged
     unsent: HoldfastError | None = None
     """The error instead, if the link could still withdraw the request."""
 

@@ -72,7 +72,7 @@ class Driver:
         self._keeps_context = transport.traits.credentials is None or bool(plan.abilities)
         self._listener: b.DriverListener = listener
         self._waiters: dict[Ticket, Waiter] = {}
-        self._failures: dict[Ticket, HoldfastError] = {}
+        self._failures: dict[Ticket, HoldfastError | b.LinkChanged] = {}
         """The errors of requests whose callers were cancelled, until they go on."""
         self._link: Link | None = None
         self._links: dict[b.Generation, Link] = {}
@@ -406,7 +406,7 @@ class Driver:
         elif waiter is not None:
             waiter.future.set_exception(self._truth(outcome))
 
-    def _truth(self, outcome: b.Failed) -> HoldfastError:
+    def _truth(self, outcome: b.Failed) -> HoldfastError | b.LinkChanged:
         """Return the error of a request, which says whether it may have run."""
         withdrawn = self._withdrawn == outcome.ticket and outcome.unsent is not None
         return outcome.unsent if withdrawn else outcome.error  # type: ignore[return-value]

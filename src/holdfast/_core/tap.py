@@ -93,7 +93,8 @@ def crossing_events(
         frame, wire_id, ticket = crossing.frame, crossing.wire_id, crossing.ticket
         yield TraceEvent(at, kind, generation, "→", frame, wire_id, ticket)
     elif isinstance(crossing, b.Failed):
-        error = crossing.error
+        # A call that goes back to its caller to be checked again has not ended: none is shown.
+        error = None if isinstance(crossing.error, b.LinkChanged) else crossing.error
         yield TraceEvent(at, "failed", generation, ticket=crossing.ticket, error=error)
     elif isinstance(crossing, b.Moved):
         old, new, reason = crossing.old, crossing.new, crossing.reason

@@ -40,6 +40,12 @@ class Deadline(Struct, frozen=True, gc=False):
         """The end of all, on the loop's clock."""
         return self.since + self.total
 
+    def part(self, share: float, now: float) -> Deadline:
+        """Return the deadline of a step that may take a share of the time that is left."""
+        rest = min(self.until, self.since + self.idle) - now
+        span = max(0.001, rest * share)
+        return replace(self, idle=span, total=span, since=now, given=True)
+
     def after_connecting(self, now: float) -> Deadline:
         """Return the deadline of what follows: a slow start costs a given time only."""
         if self.given:

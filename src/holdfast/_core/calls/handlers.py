@@ -75,9 +75,10 @@ class Handlers(Struct, frozen=True, kw_only=True):
 
     Attributes:
         sampling: Answers ``sampling/createMessage``: with a `SamplingResult`, a dict or a str.
-        elicitation: Answers ``elicitation/create``: with an `ElicitResult`, a dict, or the form's
-            values as a dataclass or msgspec struct. ``"return"`` returns the questions to the
-            caller of the tool (``result.pending``), who answers them by `Client.resume`.
+        elicitation: Answers ``elicitation/create``: with an `ElicitResult`, a dict with ``action``,
+            or the form's values as a dict, dataclass or msgspec struct. ``"return"`` returns the
+            questions to the caller of the tool (``result.pending``), who answers them by
+            `Client.resume`.
         roots: ``file://`` URIs (or `Root`), or a function that returns them.
         notification: Called with every notification.
         progress: Called with the progress of every call.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from holdfast.types.resources import RootsResult
 
 EMPTY: Final = Raw(b"{}")
+ACTIONS: Final = ("accept", "decline", "cancel")
+_ELICITED: Final = (
+    "an ElicitResult, a dict with an action (accept, decline, cancel), the values of the form, "
+    "or None"
+)
 LONGEST: Final = 1000
 """The most characters of an error that are sent to a server."""
 
@@ -63,8 +68,8 @@ class Inputs(Struct, eq=False):
             return False
         # A malformed question is refused by `answer_all`.
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
-            asked = [_question.decode(raw).method for raw in questions.values()]
-            return "elicitation/create" in asked
+            methods = [_question.decode(raw).method for raw in questions.values()]
+            return "elicitation/create" in methods
         return False
 
     def require(self, what: str) -> Any:
@@ -84,15 +89,18 @@ class Inputs(Struct, eq=False):
         Raises:
             RpcError: There is none; ``code`` and ``message`` are for the server.
         """
-        found = _METHODS.get(method)
-        handler = None if found is None else getattr(self._handlers, found[0])
-        if found is None or handler is None:
-            raise RpcError(f"method not found: {method}", code=codes.METHOD_NOT_FOUND)
+        option, ask = _METHODS.get(method, ("", None))
+        handler = getattr(self._handlers, option) if option else None
+        if ask is None or handler is None:
+            hints = (Hint(f"handlers.{option}", "answers it"),) if option else ()
+            lacking = f" (the application gave no Handlers({option}=…))" if option else ""
+            text = f"method not found: {method}{lacking}"
+            raise RpcError(text, code=codes.METHOD_NOT_FOUND, hints=hints)
         if self._room is None:
             self._room = asyncio.Semaphore(self._limit)
         try:
             async with self._room:
-                result = await found[1](self, handler, EMPTY if params is None else params)
+                result = await ask(self, handler, EMPTY if params is None else params)
             return Raw(encode(result))
         except RpcError:
             raise
@@ -107,16 +115,18 @@ class Inputs(Struct, eq=False):
             text = f"{len(questions)} questions at once, more than {self._limit}"
             hint = Hint("limits.asks", "sets this")
             raise ProtocolError(f"{name}: the server asks {text}", hints=(hint,))
-        asked = {}
+        decoded = {}
         for key, raw in questions.items():
             try:
-                asked[key] = _question.decode(raw)
+                decoded[key] = _question.decode(raw)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 text = f"{name}: input request {key!r} is malformed: {error}"
                 raise ProtocolError(text) from error
-        tasks = [asyncio.ensure_future(self._answer_one(name, one)) for one in asked.values()]
+        tasks = [
+            asyncio.ensure_future(self._answer_one(name, question)) for question in decoded.values()
+        ]
         try:
-            return dict(zip(asked, await asyncio.gather(*tasks), strict=True))
+            return dict(zip(decoded, await asyncio.gather(*tasks), strict=True))
         finally:
             for task in tasks:
                 task.cancel()
@@ -127,7 +137,7 @@ class Inputs(Struct, eq=False):
         except RpcError as error:
             if error.code == codes.METHOD_NOT_FOUND:
                 text = f"{name}: the server asks for {question.method}, which was not declared"
-                raise ProtocolError(text) from None
+                raise ProtocolError(text, hints=error.hints) from None
             raise ProtocolError(f"{name}: {error.message}") from error
 
     async def sample(self, handler: Callable[..., Any], params: Raw) -> Any:
@@ -139,7 +149,7 @@ class Inputs(Struct, eq=False):
         if isinstance(result, str):
             text = TextContent(text=result)
             return SamplingResult(role="assistant", content=text, model="unknown")
-        return _object(handler, result)
+        return _fitting(handler, result, SamplingResult, "a SamplingResult, a dict or a str")
 
     async def elicit(self, handler: Any, params: Raw) -> Any:
         from holdfast.types.inputs import FormElicitation, read_elicitation
@@ -148,15 +158,27 @@ class Inputs(Struct, eq=False):
             raise RpcError(_NO_CALLER, code=codes.INVALID_REQUEST) from StateError(_NO_CALLER)
         request = read_elicitation(params)
         result = await self._call(handler, request)
-        if not isinstance(request, FormElicitation):
-            return _object(handler, result)
-        return fill_defaults(request, _object(handler, accepted(result)))
+        fields = request.fields if isinstance(request, FormElicitation) else None
+        try:
+            answer = accepted(result, fields)
+            plain = msgspec.to_builtins(answer)
+        except (TypeError, ValueError) as error:
+            raise _unfit(handler, result, _ELICITED, f": {error}") from error
+        is_object = isinstance(plain, dict) and isinstance(plain.get("content", {}), dict | None)
+        if not is_object or plain.get("action") not in ACTIONS:
+            raise _unfit(handler, result, _ELICITED)
+        return fill_defaults(request, answer) if isinstance(request, FormElicitation) else answer
 
     async def list_roots(self, roots: Any, params: Raw = EMPTY) -> RootsResult:
         from holdfast.types.resources import Root, RootsResult
 
-        found = await self._call(roots) if callable(roots) else roots
-        uris = [Root(uri=root) if isinstance(root, str) else root for root in found]
+        listed = await self._call(roots) if callable(roots) else roots
+        if not isinstance(listed, Iterable) or isinstance(listed, str | bytes | Mapping):
+            raise _unfit(roots, listed, "a list of file:// URIs")
+        uris = [Root(uri=root) if isinstance(root, str) else root for root in listed]
+        for root in uris:
+            if not isinstance(_fitting(roots, root, Root, "a list of file:// URIs"), Root | dict):
+                raise _unfit(roots, root, "a list of file:// URIs")
         return RootsResult(roots=uris)
 
     async def _call(self, handler: Callable[..., Any], *arguments: Any) -> Any:
@@ -186,11 +208,20 @@ class Inputs(Struct, eq=False):
             raise refusal(f"the handler {_name(handler)} failed", error) from error
 
 
-def accepted(result: Any) -> Any:
-    """Return a handler's answer to a form: an instance accepts it, None declines."""
+def accepted(result: Any, fields: Container[str] | None = ()) -> Any:
+    """Return the answer to a question, of which ``fields`` are those of its form, if it is one.
+
+    A dict with ``action`` is the whole answer, any other the values of a form that is accepted; so
+    is an instance of a dataclass, struct or model. None declines.
+    """
     if result is None:
         return {"action": "decline"}
-    if isinstance(result, dict) or hasattr(result, "action"):
+    if isinstance(result, dict):
+        is_answer = "action" in result and (
+            result["action"] in ACTIONS or fields is None or "action" not in fields
+        )
+        return result if is_answer or fields is None else {"action": "accept", "content": result}
+    if hasattr(result, "action"):
         return result
     dump = getattr(result, "model_dump", None)
     content = dump(mode="json") if callable(dump) else msgspec.to_builtins(result)
@@ -207,18 +238,39 @@ def fill_defaults(request: FormElicitation, result: Any) -> Any:
     content = builtin.get("content") or {}
     if not isinstance(content, dict):
         return result
-    given = {name: schema.get("default") for name, schema in request.fields.items()}
-    defaults = {name: value for name, value in given.items() if value is not None}
+    values = {name: schema.get("default") for name, schema in request.fields.items()}
+    defaults = {name: value for name, value in values.items() if value is not None}
     return {**builtin, "content": {**defaults, **content}}
 
 
-def _object(handler: Callable[..., Any], result: Any) -> Any:
-    """Return a handler's result, which must be a JSON object."""
-    found = result if isinstance(result, dict | Struct) else msgspec.to_builtins(result)
-    if isinstance(found, dict | Struct):
-        return found
-    text = f"the handler {_name(handler)} must return an object, not {type(result).__name__}"
-    raise RpcError(text, code=codes.INTERNAL_ERROR)
+def _fitting(handler: Any, result: Any, kind: type[Any], expected: str) -> Any:
+    """Return a handler's result, which must be an object with the fields of ``kind``."""
+    from holdfast.types.base import decode
+
+    try:
+        plain = result if isinstance(result, dict) else msgspec.to_builtins(result)
+        if isinstance(plain, dict):
+            decode(encode(plain), kind)
+            return result if isinstance(result, dict | Struct) else plain
+    except (TypeError, ValueError) as error:  # a DecodeError is a ValueError
+        raise _unfit(handler, result, expected, f": {error}") from error
+    raise _unfit(handler, result, expected)
+
+
+def _unfit(handler: Any, result: Any, expected: str, why: str = "") -> RpcError:
+    """Return the error of a handler whose result fits no form of an answer."""
+    text = f"the handler {_name(handler)} must return {expected}, not {_shown(result)}{why}"
+    return RpcError(text[:LONGEST], code=codes.INTERNAL_ERROR)
+
+
+def _shown(result: Any) -> str:
+    """Return the type of a result, and the fields of a dict. Values are a person's own."""
+    kind = type(result).__name__
+    return (
+        f"a {kind} with {', '.join(map(str, result)) or 'nothing'}"
+        if result.__class__ is dict
+        else kind
+    )
 
 
 def refusal(what: str, error: BaseException, code: int = codes.INTERNAL_ERROR) -> RpcError:

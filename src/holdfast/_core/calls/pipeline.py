@@ -203,7 +203,7 @@ class Pipeline:
         if form is None or not form.core:
             return form, tool
         if tool.tool is None:
-            await self.tools.list(None, deadline)
+            await self.tools.list_for_call(deadline)
             tool = await self.tools.find(name, deadline)
         # 2025-11-25 basic/utilities/tasks, Tool-Level Negotiation.
         return (form if tool.task in ("required", "optional") else None), tool

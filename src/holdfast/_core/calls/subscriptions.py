@@ -57,7 +57,7 @@ class Subscriptions(Struct, eq=False):
     _stream: asyncio.Task[None] | None = None
     _turns: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Streams are opened one by one: each names all that is wanted, and replaces another."""
-    _wanted: OutgoingRequest | None = None
+    _request: OutgoingRequest | None = None
     """The request for the stream, as long as the stream is open."""
     _granted: frozenset[str] = frozenset()
 
@@ -74,16 +74,16 @@ class Subscriptions(Struct, eq=False):
                 await self._requester.send(era.watch(uri), deadline, uri)
                 self._uris.add(uri)
                 return
-            known = uri in self._uris
+            was_subscribed = uri in self._uris
             self._uris.add(uri)
             try:
                 if uri not in await self._open_stream(deadline):
-                    self._wanted = None
+                    self._request = None
                     raise ProtocolError(
                         f"{self._requester.name}: no updates are offered for {uri!r}"
                     )
             except BaseException:
-                if not known:
+                if not was_subscribed:
                     self._uris.discard(uri)
                 raise
 
@@ -91,7 +91,7 @@ class Subscriptions(Struct, eq=False):
 
     async def unsubscribe(self, uri: str, deadline: Deadline) -> None:
         require_type("uri", uri)
-        known = uri in self._uris
+        was_subscribed = uri in self._uris
         self._uris.discard(uri)
         self._ended[uri] = None
         if len(self._ended) > MOST_ENDED:
@@ -100,7 +100,7 @@ class Subscriptions(Struct, eq=False):
         async def unwatch(era: Era) -> None:
             if not era.listens:
                 await self._requester.send(era.unwatch(uri), deadline, uri)
-            elif known:
+            elif was_subscribed:
                 await self._open_stream(deadline)
 
         await self._requester.opener.in_era(deadline, unwatch)
@@ -133,6 +133,8 @@ class Subscriptions(Struct, eq=False):
                     await self._open_stream(deadline)
                 elif uri in self._uris:
                     await requester.send(era.watch(uri), deadline, uri)
+            except LinkChanged:
+                return  # The next connection restores them all.
             except HoldfastError as error:
                 log.warning("%s: a subscription was not restored: %s", requester.name, error)
 
@@ -162,8 +164,8 @@ class Subscriptions(Struct, eq=False):
         changes = self._changes()
         request = era.listen(self._uris, changes) if self._uris or changes else None
         former, self._stream = self._stream, None
-        stands = former is not None and not former.done() and self._wanted is not None
-        if stands and request == self._wanted:
+        stands = former is not None and not former.done() and self._request is not None
+        if stands and request == self._request:
             self._stream = former
             return self._granted
         granted: frozenset[str] = frozenset()
@@ -189,7 +191,7 @@ class Subscriptions(Struct, eq=False):
                 stream.cancel()
                 self._stream = former
                 raise
-        self._wanted, self._granted = request, granted
+        self._request, self._granted = request, granted
         if former is not None:
             former.cancel()
             await asyncio.wait([former])
@@ -217,15 +219,15 @@ class Subscriptions(Struct, eq=False):
             try:
                 call = Call(request.method, request.params, lasting=True, epoch=epoch)
                 await driver.request(call, on_related=on_related)
-                ending: HoldfastError = ProtocolError(f"{name}: the server ended the subscription")
-            except HoldfastError as error:
+                ending: Exception = ProtocolError(f"{name}: the server ended the subscription")
+            except (HoldfastError, LinkChanged) as error:
                 ending = error
             if not acknowledged.done():
                 acknowledged.set_exception(ending)
                 return
             log.debug("%s: the subscription ended: %s", name, ending)
             if self._stream is asyncio.current_task():
-                self._wanted = None
+                self._request = None
             # Over HTTP this may be the only sign that the server was replaced.
             self._tools.disconnected()
             await asyncio.sleep(pause)
@@ -234,13 +236,15 @@ class Subscriptions(Struct, eq=False):
     def _changes(self) -> list[str]:
         """Return the list changes to subscribe to: those offered, if anything here uses them."""
         facts = self._requester.driver.facts
-        wanted = self._listeners or self._tools.guarded or self._requester.policy.cache.watch
-        if not wanted or facts is None:
+        is_used = self._listeners or self._tools.guarded or self._requester.policy.cache.watch
+        if not is_used or facts is None:
             return []
         declared = facts.server_capabilities
-        sections = {one: getattr(declared, one) for one in ("tools", "prompts", "resources")}
+        sections = {name: getattr(declared, name) for name in ("tools", "prompts", "resources")}
         return [
-            f"{one}ListChanged" for one, found in sections.items() if found and found.list_changed
+            f"{name}ListChanged"
+            for name, section in sections.items()
+            if section and section.list_changed
         ]
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

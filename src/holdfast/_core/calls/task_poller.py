@@ -112,7 +112,7 @@ class TaskPoller:
         self._form: TaskForm
         """That of the connection that answered last."""
         self._began = self._loop.time()
-        self._asked: dict[str, bytes] = {}
+        self._questions: dict[str, bytes] = {}
         """A digest of each question that was answered, by key."""
         self._answers: dict[str, Any] = {}
         """Answers that the server has not confirmed."""
@@ -129,8 +129,8 @@ class TaskPoller:
                 if state.task.status == "working":
                     await self._pause(state)
             while True:
-                if (found := await self._poll()) is not None:
-                    state = found
+                if (polled := await self._poll()) is not None:
+                    state = polled
                     self._view.show(state.task, self._requester)
                     if (result := await self._advance(state)) is not None:
                         return result, self._read(result)
@@ -140,14 +140,12 @@ class TaskPoller:
             if not self._view.detached:
                 self._owner.send_cancel(self._id)
                 text = "cancelled; the server was told to stop"
-            cause = error.__cause__ = self._error(CancelledCallError, text)
-            cause.task_id = self._id
+            error.__cause__ = self._error(CancelledCallError, text)
             raise
         except HoldfastError as error:
-            error.task_id = self._id
-            # An error of the server's is an outcome; all others leave it open.
-            error.outcome_unknown = error.outcome_unknown or not isinstance(error, RpcError)
-            raise
+            if error.task_id is not None:
+                raise
+            raise messages.of_task(error, self._id)  # noqa: B904  (with the same cause)
         finally:
             if self._stream is not None:
                 self._stream.cancel()
@@ -165,7 +163,7 @@ class TaskPoller:
         fields["server_message"] = error.server_message
         if error.code == INVALID_PARAMS:
             fields["hints"] = ()
-        return self._error(type(error), text + _told(error), **fields)
+        return self._error(type(error), text + _server_words(error), **fields)
 
     def _shut(self) -> HoldfastError:
         return self._error(ShutdownError, "the client was closed; the task goes on")
@@ -198,15 +196,15 @@ class TaskPoller:
         """Send a request that may be repeated; None if the server could not be reached."""
         try:
             self._form = await self._owner.require(self._deadline)
-            left = self._deadline.until - self._loop.time()
-            if left <= 0:
+            rest = self._deadline.until - self._loop.time()
+            if rest <= 0:
                 return None
             driver = self._requester.driver
             call = Call(
                 method,
                 {"taskId": self._id, **params},
-                idle=min(idle, left),
-                total=left,
+                idle=min(idle, rest),
+                total=rest,
                 about=self._id,
                 repeatable=True,
                 wait=True,
@@ -281,8 +279,8 @@ class TaskPoller:
         """Return the result, if the task has one; answer the server's questions otherwise."""
         status = state.task.status
         if status == "cancelled":
-            said = state.task.status_message
-            why = f" ({visible(said, 200)})" if said else ""
+            words = state.task.status_message
+            why = f" ({visible(words, 200)})" if words else ""
             raise self._error(CancelledCallError, f"was cancelled{why}")
         if self._form.core:
             return None if status == "working" else await self._fetch(failed=status == "failed")
@@ -306,8 +304,12 @@ class TaskPoller:
             return await self._ask("tasks/result", self._deadline.until - self._loop.time())
         except RpcError as error:
             if failed or error.code != INVALID_PARAMS:
-                error.message = f"{self._requester.name}: {self._subject}: {_told(error)}"
-                raise
+                raise RpcError(
+                    f"{self._requester.name}: {self._subject}: {_server_words(error)}",
+                    code=error.code,
+                    data=error.data,
+                    server_message=error.server_message,
+                ) from error
             raise self._refused(error, "it does not give the result: ") from error
 
     async def _answer(self, questions: dict[str, Raw]) -> None:
@@ -326,8 +328,8 @@ class TaskPoller:
                     raise
                 return
             except ProtocolError as error:
-                told = error.message.removeprefix(f"{name}: ")
-                raise self._error(ProtocolError, told) from error
+                text = error.message.removeprefix(f"{name}: ")
+                raise self._error(ProtocolError, text, hints=error.hints) from error
         waiting = {key: self._answers[key] for key in questions if key in self._answers}
         if not waiting:
             return
@@ -351,17 +353,17 @@ class TaskPoller:
         except MALFORMED as error:
             raise self._error(ProtocolError, f"input request {key[:80]!r}: {error}") from None
         digest = sha256(plain).digest()
-        if key not in self._asked:
-            self._asked[key] = digest
-            if len(self._asked) > MOST_QUESTIONS:
+        if key not in self._questions:
+            self._questions[key] = digest
+            if len(self._questions) > MOST_QUESTIONS:
                 raise self._error(ProtocolError, f"more than {MOST_QUESTIONS} questions")
             return True
-        if self._asked[key] != digest:
+        if self._questions[key] != digest:
             raise self._error(ProtocolError, f"the key {key[:80]!r} came for two questions")
         return False
 
 
-def _told(error: RpcError) -> str:
+def _server_words(error: RpcError) -> str:
     """Return the server's words in an error, without the subject of our request."""
-    before, answered, told = error.message.partition("the server answered with ")
-    return answered + told or before
+    before, start, words = error.message.partition("the server answered with ")
+    return start + words or before

@@ -153,7 +153,7 @@ class ToolCall(Struct, eq=False):
     async def list_anew(self) -> None:
         """Read the list of tools again, once for this call."""
         self.is_relisted = True
-        await self.pipeline.tools.list("refresh", self.time())
+        await self.pipeline.tools.list_for_call(self.time(), "refresh")
 
     async def get_leave(self, tool: ReadyTool) -> ReadyTool | None:
         """Find out whether it may become a task, and ask for approval.
@@ -297,7 +297,7 @@ class ToolCall(Struct, eq=False):
             self.begun = self.driver.loop.time()
         elif isinstance(error, LinkChanged):
             # The tool was checked on a link that is gone: check it on this one.
-            self._leave_attempt(error.outcome_unknown)
+            self._leave_attempt(error.may_have_run)
             self.refusals = error.refusals
             tools.forget()
         elif self.takes_task is None and self._requires_task(error):

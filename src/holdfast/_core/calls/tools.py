@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from operator import is_
@@ -18,7 +19,13 @@ from holdfast._core.calls.requester import Requester
 from holdfast._core.eras import headers
 from holdfast._core.text import close_matches
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
-from holdfast.errors import Hint, ProtocolError, RpcError, ValidationError
+from holdfast.errors import (
+    ProtocolError,
+    RequestTimeout,
+    RpcError,
+    TransportError,
+    ValidationError,
+)
 from holdfast.policies import CacheMode, ToolPolicy
 from holdfast.schema.explain import SchemaFault, Unusable, lines
 from holdfast.schema.simple import Check, SimpleCheck, simple_type
@@ -34,6 +41,10 @@ LIST: Final = "tools/list"
 HEADER_MISMATCH: Final = -32020
 RECENT: Final = 5.0
 """Seconds for which a list is trusted if the server does not announce changes."""
+LIST_SHARE: Final = 0.5
+"""The part of a call's time that the list of tools may take."""
+LIST_AGAIN: Final = 60.0
+"""Seconds after which a list that could not be had is tried again."""
 MOST_READINGS: Final = 10
 """Attempts to read a list that keeps changing, if a guard has to see a consistent one."""
 
@@ -89,6 +100,8 @@ class ToolTable(Struct, eq=False):
     _listed_at: float = 0.0
     _without_list: int | None = None
     """The connection on which the server could not list its tools."""
+    _list_again_at: float = 0.0
+    """The time on the loop's clock at which it is asked again."""
     _skipped: dict[tuple[str, str], None] = {}
     """Tools whose arguments are left to the server, each reported once."""
     _guards: list[Guard] = []
@@ -237,15 +250,17 @@ class ToolTable(Struct, eq=False):
         Raises:
             ValidationError: The server lists its tools, and this is none of them.
         """
-        listed = not self._current and (bool(self._guards) or self._policy.validate == "always")
+        lists = bool(self._guards) or self._policy.validate in ("always", "required")
+        listed = not self._current and lists
         if listed:
-            await self._list_once(deadline)
+            await self.list_for_call(deadline)
         if not self._current:
             return self._unchecked(name)
         tool = self._tools.get(name)
         unchecked = self._policy.validate == "off" and not self._guards
         if tool is None and not (listed or unchecked or self.list_is_current):
-            await self._list_once(deadline, "refresh")
+            if not await self.list_for_call(deadline, "refresh"):
+                return self._unchecked(name)
             tool = self._tools.get(name)
         if tool is not None:
             ready = self.ready[name] = self._make_ready(tool)
@@ -253,30 +268,49 @@ class ToolTable(Struct, eq=False):
         if not self._tools or unchecked:
             # An empty list proves nothing: the server has to decide.
             return self._unchecked(name)
-        known = [tool.name for tool in self._tools.values() if tool.enabled]
-        near = close_matches(name, known, 3)
-        why = f"there is no such tool among the {len(self._tools)} listed"
-        error = self._refusal(name, why, near=near)
-        error.message += f". Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise error
+        raise self._no_such_tool(name)
 
-    async def _list_once(self, deadline: Deadline, mode: CacheMode | None = None) -> None:
-        await self._requester.opener.connected(deadline)
-        deadline = deadline.after_connecting(self._requester.driver.loop.time())
-        driver = self._requester.driver
-        has_list = driver.facts is None or driver.facts.offers("tools")
-        if not self._guards and (not has_list or self._without_list == driver.epoch):
-            return
+    # A call must not depend on a list more than its caller wants. Some servers take minutes to list
+    # (each of their own backends is asked first), answer with an error, die of it or never
+    # answer, and their tools work all the same. So the list has a part of the call's time; without
+    # one the server checks the arguments itself, as it has to anyway, and a warning says so. It is
+    # asked again after a while, or when the server says that its tools changed, or on a new
+    # connection: not before every call, each of which would lose half of its time to it.
+    #
+    # Two callers cannot do without: one that validates by ``required``, and a guard, which exists
+    # to see every definition before it is used. For them the list's error is the call's.
+
+    async def list_for_call(self, deadline: Deadline, mode: CacheMode | None = None) -> bool:
+        """List the tools for a call, in a part of its time.
+
+        Returns:
+            False if they cannot be had: then nothing is checked.
+        """
+        requester = self._requester
+        await requester.opener.connected(deadline)
+        driver, now = requester.driver, requester.driver.loop.time()
+        deadline = deadline.after_connecting(now)
+        required = bool(self._guards) or self._policy.validate == "required"
+        offered = driver.facts is None or driver.facts.offers("tools")
+        missing = self._without_list == driver.epoch and now < self._list_again_at
+        if not self._guards and (not offered or missing):
+            return False
         try:
-            await self.list(mode, deadline)
-        except (RpcError, ProtocolError) as error:
-            if self._guards and error.code != METHOD_NOT_FOUND:
+            await self.list(mode, deadline if required else deadline.part(LIST_SHARE, now))
+        except (RpcError, ProtocolError, RequestTimeout, TransportError) as error:
+            lacking = isinstance(error, RpcError) and error.code == METHOD_NOT_FOUND
+            if required and not lacking:
                 raise
             # It may have tools and no list of them: nothing can be checked.
             self.forget()
             self._epoch = self._without_list = driver.epoch
+            self._list_again_at = math.inf if lacking else driver.loop.time() + LIST_AGAIN
             self._show(())
-            log.debug("%s: its tools cannot be listed: %s", self._requester.name, error)
+            level = logging.DEBUG if lacking else logging.WARNING
+            text = "%s: the arguments of calls are not checked: its tools cannot be listed: %s"
+            log.log(level, text, requester.name, error.message)
+            return False
+        return True
 
     def _make_ready(self, tool: Tool) -> ReadyTool:
         hints, output = tool.annotations, tool.output_schema_json
@@ -312,7 +346,8 @@ class ToolTable(Struct, eq=False):
     # Refusals
 
     def disabled(self, name: str) -> ValidationError:
-        return self._refusal(name, "is disabled in this client")
+        text = f"{self._subject(name)}: is disabled in this client; nothing was sent"
+        return ValidationError(text, data={"tool": name})
 
     def unchecked(self, name: str, error: Unusable) -> None:
         """Note that arguments cannot be checked: the server has to, which is said once."""
@@ -341,9 +376,13 @@ class ToolTable(Struct, eq=False):
             raise ValidationError(f"{text}:\n{lines(faults)}", data=result)
         log.warning("%s: %s", text, "; ".join(str(fault) for fault in faults))
 
-    def _refusal(self, name: str, why: str, *hints: Hint, **data: Any) -> ValidationError:
-        text = f"{self._subject(name)}: {why}; nothing was sent"
-        return ValidationError(text, data={"tool": name, **data}, hints=hints)
+    def _no_such_tool(self, name: str) -> ValidationError:
+        enabled = [tool.name for tool in self._tools.values() if tool.enabled]
+        near = close_matches(name, enabled, 3)
+        question = f". Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        why = f"there is no such tool among the {len(self._tools)} listed"
+        text = f"{self._subject(name)}: {why}; nothing was sent{question}"
+        return ValidationError(text, data={"tool": name, "near": near})
 
     def _subject(self, name: str) -> str:
         return f"{self._requester.name}: tools/call {name!r}"

@@ -182,7 +182,7 @@ class Unsolicited(Struct, eq=False):
         except Exception as error:
             fault = error if isinstance(error, RpcError) else refusal(asked.method, error)
             driver.refuse(asked, fault.code or INTERNAL_ERROR, fault.message)
-            if error.__cause__ is not None or fault is not error:
+            if error.__cause__ is not None or fault is not error or fault.hints:
                 log.warning("%s: %s: %s", self._requester.name, asked.method, fault)
         else:
             driver.answer(asked, result)

@@ -137,11 +137,9 @@ def backpressure(name: str, call: Call, *, total: bool) -> HoldfastError:
     return BackpressureError(text)
 
 
-def link_changed(name: str, call: Call, *, repeated: bool, refusals: int) -> HoldfastError:
+def link_changed(name: str, call: Call, *, repeated: bool, refusals: int) -> LinkChanged:
     text = f"{name}: {subject(call)}: the connection it was checked on is gone; it was not sent"
-    error = LinkChanged(text, outcome_unknown=repeated)
-    error.refusals = refusals
-    return error
+    return LinkChanged(text, may_have_run=repeated, refusals=refusals)
 
 
 def with_outcome(error: HoldfastError, call: Call, *, may_have_run: bool) -> HoldfastError:
@@ -155,6 +153,17 @@ def with_outcome(error: HoldfastError, call: Call, *, may_have_run: bool) -> Hol
     if not may_have_run:
         copy.message = f"{error.message}; {subject(call)} was not sent"
     copy.outcome_unknown = may_have_run
+    return copy
+
+
+def of_task(error: HoldfastError, task_id: str) -> HoldfastError:
+    """Return the error that ends a call which is a task: it leaves open what the task does.
+
+    An error of the server's is an outcome.
+    """
+    copy = error.again()
+    copy.task_id = task_id
+    copy.outcome_unknown = error.outcome_unknown or not isinstance(error, RpcError)
     return copy
 
 
@@ -172,6 +181,8 @@ def ended(name: str, call: Call, outcome: BaseException | None) -> HoldfastError
     """Return the error of a cancelled call, whose outcome may have come first; None: a result."""
     if isinstance(outcome, CancelledCallError):
         return outcome
+    if isinstance(outcome, LinkChanged):
+        return cancelled(name, call, sent=outcome.may_have_run)
     if not isinstance(outcome, HoldfastError) or isinstance(outcome, RpcError):
         ending, unknown = "the server's answer had just come", True
     else:
