@@ -65,7 +65,7 @@ def test_differences_name_their_places() -> None:
     one = {"a": {"b": [1, 2]}, "c": "x"}
     other = {"a": {"b": [1, 3, 4]}, "d": None}
     found = list(differences(one, other))
-    assert [(each.path, each.one, each.other) for each in found] == [
+    assert [(each.path, each.first, each.second) for each in found] == [
         ("a.b[1]", 2, 3),
         ("a.b[2]", UNSET, 4),
         ("c", "x", UNSET),

@@ -186,6 +186,7 @@ def test_arguments_are_secret_by_their_name_or_their_schema() -> None:
     assert set(of_arguments(arguments, frozenset({"word", "pin"}))) == {
         *("hunter2abc", "by-schema", "nested-one", "918273"),
     }
+    assert list(of_arguments({"tokens": 4_096_000, "token": [1234567]}, frozenset())) == []
     assert "me-myself" in set(of_arguments(arguments, None))
     deep: object = {"password": "deep-secret"}
     for _ in range(100_000):

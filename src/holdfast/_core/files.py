@@ -92,10 +92,10 @@ def read_bytes(
         data = bytearray()
         # The size may be wrong, or change during the read: what counts is what comes.
         while facts.st_size <= limit and len(data) <= limit:
-            more = os.read(descriptor, min(limit + 1 - len(data), 1 << 20))
-            if not more:
+            piece = os.read(descriptor, min(limit + 1 - len(data), 1 << 20))
+            if not piece:
                 return bytes(data)
-            data += more
+            data += piece
     finally:
         os.close(descriptor)
     size = f"{limit >> 10} KiB" if limit >= 1 << 10 else f"{limit} bytes"
@@ -197,7 +197,7 @@ def _parent(path: StrPath) -> Iterator[tuple[int, str]]:
             target = _system_link(folder, name)
             if target is not None and links < _MOST_LINKS:
                 links += 1
-                todo += [one for one in target.split("/") if one not in ("", ".")][::-1]
+                todo += [part for part in target.split("/") if part not in ("", ".")][::-1]
                 name = "/" if target.startswith("/") else "."
             below = _open_part(path, folder, name, _FOLDER | _CLOEXEC)
             os.close(folder)
@@ -350,9 +350,9 @@ def xdg_path(
     """Return the same as text."""
     environ = os.environ if environ is None else environ
     variable, default = _XDG[kind]
-    named = environ.get(variable, "")
-    if os.path.isabs(named):
-        return named
+    folder = environ.get(variable, "")
+    if os.path.isabs(folder):
+        return folder
     return os.path.join(home or environ.get("HOME") or os.path.expanduser("~"), default)
 
 

@@ -137,10 +137,10 @@ def show_json(value: Any, limit: int = LIMIT) -> str:
 
 def join_words(words: Sequence[str], most: int = 5) -> str:
     """Return ``a, b and c``, or ``a, b, c, d, e and 4 more``."""
-    shown = list(words[:most])
+    listed = list(words[:most])
     if len(words) > most:
-        return f"{', '.join(shown)} and {len(words) - most} more"
-    return " and ".join(shown) if len(shown) < 3 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+        return f"{', '.join(listed)} and {len(words) - most} more"
+    return " and ".join(listed) if len(listed) < 3 else f"{', '.join(listed[:-1])} and {listed[-1]}"
 
 
 # Suggestions
@@ -154,19 +154,21 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def close_matches(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
+def close_matches(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
     """Return the known names nearest to a misspelt one; work is bounded whatever the names are."""
     from difflib import get_close_matches
     from itertools import islice
 
-    short = (one for one in islice(known, _MOST_NAMES) if len(one) <= _LONGEST_NAME)
+    short = (
+        candidate for candidate in islice(names, _MOST_NAMES) if len(candidate) <= _LONGEST_NAME
+    )
     return get_close_matches(name[:_LONGEST_NAME], list(short), most, cutoff)
 
 
-def did_you_mean(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> str:
+def did_you_mean(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> str:
     """Return ``did you mean 'a' or 'b'?``, or an empty string if nothing is near."""
-    near = close_matches(name, known, most, cutoff)
-    return f"did you mean {' or '.join(repr(visible(one)) for one in near)}?" if near else ""
+    near = close_matches(name, names, most, cutoff)
+    return f"did you mean {' or '.join(repr(visible(match)) for match in near)}?" if near else ""
 
 
 # Differences
@@ -183,12 +185,12 @@ def difference(before: str, after: str) -> str:
     return f"{old} → {new}{_lookalike(before[start:], after[start:])}"
 
 
-def _common_prefix(one: str, other: str) -> int:
+def _common_prefix(first: str, second: str) -> int:
     """Return the length of the common prefix, by bisection: comparing slices is fast."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
+        if first[low:middle] == second[low:middle]:
             low = middle
         else:
             high = middle - 1
@@ -200,15 +202,15 @@ def _excerpt(text: str, start: int, end: int) -> str:
     body = text[first:last]
     if len(body) > 2 * LIMIT:
         head, foot = _inside_quotes(body[:LIMIT]), _inside_quotes(body[-LIMIT:])
-        shown = f"{head} …({len(body) - 2 * LIMIT} more characters)… {foot}"
+        excerpt = f"{head} …({len(body) - 2 * LIMIT} more characters)… {foot}"
     else:
-        shown = _inside_quotes(body)
-    return f'"{"…" if first else ""}{shown}{"…" if last < len(text) else ""}"'
+        excerpt = _inside_quotes(body)
+    return f'"{"…" if first else ""}{excerpt}{"…" if last < len(text) else ""}"'
 
 
-def _lookalike(one: str, other: str) -> str:
+def _lookalike(first: str, second: str) -> str:
     """Name the code points where a letter was exchanged for one of another alphabet."""
-    old, new = one[:1], other[:1]
+    old, new = first[:1], second[:1]
     if not (old.isalnum() and new.isalnum()) or old.isascii() == new.isascii():
         return ""
     return f" (U+{ord(old):04X} became U+{ord(new):04X})"

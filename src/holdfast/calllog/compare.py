@@ -31,8 +31,8 @@ class Differing(Struct, frozen=True):
     """One place where two values differ. UNSET: there is nothing there."""
 
     path: str
-    one: Any
-    other: Any
+    first: Any
+    second: Any
 
 
 def normal(value: Any) -> Any:
@@ -63,24 +63,24 @@ def has_hidden(value: Any) -> bool:
 
 
 def differences(
-    one: Any, other: Any, path: str = "", *, hidden: bool = False
+    first: Any, second: Any, path: str = "", *, hidden: bool = False
 ) -> Iterator[Differing]:
-    """Yield the differences; with ``hidden``, redacted parts of ``one`` match anything."""
-    if hidden and one == HIDDEN and other is not UNSET:
+    """Yield the differences; with ``hidden``, redacted parts of ``first`` match anything."""
+    if hidden and first == HIDDEN and second is not UNSET:
         return
-    if isinstance(one, dict) and isinstance(other, dict):
-        for name in dict.fromkeys((*one, *other)):
+    if isinstance(first, dict) and isinstance(second, dict):
+        for name in dict.fromkeys((*first, *second)):
             inside = f"{path}.{name}" if path else str(name)
             yield from differences(
-                one.get(name, UNSET), other.get(name, UNSET), inside, hidden=hidden
+                first.get(name, UNSET), second.get(name, UNSET), inside, hidden=hidden
             )
-    elif isinstance(one, list) and isinstance(other, list):
-        for index in range(max(len(one), len(other))):
-            here = one[index] if index < len(one) else UNSET
-            there = other[index] if index < len(other) else UNSET
+    elif isinstance(first, list) and isinstance(second, list):
+        for index in range(max(len(first), len(second))):
+            here = first[index] if index < len(first) else UNSET
+            there = second[index] if index < len(second) else UNSET
             yield from differences(here, there, f"{path}[{index}]", hidden=hidden)
-    elif type(one) is not type(other) or one != other:
-        yield Differing(path, one, other)
+    elif type(first) is not type(second) or first != second:
+        yield Differing(path, first, second)
 
 
 def brief(value: Any) -> str:
@@ -90,14 +90,17 @@ def brief(value: Any) -> str:
     return truncate(compact(value).decode(), LONGEST)
 
 
-def describe(found: Iterable[Differing], first: str = "recorded", second: str = "now") -> str:
-    """Return differences in one sentence; ``first`` and ``second`` label the two values."""
-    told = [
-        f"{each.path or 'the whole'}: {first} {brief(each.one)}, {second} {brief(each.other)}"
-        for each in found
+def describe(
+    places: Iterable[Differing], first_label: str = "recorded", second_label: str = "now"
+) -> str:
+    """Return differences in one sentence; the labels are those of the two values."""
+    sentences = [
+        f"{place.path or 'the whole'}: {first_label} {brief(place.first)}, "
+        f"{second_label} {brief(place.second)}"
+        for place in places
     ]
-    more = [f"and {len(told) - MOST} more"] if len(told) > MOST else []
-    return "; ".join([*told[:MOST], *more])
+    rest = [f"and {len(sentences) - MOST} more"] if len(sentences) > MOST else []
+    return "; ".join([*sentences[:MOST], *rest])
 
 
 Kind: TypeAlias = Literal["arguments", "outcome", "removed", "added"]
@@ -116,7 +119,9 @@ class CallChange(Struct, frozen=True):
             entry = self.first or self.second
             return f"{'-' if self.second is None else '+'} {entry}"
         where = f"{self.first.name!r} (line {self.first.line}, then {self.second.line})"
-        return "\n".join([f"! {where}: other {self.kind}", *(f"    {one}" for one in self.details)])
+        return "\n".join(
+            [f"! {where}: other {self.kind}", *(f"    {detail}" for detail in self.details)]
+        )
 
 
 class Difference(Struct, frozen=True):
@@ -150,25 +155,39 @@ def compare(first: Source, second: Source, *, redaction: Redaction | None = None
         second: The log after.
         redaction: The policy that the logs were written with.
     """
-    one, two = read_log(first), read_log(second)
+    first_log, second_log = read_log(first), read_log(second)
     redactor = Redactor(redaction or Redaction())
-    asked = {id(entry): normal_arguments(entry.arguments, redactor) for entry in (*one, *two)}
-    found: list[CallChange] = []
+    arguments = {
+        id(entry): normal_arguments(entry.arguments, redactor)
+        for entry in (*first_log, *second_log)
+    }
+    changes: list[CallChange] = []
     same = 0
     # Calls of one name that stand in the same place are one call with other arguments.
-    keys = (lambda entry: canonical([entry.name, asked[id(entry)]])), (lambda entry: entry.name)
-    for entry, other in _aligned(one, two, *keys):
-        if entry is None or other is None:
-            found.append(CallChange("added" if entry is None else "removed", entry, other))
+    keys = (lambda entry: canonical([entry.name, arguments[id(entry)]])), (lambda entry: entry.name)
+    for entry, counterpart in _aligned(first_log, second_log, *keys):
+        if entry is None or counterpart is None:
+            changes.append(CallChange("added" if entry is None else "removed", entry, counterpart))
             continue
-        changed = describe(differences(asked[id(entry)], asked[id(other)]), "first", "then")
-        ended = _outcomes(one, entry, two, other)
+        changed = describe(
+            differences(arguments[id(entry)], arguments[id(counterpart)]), "first", "then"
+        )
+        ended = _outcomes(first_log, entry, second_log, counterpart)
         if changed or ended:
             details = tuple(filter(None, (changed, ended)))
-            found.append(CallChange("arguments" if changed else "outcome", entry, other, details))
+            changes.append(
+                CallChange("arguments" if changed else "outcome", entry, counterpart, details)
+            )
         else:
             same += 1
-    return Difference(one.label, two.label, same, tuple(found))
+    return Difference(first_log.label, second_log.label, same, tuple(changes))
+
+
+# Two logs of the same program differ in three ways: calls came or went, calls have other arguments,
+# calls ended otherwise. Which of them it is depends on which calls are taken to be the same. First
+# those with equal names and arguments are paired, then, between two such pairs, those with equal
+# names: a call whose arguments changed stands where the old one stood. `_increasing` takes the
+# longest sequence of pairs that is in order in both logs (patience sorting, n log n).
 
 
 def _aligned(
@@ -184,8 +203,8 @@ def _aligned(
         yield from ((entry, None) for entry in first)
         yield from ((None, entry) for entry in second)
         return
-    places, wanted = _numbered(map(keys[0], second)), _numbered(map(keys[0], first))
-    pairs = _increasing([(at, places[one]) for one, at in wanted.items() if one in places])
+    places, sought = _numbered(map(keys[0], second)), _numbered(map(keys[0], first))
+    pairs = _increasing([(at, places[key]) for key, at in sought.items() if key in places])
     a = b = 0
     for at, to in pairs:
         yield from _aligned(first[a:at], second[b:to], *keys[1:])
@@ -197,11 +216,11 @@ def _aligned(
 def _numbered(items: Iterable[Any]) -> dict[tuple[Any, int], int]:
     """Return where each item is, by the item and how many equal ones came before it."""
     seen: Counter[Any] = Counter()
-    found: dict[tuple[Any, int], int] = {}
+    places: dict[tuple[Any, int], int] = {}
     for at, item in enumerate(items):
-        found[item, seen[item]] = at
+        places[item, seen[item]] = at
         seen[item] += 1
-    return found
+    return places
 
 
 def _increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -215,15 +234,15 @@ def _increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
         before.append(at[length - 1] if length else -1)
         ends[length : length + 1] = [to]
         at[length : length + 1] = [index]
-    found = []
+    longest = []
     last = at[-1] if at else -1
     while last >= 0:
-        found.append(pairs[last])
+        longest.append(pairs[last])
         last = before[last]
-    return found[::-1]
+    return longest[::-1]
 
 
-def _outcomes(one: RecordedLog, first: Entry, two: RecordedLog, second: Entry) -> str:
+def _outcomes(first_log: RecordedLog, first: Entry, second_log: RecordedLog, second: Entry) -> str:
     """Return how two calls ended, if they did not end alike."""
     if not (first.ok and second.ok):
         then, now = (
@@ -232,12 +251,12 @@ def _outcomes(one: RecordedLog, first: Entry, two: RecordedLog, second: Entry) -
         )
         return "" if then == now else f"{then}, then {now}"
     try:
-        shown = [log.value(entry) for log, entry in ((one, first), (two, second))]
+        values = [log.value(entry) for log, entry in ((first_log, first), (second_log, second))]
     except NotRecorded:
-        shown = [size_of(entry) for entry in (first, second)]
-        if None in shown:
+        values = [size_of(entry) for entry in (first, second)]
+        if None in values:
             return ""  # only one of them has the whole result: they cannot be compared
-    then, now = (normal(value) for value in shown)
+    then, now = (normal(value) for value in values)
     return describe(differences(then, now, "result"), "first", "then")
 
 

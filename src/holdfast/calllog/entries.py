@@ -88,7 +88,7 @@ class RecordedLog(list[Entry]):
             NotRecorded: The log does not have it.
         """
         return results.wire(
-            entry.result, lambda shown: read_sidecar(shown, self._base, self._folders)
+            entry.result, lambda place: read_sidecar(place, self._base, self._folders)
         )
 
     def value(self, entry: Entry) -> Any:
@@ -118,9 +118,9 @@ def read_log(source: Source, *, sidecars: str | os.PathLike[str] | None = None) 
     if any(entry.recorded for entry in reading.entries):  # in a sequence it is an error
         faults = [(why, line) for why, line in faults if not _broke_off(line)]
     if faults:
-        shown = "\n".join(f"  {why}" for why, _ in faults[:MOST_SHOWN])
-        more = f"\n  and {len(faults) - MOST_SHOWN} more" if len(faults) > MOST_SHOWN else ""
-        text = f"{label} has lines that are no calls:\n{shown}{more}"
+        listing = "\n".join(f"  {why}" for why, _ in faults[:MOST_SHOWN])
+        rest = f"\n  and {len(faults) - MOST_SHOWN} more" if len(faults) > MOST_SHOWN else ""
+        text = f"{label} has lines that are no calls:\n{listing}{rest}"
         raise ValidationError(text, data=[why for why, _ in faults])
     folders = () if sidecars is None else (Path(os.path.abspath(base / sidecars)),)
     return RecordedLog(reading.entries, label, base, folders)
@@ -178,35 +178,35 @@ class _Reading:
         if not isinstance(line, Mapping) and not line.strip():
             return ""
         try:
-            found = _read_line(line)
+            fields = _read_line(line)
         except msgspec.ValidationError as error:
             return str(error)
         except MALFORMED as error:
             return f"not JSON: {error}"
-        arguments, after = found.arguments or {}, found.phase == "after"
-        waiting = self._open.setdefault((found.seq, canonical([found.name, arguments])), [])
+        arguments, after = fields.arguments or {}, fields.phase == "after"
+        waiting = self._open.setdefault((fields.seq, canonical([fields.name, arguments])), [])
         if after and waiting:
             # The newest: an older one with the same number is of a run that broke off.
             entry = waiting.pop()
         else:
             entry = Entry(
-                name=found.name,
+                name=fields.name,
                 arguments=arguments,
                 line=number,
-                seq=found.seq,
+                seq=fields.seq,
                 asked=not after,
-                recorded=found.phase is not None,
+                recorded=fields.phase is not None,
             )
             self.entries.append(entry)
-            if found.phase == "before":
+            if fields.phase == "before":
                 waiting.append(entry)
         if after:
-            entry.ok, entry.result = found.ok, found.result
-            entry.error = None if found.error is None else str(found.error)
-            entry.ms = found.ms if isinstance(found.ms, int | float) else None
-            if isinstance(found.task, dict):
-                named = (str(found.task.get(one, "")) for one in ("id", "status"))
-                entry.task = TaskEntry(*named)
+            entry.ok, entry.result = fields.ok, fields.result
+            entry.error = None if fields.error is None else str(fields.error)
+            entry.ms = fields.ms if isinstance(fields.ms, int | float) else None
+            if isinstance(fields.task, dict):
+                facts = (str(fields.task.get(fact, "")) for fact in ("id", "status"))
+                entry.task = TaskEntry(*facts)
 
         return ""
 
@@ -219,7 +219,7 @@ def _read_line(line: str | bytes | Mapping[str, Any]) -> _Line:
         if key not in ("name", "arguments") and not key.startswith("_"):
             text = f"unknown field {visible(key, 40)!r}: a call has name and arguments"
             raise msgspec.ValidationError(text)
-    found = msgspec.convert(line, _Line)
-    if found.phase == "after" and found.ok is None:
+    fields = msgspec.convert(line, _Line)
+    if fields.phase == "after" and fields.ok is None:
         raise msgspec.ValidationError('"_ok" must be true or false')
-    return found
+    return fields

@@ -37,6 +37,20 @@ _encode: Final = msgspec.json.Encoder().encode
 To: TypeAlias = "str | os.PathLike[str] | TextIO | Callable[[str], Any]"
 
 
+# The order of a line, and what may go wrong with it
+#
+# ``begin`` writes before anything is sent: if the program dies during the call, the line that is
+# needed to find out why is there. ``end`` writes the second line, with the same ``_seq``. Nothing
+# that happens here may fail the call, for logging is not what the user asked for: what cannot be
+# encoded is written without it, what cannot be shown is logged, what cannot be written is counted.
+#
+# Arguments are secret by three reasons, and each needs something else: their names (the policy),
+# the tool's schema (the listed tools), and the secrets that this process holds (the register).
+# Most lines have none of them, and for those the bytes that are written are the bytes that were
+# encoded, once: `Redactor.is_plain` decides that without decoding them. A result may repeat an
+# argument: the call's secret arguments are known until its sidecar is written, and after.
+
+
 class CallLog(Observer):
     """Writes the calls of one client, or of several, to one place.
 
@@ -68,10 +82,10 @@ class CallLog(Observer):
         self._numbers = itertools.count(1)
         self._sidecars: Sidecars | None = None
         if sidecars is not None and sidecars is not False:
-            shown = FOLDER if sidecars is True else os.fspath(sidecars)
+            place = FOLDER if sidecars is True else os.fspath(sidecars)
             beside = os.path.dirname(os.fsdecode(to)) if isinstance(to, str | os.PathLike) else ""
-            folder = os.path.abspath(os.path.join(beside, shown))
-            self._sidecars = Sidecars(shown, folder, max_sidecar_bytes, max_sidecars)
+            folder = os.path.abspath(os.path.join(beside, place))
+            self._sidecars = Sidecars(place, folder, max_sidecar_bytes, max_sidecars)
 
     def __repr__(self) -> str:
         lost = f" {self.lost} lines lost" if self.lost else ""
@@ -98,17 +112,17 @@ class CallLog(Observer):
         """Write the line before a tool call; return what both lines begin with, and the number."""
         if call.method != TOOL_CALL:
             return None
-        seq, given = next(self._numbers), b"{}"
+        seq, arguments_json = next(self._numbers), b"{}"
         try:
             arguments, secret = (call.params or {}).get("arguments"), call.secret_names()
             data = _encode(arguments)
             if secret or secret is None or not self._redactor.is_plain(data):
                 data = _encode(self._redactor.value(arguments, secret))
             if data[:1] == b"{":
-                given = one_line(data)
+                arguments_json = one_line(data)
         except UNENCODABLE:
             pass  # such a call cannot be sent either
-        head = b'{"name":%b,"arguments":%b' % (_text(call.about), given)
+        head = b'{"name":%b,"arguments":%b' % (_text(call.about), arguments_json)
         self._sink.write(b'%b,"_phase":"before","_seq":%d}' % (head, seq), call.began)
         return head, seq
 
@@ -120,18 +134,18 @@ class CallLog(Observer):
                 why = b',"_error":%b' % _text(self._error(call))
             else:
                 ok = b"true"
-                shown = show(result, self._redactor, self._threshold)
-                if isinstance(shown, Long):
-                    shown = self._summary(call, seq, shown)
-                if shown is not None:
-                    what = b',"_result":%b' % shown
+                summary = show(result, self._redactor, self._threshold)
+                if isinstance(summary, Long):
+                    summary = self._summary(call, seq, summary)
+                if summary is not None:
+                    what = b',"_result":%b' % summary
         except Exception:
             log.exception("the call log: the outcome of %r cannot be shown", call.about)
         if call.task is not None:
             task, hide = call.task, self._redactor.text
             status = "completed" if call.error is None else hide(task.status)
-            named = _text(hide(task.task_id)), _text(status)
-            what += b',"_task":{"id":%b,"status":%b}' % named
+            names = _text(hide(task.task_id)), _text(status)
+            what += b',"_task":{"id":%b,"status":%b}' % names
         end = (head, what, ok, round(call.duration * 1000), why, seq)
         line = b'%b,"_phase":"after"%b,"_ok":%b,"_ms":%d%b,"_seq":%d}' % end
         self._sink.write(line, call.began + call.duration, False)

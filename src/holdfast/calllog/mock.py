@@ -56,7 +56,7 @@ class RecordedCall(Struct):
 
     arguments: Any
     answers: list[Entry] = field(default_factory=list)
-    given: int = 0
+    served: int = 0
 
     def differences(self, arguments: Any) -> list[Differing]:
         return list(differences(self.arguments, arguments, hidden=True))
@@ -89,18 +89,18 @@ class MockServer:
             self._tools = _derived(self.log)
         else:
             listed = tools.values() if isinstance(tools, Mapping) else tools
-            plain = [definition(one) if isinstance(one, Tool) else dict(one) for one in listed]
-            self._tools = {one["name"]: one for one in plain}
-            for one in plain:
-                one.pop("fingerprint", None)
+            plain = [definition(tool) if isinstance(tool, Tool) else dict(tool) for tool in listed]
+            self._tools = {tool["name"]: tool for tool in plain}
+            for tool in plain:
+                tool.pop("fingerprint", None)
         self._calls: dict[str, dict[bytes, RecordedCall]] = {}
         """By name, and by arguments."""
         self._served: set[int] = set()
         for entry in self.log:
             arguments = self._normal(entry.name, entry.arguments)
-            known = self._calls.setdefault(entry.name, {})
-            known.setdefault(canonical(arguments), RecordedCall(arguments)).answers.append(entry)
-        self._recorded = {one.task.id: one for one in self.log if one.task is not None}
+            recorded = self._calls.setdefault(entry.name, {})
+            recorded.setdefault(canonical(arguments), RecordedCall(arguments)).answers.append(entry)
+        self._recorded = {entry.task.id: entry for entry in self.log if entry.task is not None}
         capabilities: dict[str, Any] = {"tools": {}}
         if self._recorded:
             core: dict[str, Any] = {"requests": {"tools": {"call": {}}}, "cancel": {}, "list": {}}
@@ -112,7 +112,9 @@ class MockServer:
             name,
             {
                 "tools/list": lambda request: {"tools": list(self._tools.values())},
-                **{method: self._of_task(one) for method, one in self._tasks.handlers().items()},
+                **{
+                    name: self._of_task(handler) for name, handler in self._tasks.handlers().items()
+                },
                 "tools/call": self._call_tool,
             },
             capabilities=capabilities.copy,
@@ -183,28 +185,28 @@ class MockServer:
 
     def _find(self, name: str, arguments: dict[str, Any]) -> Entry:
         """Return the next answer to a call; redacted values that were recorded fit any."""
-        known, given = self._calls.get(name), self._normal(name, arguments)
-        if known is None:
+        recorded, normal_form = self._calls.get(name), self._normal(name, arguments)
+        if recorded is None:
             near = close_matches(name, self._calls, 3)
             hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
             text = f"no call of {name!r} was recorded{hint}"
             raise RequestError(INVALID_PARAMS, text, {"near": near})
-        found = known.get(canonical(given)) or min(
-            known.values(), key=lambda one: len(one.differences(given))
+        call = recorded.get(canonical(normal_form)) or min(
+            recorded.values(), key=lambda candidate: len(candidate.differences(normal_form))
         )
-        line, count = found.answers[0].line, len(found.answers)
-        if differing := found.differences(given):
+        line, count = call.answers[0].line, len(call.answers)
+        if differing := call.differences(normal_form):
             text = (
-                f"{name!r} was not recorded with these arguments: {brief(given)}; "
+                f"{name!r} was not recorded with these arguments: {brief(normal_form)}; "
                 f"nearest is line {line}: {describe(differing)}"
             )
             raise RequestError(INVALID_PARAMS, text, {"line": line})
-        if found.given >= count:
+        if call.served >= count:
             times = "once" if count == 1 else f"{count} times"
             text = f"{name!r} was recorded {times} with these arguments, and now it came again"
-            raise RequestError(INVALID_PARAMS, text, {"line": found.answers[-1].line})
-        found.given += 1
-        return found.answers[found.given - 1]
+            raise RequestError(INVALID_PARAMS, text, {"line": call.answers[-1].line})
+        call.served += 1
+        return call.answers[call.served - 1]
 
     def _outcome(self, entry: Entry, *, task: bool = False) -> dict[str, Any]:
         if task and entry.task is not None and entry.task.status == "cancelled":
@@ -236,12 +238,13 @@ def _derived(log: RecordedLog) -> dict[str, dict[str, Any]]:
             # A redacted value may have had any type.
             arguments.setdefault(name, set()).add("" if has_hidden(value) else kind)
     tasks = {entry.name for entry in log if entry.task is not None}
-    found: dict[str, dict[str, Any]] = {}
+    definitions: dict[str, dict[str, Any]] = {}
     for name, arguments in seen.items():
         typed = {
-            one: {} if "" in kinds else {"type": sorted(kinds)} for one, kinds in arguments.items()
+            argument: {} if "" in kinds else {"type": sorted(kinds)}
+            for argument, kinds in arguments.items()
         }
-        found[name] = {"name": name, "inputSchema": {"type": "object", "properties": typed}}
+        definitions[name] = {"name": name, "inputSchema": {"type": "object", "properties": typed}}
         if name in tasks:
-            found[name]["execution"] = {"taskSupport": "optional"}
-    return found
+            definitions[name]["execution"] = {"taskSupport": "optional"}
+    return definitions

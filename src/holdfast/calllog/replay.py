@@ -89,7 +89,7 @@ class ReplayReport(Struct):
         counts = Counter(outcome.verdict for outcome in self.outcomes)
         summary = ", ".join(f"{n} {_NAMES.get(name, name)}" for name, n in counts.items())
         calls = counted(len(self), "call")
-        lines = [f"  {number} {one}" for number, one in enumerate(self.outcomes, 1)]
+        lines = [f"  {number} {outcome}" for number, outcome in enumerate(self.outcomes, 1)]
         return "\n".join([f"{calls}: {summary}" if summary else calls, *lines])
 
 
@@ -138,10 +138,10 @@ async def replay(
             for name in missing:
                 if (answer := await _settled(ask(entry, name))) is not None:
                     secrets[name] = answer
-    given = _filled(entries, secrets)
+    filled = _filled(entries, secrets)
     redactor = Redactor(redaction or Redaction())
     report = ReplayReport([Outcome(entry=entry) for entry in entries])
-    for outcome, arguments in zip(report.outcomes, given, strict=True):
+    for outcome, arguments in zip(report.outcomes, filled, strict=True):
         await _play(call, outcome, arguments)
         _judge(outcome, log, redactor)
         if stop and not outcome.ok and outcome.entry.ok is not False:
@@ -204,14 +204,14 @@ def _judge(outcome: Outcome, log: RecordedLog, redactor: Redactor) -> None:
         outcome.note = "the result was not compared: it is no tool result"
         return
     try:
-        shown = (log.value(then), redactor.value(short(whole_of(result))))
+        values = (log.value(then), redactor.value(short(whole_of(result))))
         empty: dict[str, Any] = {"content": []}
-        before, now = (normal(empty if value is UNSET else value) for value in shown)
+        before, now = (normal(empty if value is UNSET else value) for value in values)
         note = describe(differences(before, now, "result", hidden=True))
     except NotRecorded as error:
         outcome.note, size, long = str(error), size_of(then), show(result, redactor, 0)
-        found = long.summary() if isinstance(long, Long) else "nothing"
-        note = "" if size in (None, found) else f"recorded {size}, now {found}"
+        now_size = long.summary() if isinstance(long, Long) else "nothing"
+        note = "" if size in (None, now_size) else f"recorded {size}, now {now_size}"
     if note:
         outcome.verdict, outcome.note = "different", note
 
@@ -224,8 +224,14 @@ def _keeps(caller: Any, entry: Entry) -> bool:
     adapter, session = getattr(caller, "adapter", None), getattr(caller, "session", None)
     if session is None or not entry.recorded or entry.name not in getattr(adapter, "lifecycle", ()):
         return False
-    own: dict[str, Any] = adapter.inject_session({}, session)  # type: ignore[union-attr]
-    return own.items() <= entry.arguments.items()
+    session_arguments: dict[str, Any] = adapter.inject_session({}, session)  # type: ignore[union-attr]
+    return session_arguments.items() <= entry.arguments.items()
+
+
+# A log is data that may come from anywhere, and to replay it is to run it: a cloned repository
+# could bring one that deletes what it names. So nothing is sent that the user has not confirmed, but
+# for tools whose server says that they only read; and a server that lists two tools of one name
+# gets no benefit of the doubt.
 
 
 async def _require_confirmation(caller: Any, entries: list[Entry], confirm: Confirm) -> None:
@@ -233,12 +239,12 @@ async def _require_confirmation(caller: Any, entries: list[Entry], confirm: Conf
     client = getattr(caller, "client", caller)
     listed = await _settled(client.list_tools()) if hasattr(client, "list_tools") else ()
     # With two tools of one name, either may be called: both must be read-only.
-    hints = [(one.name, one.annotations) for one in listed]
+    hints = [(tool.name, tool.annotations) for tool in listed]
     risky = {name for name, hint in hints if hint is None or hint.read_only_hint is not True}
     safe = {name for name, _ in hints} - risky
-    asked = [entry for entry in entries if entry.name not in safe]
-    if asked and not await _settled(confirm(asked)):
-        names = join_words([label(name) for name in dict.fromkeys(one.name for one in asked)])
+    unsafe = [entry for entry in entries if entry.name not in safe]
+    if unsafe and not await _settled(confirm(unsafe)):
+        names = join_words([label(name) for name in dict.fromkeys(tool.name for tool in unsafe)])
         raise ValidationError(f"calls of {names} were not confirmed; nothing was sent")
 
 
@@ -266,10 +272,10 @@ def _fill(value: Any, secrets: Mapping[str, Any]) -> tuple[Any, list[str]]:
 def _filled(entries: list[Entry], secrets: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the arguments of all calls, restored; raise if any are missing."""
     filled = [(entry, *_fill(entry.arguments, secrets)) for entry in entries]
-    found = [f"  {entry}: {', '.join(missing)}" for entry, _, missing in filled if missing]
-    if found:
+    lines = [f"  {entry}: {', '.join(missing)}" for entry, _, missing in filled if missing]
+    if lines:
         raise ValidationError(
-            "these calls have redacted arguments; nothing was sent:\n" + "\n".join(found[:10]),
+            "these calls have redacted arguments; nothing was sent:\n" + "\n".join(lines[:10]),
             hints=(Hint("fill", "gives their values"),),
         )
-    return [given for _, given, _ in filled]
+    return [arguments for _, arguments, _ in filled]

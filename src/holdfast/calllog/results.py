@@ -48,12 +48,12 @@ _LINE_ENDS: Final = (
 """JSON allows these inside of strings as they are; ``str.splitlines`` and JavaScript do not."""
 
 
-def one_line(found: bytes) -> bytes:
+def one_line(data: bytes) -> bytes:
     """Return JSON that is one line for every reader."""
-    if not found.isascii():
+    if not data.isascii():
         for end, escaped in _LINE_ENDS:
-            found = found.replace(end, escaped)
-    return found
+            data = data.replace(end, escaped)
+    return data
 
 
 def compact(value: Any) -> bytes:
@@ -87,6 +87,11 @@ class Long(Struct, frozen=True):
 
 
 # From a result to what is shown
+#
+# A line has the shortest form that stands for the whole result: a JSON value for a text that is
+# JSON or for structured content that says the same, a text for any other text, and the whole result
+# where neither would do. The way back (`wire`) must give an equal result; so a form is short only
+# if it cannot be taken for another: a text that looks like a summary of a sidecar is written whole.
 
 
 def show(result: ToolResult, redactor: Redactor, threshold: float) -> bytes | Long | None:
@@ -109,9 +114,9 @@ def show(result: ToolResult, redactor: Redactor, threshold: float) -> bytes | Lo
         value = short(whole)
         if value is UNSET:
             return None
-    found = compact(value)
-    if len(found) < threshold or _characters(found) < threshold:
-        return found if redactor.is_plain(found) else compact(redactor.value(value))
+    data = compact(value)
+    if len(data) < threshold or _characters(data) < threshold:
+        return data if redactor.is_plain(data) else compact(redactor.value(value))
     if value is not text:
         text = _only_text(whole)
     if text is not None:
@@ -163,9 +168,9 @@ def whole_of(result: ToolResult) -> dict[str, Any]:
     raw.pop("isError", None)
     meta = raw.pop("_meta", None)
     content = raw.pop("content", None)
-    found = {"content": content if isinstance(content, list) else [], **raw}
-    own = _own_meta(meta) if isinstance(meta, dict) else None
-    return {**found, "_meta": own} if own else found
+    fields = {"content": content if isinstance(content, list) else [], **raw}
+    own_meta = _own_meta(meta) if isinstance(meta, dict) else None
+    return {**fields, "_meta": own_meta} if own_meta else fields
 
 
 def short(whole: dict[str, Any]) -> Any:
@@ -178,8 +183,10 @@ def short(whole: dict[str, Any]) -> Any:
         return whole if summary_of(value) else value
     structured = whole.get("structuredContent")
     if isinstance(structured, dict) and not is_whole(structured):
-        said = _only_text({key: one for key, one in whole.items() if key != "structuredContent"})
-        if said is not None and canonical(parsed(said)) == canonical(structured):
+        text_alone = _only_text(
+            {key: item for key, item in whole.items() if key != "structuredContent"}
+        )
+        if text_alone is not None and canonical(parsed(text_alone)) == canonical(structured):
             return structured
     return whole
 
@@ -215,8 +222,8 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("content"), list)
 
 
-def _characters(found: bytes) -> int:
-    return len(found) if found.isascii() else len(found.decode())
+def _characters(data: bytes) -> int:
+    return len(data) if data.isascii() else len(data.decode())
 
 
 # And back
@@ -242,16 +249,16 @@ def wire(value: Any | UnsetType, fetch: Callable[[str], str]) -> dict[str, Any]:
         return _from_sidecar(summary, fetch)
     if isinstance(value, str):
         return _text(value)
-    said = _text(compact(value).decode())
-    return {**said, "structuredContent": value} if isinstance(value, dict) else said
+    result = _text(compact(value).decode())
+    return {**result, "structuredContent": value} if isinstance(value, dict) else result
 
 
 def decode(text: str) -> Any:
     """Return the JSON value of what was recorded; one that is nested too deep is malformed."""
-    found = msgspec.json.decode(text)
-    if text.count("{") + text.count("[") > DEEPEST and levels(found, DEEPEST + 1) > DEEPEST + 1:
+    value = msgspec.json.decode(text)
+    if text.count("{") + text.count("[") > DEEPEST and levels(value, DEEPEST + 1) > DEEPEST + 1:
         raise msgspec.DecodeError(f"more than {DEEPEST} levels deep")
-    return found
+    return value
 
 
 def _from_sidecar(summary: re.Match[str], fetch: Callable[[str], str]) -> dict[str, Any]:

@@ -118,14 +118,14 @@ def _write_to_stream(stream: Any, line: bytes, *_: Any) -> None:
 class LogFile:
     """A file that is appended to. One write a line: those of processes do not run together."""
 
-    def __init__(self, given: str) -> None:
+    def __init__(self, text: str) -> None:
         self._descriptor: int | None = None
-        self.path: str = os.path.abspath(given)
+        self.path: str = os.path.abspath(text)
         self._opened: os.stat_result | None = None
         self._looked = 0.0
         self._torn = False
         """The last line was not written to its end."""
-        _refuse_hopeless(given, self.path)
+        _refuse_hopeless(text, self.path)
 
     def append(self, line: bytes, now: float, look: bool = True) -> None:
         """Append a line; open the file again if it was moved or deleted: logs are rotated."""
@@ -170,10 +170,10 @@ class LogFile:
         self.close()
 
 
-def _refuse_hopeless(given: str, path: str) -> None:
+def _refuse_hopeless(text: str, path: str) -> None:
     """Raise for a path that can never work, without touching the file."""
     folder = os.path.dirname(path)
-    if not given:
+    if not text:
         why = "an empty path"
     elif not os.path.isdir(folder):
         why = f"there is no folder {folder}"
@@ -186,7 +186,7 @@ def _refuse_hopeless(given: str, path: str) -> None:
             return
         except OSError as error:
             why = reason(error)
-    raise ValidationError(f"log={given!r}: {why}")
+    raise ValidationError(f"log={text!r}: {why}")
 
 
 def _ends_torn(path: str) -> bool:
@@ -218,13 +218,22 @@ def safe_name(tool: str) -> str:
     return _UNSAFE.sub("_", tool)[:LONGEST_NAME] or "tool"
 
 
+# Sidecars are written by a thread, after the line that names them: a page snapshot of half a
+# megabyte must not hold up the event loop. So the name is chosen first, and the file may appear a
+# moment after the line. Three things must hold meanwhile. The folder stays within its bounds,
+# though several processes write to it: each looks at what is there before it deletes the oldest.
+# No file is overwritten, nor written through a symbolic link: the log's folder may be one that
+# others can write to, and a link planted there would have us write elsewhere (CWE-59). And only
+# files that a call log could have written are deleted, by their names and their mode.
+
+
 class Sidecars:
     """Writes sidecars into one folder, and keeps it within bounds."""
 
-    def __init__(self, shown: str, folder: str, most_bytes: int, most_files: int) -> None:
+    def __init__(self, place: str, folder: str, most_bytes: int, most_files: int) -> None:
         if most_bytes < 1 or most_files < 1:
             raise ValidationError("CallLog: max_sidecar_bytes and max_sidecars must be at least 1")
-        self._shown = shown.rstrip("/") or "/"
+        self._shown = place.rstrip("/") or "/"
         self._folder = folder
         self._most_bytes = most_bytes
         self._most_files = most_files
@@ -347,23 +356,23 @@ def _files(folder: int) -> Iterator[tuple[int, str, int]]:
                         yield status.st_mtime_ns, entry.name, status.st_size
 
 
-def read_sidecar(shown: str, base: Path, folders: tuple[Path, ...]) -> str:
+def read_sidecar(place: str, base: Path, folders: tuple[Path, ...]) -> str:
     """Return the text of a sidecar that a log names; it must lie in one of the folders.
 
     A log may come from anywhere, with a folder beside it: neither decides which file is read. The
     folders are the caller's; below them no link is followed.
     """
-    path = Path(os.path.normpath(base / shown))
-    folder = next((one for one in folders if path.is_relative_to(one)), None)
+    path = Path(os.path.normpath(base / place))
+    folder = next((candidate for candidate in folders if path.is_relative_to(candidate)), None)
     if folder is None:
         raise NotRecorded(
-            f"its sidecar {shown} is outside of the log's folder and of those that were named"
+            f"its sidecar {place} is outside of the log's folder and of those that were named"
         )
     if _OURS.fullmatch(path.name) is None:
-        raise NotRecorded(f"its sidecar {shown} has a name that no call log gives; not read")
+        raise NotRecorded(f"its sidecar {place} has a name that no call log gives; not read")
     try:
         real = Path(os.path.realpath(folder)) / path.relative_to(folder)
         data = read_bytes(real, LONGEST_READ, links=False)
     except OSError as error:
-        raise NotRecorded(f"its sidecar {shown} cannot be read: it {reason(error)}") from None
+        raise NotRecorded(f"its sidecar {place} cannot be read: it {reason(error)}") from None
     return data.decode("utf-8", "replace")

@@ -62,11 +62,11 @@ class Audit(Observer):
     def __init__(self, server: str, policy: Policy, post: Post, who: str) -> None:
         self._server = server
         self._who = who
-        wanted = policy.observability.audit
+        audit = policy.observability.audit
         self._callback: Callable[[AuditRecord], Any] | None = None
-        if callable(wanted):
-            later = inspect.iscoroutinefunction(wanted)
-            self._callback = partial(post if later else safely, wanted)
+        if callable(audit):
+            later = inspect.iscoroutinefunction(audit)
+            self._callback = partial(post if later else safely, audit)
         self._redactor = Redactor(policy.observability.redaction)
 
     def begin(self, call: ObservedCall) -> bool | None:

@@ -108,28 +108,32 @@ class OpenTelemetry(Observer):
             why = {} if moved.reason is None else {"error.type": moved.reason.kind}
             self._sessions.record(duration, {**self._common(), **why})
 
+    # What is not known when a span begins: whether there is a connection, and to which revision of
+    # the protocol. A call may open one, or find another after a restart. So these attributes are
+    # taken again at the end; the metric has the same ones as the span: they are joined by them.
+
     def end(self, call: ObservedCall, state: _Request) -> None:
         """End the span, and measure the request."""
-        error, span, found = call.error, state.span, {}
+        error, span, attributes = call.error, state.span, {}
         if error is not None:
             text = str(error) if isinstance(error, HoldfastError) else type(error).__name__
             span.set_status(Status(StatusCode.ERROR, self._redactor.text(text)))
-            found["error.type"] = reason(error)
+            attributes["error.type"] = reason(error)
             if isinstance(error, RpcError) and error.code is not None:
-                found["error.type"] = found["rpc.response.status_code"] = str(error.code)
+                attributes["error.type"] = attributes["rpc.response.status_code"] = str(error.code)
         elif call.result is not None and call.result.is_error:
             span.set_status(Status(StatusCode.ERROR))
-            found["error.type"] = "tool_error"
+            attributes["error.type"] = "tool_error"
         now, era = self._common(), self._era()
         if now is not state.common:
             # Only now is it certain that there is a connection, and which.
-            found.update(now)
-        measured = {**state.measured, **found} if found else state.measured
+            attributes.update(now)
+        measured = {**state.measured, **attributes} if attributes else state.measured
         if era is not None and era.session is not None:
-            found["mcp.session.id"] = era.session
+            attributes["mcp.session.id"] = era.session
         if state.wire_id is not None:
-            found["jsonrpc.request.id"] = str(state.wire_id)
-        span.set_attributes(found)
+            attributes["jsonrpc.request.id"] = str(state.wire_id)
+        span.set_attributes(attributes)
         span.end()
         self._operations.record(call.duration, measured)
 

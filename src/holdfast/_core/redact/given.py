@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
-from holdfast._core.redact.names import default_names, is_path
+from holdfast._core.redact.names import default_names, hide_named, is_path
 
 # The rule, in the order in which it is applied
 #
@@ -178,7 +178,9 @@ def of_arguments(arguments: Any, secret_names: frozenset[str] | None) -> Iterato
         if isinstance(value, Mapping):
             for name, item in value.items():
                 by_schema = secret_names is not None and name in secret_names
-                waiting.append((item, secret or by_schema or is_secret(str(name))))
+                # Not a number of tokens, though its name is that of a secret.
+                by_name = is_secret(str(name)) and hide_named(str(name), item) is not item
+                waiting.append((item, secret or by_schema or by_name))
         elif isinstance(value, list | tuple):
             waiting += [(item, secret) for item in value]
         elif secret and isinstance(value, str):

@@ -147,22 +147,26 @@ class NeedleIndex:
             text = value.decode("utf-8", "surrogateescape")
             hidden = self.hide(text, budget)
             return value if hidden == text else hidden.encode("utf-8", "surrogateescape")
-        if levels == 0 and isinstance(value, dict | list | tuple):
-            return HIDDEN
+        if not isinstance(value, dict | list | tuple | msgspec.Struct):
+            return value
+        return HIDDEN if levels == 0 else self._hide_in_parts(value, levels, budget)
+
+    def _hide_in_parts(self, value: Any, levels: int, budget: Budget) -> Any:
         if isinstance(value, dict):
             items = {
                 self.hide_in(name, 0, budget): self.hide_in(item, levels - 1, budget)
                 for name, item in value.items()
             }
             return value if _same(items.items(), value.items()) else items
-        if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
-            parts = [self.hide_in(item, levels - 1, budget) for item in value]
-            return value if _same(enumerate(parts), enumerate(value)) else type(value)(parts)
-        if isinstance(value, msgspec.Struct) and levels:
+        if isinstance(value, msgspec.Struct):
             fields = {name: getattr(value, name) for name in value.__struct_fields__}
-            hidden = self.hide_in(fields, levels - 1, budget)
+            hidden = self._hide_in_parts(fields, levels, budget)
             return value if hidden is fields else msgspec.structs.replace(value, **hidden)
-        return value
+        parts = [self.hide_in(item, levels - 1, budget) for item in value]
+        if _same(enumerate(parts), enumerate(value)):
+            return value
+        make = getattr(type(value), "_make", type(value))  # of a named tuple
+        return make(parts)
 
     def spans(self, text: str, budget: Budget | None = None) -> list[Span]:
         """Return where the values are, in order and apart from each other."""

@@ -165,18 +165,18 @@ class _Search:
             return HIDDEN
         if size < redactor._longest_plain and text.isascii() and redactor._plain.has(text.encode()):
             return text
-        shown = None
+        redacted = None
         if embedded and text.lstrip()[:1] in ("{", "["):
-            shown = self._embedded_json(text, embedded - 1)
+            redacted = self._embedded_json(text, embedded - 1)
         # Embedded JSON is searched again as part of the outermost text: do not search each level.
-        if shown is None or embedded == _EMBEDDED:
+        if redacted is None or embedded == _EMBEDDED:
             try:
-                shown = hide_credentials(shown or text, self._is_secret, redactor._stems)
+                redacted = hide_credentials(redacted or text, self._is_secret, redactor._stems)
             except _TooManyNames:
                 return HIDDEN
         for pattern in redactor._patterns:
-            shown = pattern.sub(HIDDEN, shown)
-        return shown
+            redacted = pattern.sub(HIDDEN, redacted)
+        return redacted
 
     def _embedded_json(self, text: str, embedded: int) -> str | None:
         """Redact a string that is JSON itself by its structure; return None if it is not."""
@@ -217,14 +217,14 @@ class _Search:
         for key, item in value.items():
             name = str(key)
             if is_pair and name.lower() in _VALUE_KEYS:
-                shown = hide_value(item)
+                redacted = hide_value(item)
             elif redactor.is_secret(name):
-                shown = hide_named(name, item)
+                redacted = hide_named(name, item)
             elif name in self._secret:
-                shown = hide_value(item)
+                redacted = hide_value(item)
             else:
-                shown = self.value(item, levels, embedded)
-            members[redactor._name(name)] = shown
+                redacted = self.value(item, levels, embedded)
+            members[redactor._name(name)] = redacted
         return members
 
     def _hide_in_list(self, value: list[Any], items: list[Any]) -> None:

@@ -341,13 +341,19 @@ def _value_end(text: str, match: re.Match[str], name: str, begin: int) -> int:
     if _is_other(text, match, name, begin, loose):
         return start
     chars = _LINE if line else _ENCODED_VALUE if match["sep"].startswith("%") else _VALUE
+    return start + _length_of_secret(text, start, chars, small, loose)
+
+
+def _length_of_secret(
+    text: str, start: int, chars: re.Pattern[str], small: str, loose: bool
+) -> int:
+    """Return how long the value of a name in lower case is; 0 if it is no secret."""
     value = chars.match(text, start)
     body = "" if value is None else value[0].rstrip(" \t)]},.")
     count = body.isdigit() and (small == "pass" or small.endswith("tokens"))
     parameter = body[:1] in (":", "@") and body[1:].lower() == small  # of SQL
     prose = loose and _is_prose(body, text, start + len(body))
-    is_other = count or parameter or prose or _NO_SECRET.fullmatch(body)
-    return start if is_other else start + len(body)
+    return 0 if count or parameter or prose or _NO_SECRET.fullmatch(body) else len(body)
 
 
 def _is_other(text: str, match: re.Match[str], name: str, begin: int, loose: bool) -> bool:
