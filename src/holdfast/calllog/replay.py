@@ -229,9 +229,9 @@ def _keeps(caller: Any, entry: Entry) -> bool:
 
 
 # A log is data that may come from anywhere, and to replay it is to run it: a cloned repository
-# could bring one that deletes what it names. So nothing is sent that the user has not confirmed, but
-# for tools whose server says that they only read; and a server that lists two tools of one name
-# gets no benefit of the doubt.
+# could bring one that deletes what it names. So nothing is sent that the user has not confirmed,
+# but for tools whose server says that they only read; and a server that lists two tools of one
+# name gets no benefit of the doubt.
 
 
 async def _require_confirmation(caller: Any, entries: list[Entry], confirm: Confirm) -> None:
