@@ -602,6 +602,20 @@ def test_the_device_grant() -> None:
 
 
 @pytest.mark.req("B12")
+@pytest.mark.parametrize("interval", [0, 0.0, 0.001, "0.01", -1, 1e-300, None, True, [], 1e300])
+def test_a_device_login_never_polls_without_a_pause(interval: Any) -> None:
+    begun = {"device_code": "d", "user_code": "u", "verification_uri": f"{ISSUER}/go"}
+    place = f"{ISSUER}/device"
+    pending = [ok({"error": "authorization_pending"}, 400)] * 5
+    play = Play({place: {**begun, "interval": interval}, TOKEN: [*pending, ok(TOKENS)]})
+    options = OAuth(client_id="me", device=True)
+    play.run(log_in(attempt(server(device_authorization_endpoint=place), options=options)))
+    pauses = [step.seconds for step in play.steps if isinstance(step, Pause)]
+    assert len(pauses) == 6
+    assert all(1 <= pause <= 60 for pause in pauses)
+
+
+@pytest.mark.req("B12")
 @pytest.mark.parametrize(("life", "asked"), [(10, 2), ("10", 2), (None, 60), (0, 60), (1e300, 60)])
 def test_a_device_code_is_not_used_after_its_end(life: Any, asked: int) -> None:
     begun = {"device_code": "d", "user_code": "u", "verification_uri": f"{ISSUER}/go"}

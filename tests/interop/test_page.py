@@ -8,6 +8,7 @@ from tests.interop.page import CHAPTERS, HERE, PAGE, names_in, page, sentence
 NOT_ABOUT_SERVERS = {
     "test_install.py",
     "test_authorization.py",
+    "test_login_servers.py",
     "test_oidc_provider.py",
     "test_page.py",
 }
