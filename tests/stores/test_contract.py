@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -229,6 +230,22 @@ async def test_whoever_is_cancelled_at_any_step_of_locking_leaves_nothing_locked
 
 async def test_a_lock_holds_between_loops_of_two_threads(store: Store) -> None:
     """`holdfast.sync` has a loop of its own; one store may serve it and the application's."""
+    entered, release = threading.Event(), threading.Event()
+
+    async def hold() -> None:
+        async with store.lock("held", ttl=600):
+            entered.set()
+            await asyncio.to_thread(release.wait)
+
+    holder = asyncio.create_task(asyncio.to_thread(asyncio.run, hold()))
+    await asyncio.to_thread(entered.wait)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05), store.lock("held"):
+            pass
+    release.set()
+    await holder
+    async with asyncio.timeout(30), store.lock("held"):
+        pass
 
     async def count() -> None:
         for _ in range(10):
