@@ -180,6 +180,21 @@ async def test_a_lock_is_held_by_one_task_at_a_time(store: Store) -> None:
     assert (most, await store.get("count")) == (1, b"20")
 
 
+async def test_tasks_get_a_lock_in_the_order_in_which_they_asked(store: Store) -> None:
+    order: list[int] = []
+
+    async def take(number: int) -> None:
+        async with store.lock("a"):
+            order.append(number)
+            await asyncio.sleep(0)
+
+    async with store.lock("a"):
+        waiting = [asyncio.create_task(take(number)) for number in range(8)]
+        await asyncio.sleep(0.2)  # by the clock of the tests: each has asked, and polled
+    await asyncio.gather(*waiting)
+    assert order == list(range(8))
+
+
 async def test_locks_of_other_names_do_not_wait(store: Store) -> None:
     async with store.lock("a"), store.lock("b"), store.lock("../x"), store.lock("+x"):
         await store.put("a", b"a lock is no entry")
