@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any
 
 import pytest
 
 import holdfast
 from holdfast import Handlers, Observability, ToolPolicy
-from holdfast._core.callbacks import ends_task
-from holdfast.testing import Peer
+from holdfast._core import callbacks
+from holdfast._core.callbacks import LONG, ends_task
+from holdfast.testing import Peer, ServerRequest
 from tests.http.harness import connect, failure, say
 from tests.http.rogue import Legacy, Modern, Obliging, Old, Reply, Request, answer, event, notice
 from tests.http.rogue import text as result_text
@@ -155,3 +158,124 @@ async def test_only_the_task_s_own_cancellation_ends_it() -> None:
 
 def test_a_coroutine_that_is_closed_ends() -> None:
     assert ends_task(GeneratorExit())
+
+
+# A plain function that holds the event loop
+
+
+class Slow:
+    """Plain functions of every shape, each of which holds the loop the first times."""
+
+    def method(self, value: Any) -> None:
+        time.sleep(LONG * 1.2)
+
+    def __call__(self, value: Any) -> None:
+        time.sleep(LONG * 1.2)
+
+
+def slow_function(value: Any) -> None:
+    time.sleep(LONG * 1.2)
+
+
+def slow_and_wrong(value: Any) -> None:
+    time.sleep(LONG * 1.2)
+    raise RuntimeError("boom")
+
+
+@wraps(slow_function)
+def wrapped(value: Any) -> None:
+    slow_function(value)
+
+
+@pytest.fixture
+def _none_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callbacks, "_slow", set())
+
+
+@pytest.mark.req("R12")
+@pytest.mark.usefixtures("_none_reported")
+@pytest.mark.parametrize(
+    ("handler", "name"),
+    [
+        (slow_function, "slow_function"),
+        (partial(slow_function), "slow_function"),
+        (wrapped, "slow_function"),
+        (Slow().method, "Slow.method"),
+        (Slow(), "Slow"),
+        (lambda value: time.sleep(LONG * 1.2), "<lambda>"),
+    ],
+    ids=["function", "partial", "wrapped", "method", "callable", "lambda"],
+)
+def test_a_plain_function_that_holds_the_loop_is_named_once(
+    handler: Any, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        callbacks.call_plain(handler, None)
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert f"{name}" in record.getMessage()
+    assert "held the event loop for" in record.getMessage()
+
+
+@pytest.mark.req("R12")
+@pytest.mark.usefixtures("_none_reported")
+def test_one_that_fails_is_named_as_well(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(RuntimeError, match="boom"):
+        callbacks.call_plain(slow_and_wrong, None)
+    assert "slow_and_wrong" in caplog.text
+
+
+@pytest.mark.req("R12")
+@pytest.mark.usefixtures("_none_reported")
+def test_what_is_remembered_of_slow_functions_is_bounded(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(callbacks, "MOST_SLOW", 1)
+    callbacks.call_plain(slow_function, None)
+    callbacks.call_plain(Slow(), None)
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.req("R12")
+@pytest.mark.usefixtures("_none_reported")
+async def test_every_plain_handler_is_watched(caplog: pytest.LogCaptureFixture) -> None:
+    peer = Peer(versions=["2025-11-25"])
+
+    def call(request: ServerRequest) -> Any:
+        peer.progress(request, 1)
+        peer.notify("notifications/message", {"level": "info", "data": "x"})
+        return {"content": []}
+
+    def of_progress(value: Any) -> None:
+        time.sleep(LONG * 1.2)
+
+    def of_every_call(value: Any) -> None:
+        time.sleep(LONG * 1.2)
+
+    def of_notification(value: Any) -> None:
+        time.sleep(LONG * 1.2)
+        heard.set()
+
+    def of_event(value: Any) -> None:
+        time.sleep(LONG * 1.2)
+
+    def of_audit(value: Any) -> None:
+        time.sleep(LONG * 1.2)
+
+    def of_log(value: Any) -> None:
+        time.sleep(LONG * 1.2)
+
+    heard = asyncio.Event()
+    peer.on("tools/call", call)
+    handlers = holdfast.Handlers(notification=of_notification, progress=of_every_call)
+    audited = holdfast.Observability(audit=of_audit)
+    async with holdfast.connect(
+        peer, handlers=handlers, observability=audited, log=of_log
+    ) as client:
+        client.events.subscribe(of_event, "request.start")
+        for _ in range(2):
+            await client.call_tool("x", on_progress=of_progress)
+        await heard.wait()
+    for handler in (of_progress, of_every_call, of_notification, of_event, of_audit, of_log):
+        named = [record for record in caplog.records if handler.__name__ in record.getMessage()]
+        assert len(named) == 1, handler

@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 from msgspec import Struct
 
 from holdfast._core.boundary import Moved, Starting, Violated
+from holdfast._core.callbacks import call_plain
 from holdfast._core.observers.observer import ObservedCall, Observer, Post, reason, report
 from holdfast._core.redact.known import KNOWN
 from holdfast.errors import ValidationError
@@ -216,7 +217,7 @@ class Events(Observer):
         """Call every subscriber to events of this name."""
         for subscriber in self._wanted.get(event.name, ()):
             try:
-                subscriber(event)
+                call_plain(subscriber, event)
             except BaseException as error:
                 report(subscriber, error)
 

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from holdfast._core.callbacks import ends_task
+from holdfast._core.callbacks import call_plain, ends_task
 
 log: logging.Logger = logging.getLogger("holdfast")
 
@@ -95,7 +95,7 @@ class Mailbox(Struct, eq=False):
 async def run(handler: Handler, value: Any, name: str) -> None:
     """Call a handler, sync or async, and log what it raises."""
     try:
-        result = handler(value)
+        result = call_plain(handler, value)
         if isinstance(result, Awaitable):
             # A task of the application's own is not ours to cancel.
             await (asyncio.shield(result) if asyncio.isfuture(result) else result)

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from holdfast._core.callbacks import call_plain
 from holdfast._core.calls.handlers import require_sync
 from holdfast._core.files import (
     PRIVATE_FILE,
@@ -98,7 +99,7 @@ def sink_for(to: Any) -> Sink:
     if callable(to):
         callback = require_sync("log", to)
         label = "the function that takes the call log"
-        return Sink(label, lambda line, *_: callback(line.decode()), pause=0)
+        return Sink(label, lambda line, *_: call_plain(callback, line.decode()), pause=0)
     kind = type(to).__name__
     raise ValidationError(f"log={to!r}: must be a path, a stream or a function, not {kind}")
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from holdfast._core.boundary import Call, WireId
-from holdfast._core.callbacks import EXITS
+from holdfast._core.callbacks import EXITS, call_plain
 from holdfast._core.calls.deadline import Deadline, make_deadline
 from holdfast._core.calls.handlers import ProgressHandler
 from holdfast._core.calls.inputs import Inputs
@@ -304,12 +304,12 @@ def progress_sink(
     plain = [one for one in handlers if not inspect.iscoroutinefunction(one)]
     posted = [in_context(context, one) for one in handlers if inspect.iscoroutinefunction(one)]
 
-    def call_plain(progress: Sequence[Any]) -> None:
+    def pass_on(progress: Sequence[Any]) -> None:
         ending: BaseException | None = None
         for one in progress:
             for handler in plain:
                 try:
-                    result = handler(one)
+                    result = call_plain(handler, one)
                 except EXITS as error:
                     ending = error
                 except BaseException:
@@ -325,7 +325,7 @@ def progress_sink(
             for one in progress:
                 post(handler, one, len(getattr(one, "message", None) or ""))
         if plain:
-            context.run(call_plain, progress)
+            context.run(pass_on, progress)
 
     return sink
 
@@ -336,7 +336,7 @@ def in_context(context: Context, handler: Callable[[Any], Any]) -> Callable[[Any
     @wraps(handler)
     async def run(value: Any) -> Any:
         context.run(handling.set, handling.get())
-        result = context.run(handler, value)
+        result = context.run(call_plain, handler, value)
         if not inspect.isawaitable(result):
             return result
         # A task that is cancelled before it starts closes only its own coroutine.

@@ -183,7 +183,7 @@ class Skills:
             raise self._refused(skill, f"the frontmatter of {SKILL_FILE} differs: {difference}")
 
     def _refused(self, skill: Skill, why: str, hint: Hint = _UPDATED) -> DriftError:
-        text = f"{self._requester.name}: skill {skill.uri!r}: {why}; not used"
+        text = f"{self._requester.name}: drift: skill {skill.uri!r}: {why}; not used"
         return DriftError(text, hints=(hint,))
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from msgspec import Raw, Struct
 
 from holdfast._core.boundary import Moved, Transport, WireId
-from holdfast._core.callbacks import EXITS
+from holdfast._core.callbacks import EXITS, call_plain
 from holdfast._core.redact.known import KNOWN, Holder, secrets_of
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
@@ -239,7 +239,7 @@ class Observers:
 def safely(action: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function; log what it raises, unless that ends the program."""
     try:
-        return action(*arguments)
+        return call_plain(action, *arguments)
     except BaseException as error:
         report(action, error)
 

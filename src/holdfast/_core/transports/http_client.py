@@ -26,7 +26,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from holdfast._core.boundary import RefusalReason, Refused
-from holdfast._core.callbacks import ends_task
+from holdfast._core.callbacks import call_plain, ends_task
 from holdfast._core.redact.known import KNOWN, Holder, secrets_of
 from holdfast._core.transports import http_responses
 from holdfast._core.transports.http_responses import (
@@ -346,8 +346,10 @@ class HttpClient:
     ) -> CIMultiDict[str]:
         """Add the protocol's headers to those that the application gives for this request."""
         try:
-            found = own()
-            merged = CIMultiDict(await found if inspect.isawaitable(found) else found)  # type: ignore[arg-type]
+            given_headers = call_plain(own)
+            if inspect.isawaitable(given_headers):
+                given_headers = await given_headers
+            merged = CIMultiDict(given_headers)
             if merged != self._last_headers:
                 self._last_headers = merged.copy()
                 self._held = KNOWN.held(secrets_of("headers", self._last_headers))

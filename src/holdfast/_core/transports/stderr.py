@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from holdfast._core.callbacks import call_plain
 from holdfast._core.redact.known import KNOWN
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -63,7 +64,7 @@ class Stderr:
         text = line.decode("utf-8", "replace").rstrip("\r")
         for receive in self._receivers:
             try:
-                receive(text)
+                call_plain(receive, text)
             except Exception:
                 log.exception("%s: the stderr callback failed", self._name)
 
