@@ -9,6 +9,7 @@ The rules for a page:
 - A ```console block is run at a terminal, in the same folder and the same order, if such a ```text
   block comes right after it. Whether it runs or not, every ``holdfast`` verb in it exists and takes
   the options that it is given, as do ``make`` targets and ``python -m`` modules.
+- A block with tests in it is a file, and a command runs it with pytest and no configuration.
 - A block with a title, as in ```json title=".mcp.json", is that file: it is written, and what
   comes after it uses it.
 - Every link to a file of the project leads somewhere.
@@ -84,6 +85,16 @@ def test_every_file_that_is_shown_is_used(page: Path) -> None:
     for at, block in enumerate(wanted):
         run = [later.text for later in wanted[at + 1 :] if later.title is None]
         assert block.title is None or any(uses(text, block.title) for text in run), block.title
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_test_that_is_shown_is_run_by_pytest(page: Path) -> None:
+    """In an interpreter it would only be defined; and pytest has defaults of its own."""
+    run = [step.block.text for step in steps(read(page)) if step.block.kind == "console"]
+    for block in read(page):
+        if block.kind == "python" and re.search(r"^(?:async )?def test_", block.text, re.M):
+            assert block.title is not None, f"{name_of(page)}:{block.line} is no file"
+            assert any(f"pytest -q {block.title}" in text for text in run), block.title
 
 
 def uses(text: str, title: str) -> bool:
