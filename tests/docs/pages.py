@@ -59,14 +59,31 @@ class Step:
     def is_printed(self) -> bool:
         return self.block.title is None
 
+    @property
+    def must_succeed(self) -> bool:
+        """Commands without an output to compare: that they work is what the page says of them."""
+        return self.block.kind == "console" and self.expected is None
+
 
 def steps(found: list[Block]) -> list[Step]:
-    """What is done to prove a page: all Python, all files, and commands whose output is shown."""
+    """What is done to prove a page: all Python, all files, and commands.
+
+    Commands whose output is shown, and those that need nothing but the demo server.
+    """
     return [
         Step(block, expected)
         for block, expected in zip(found, _outputs(found), strict=True)
-        if block.title or block.kind == "python" or (block.kind == "console" and expected)
+        if block.title
+        or block.kind == "python"
+        or (block.kind == "console" and (expected or needs_nothing(block.text)))
     ]
+
+
+def needs_nothing(commands: str) -> bool:
+    """Return whether a reader can type these commands in an empty folder, one after the other."""
+    lines = [line.removeprefix("$ ") for line in commands.replace("\\\n", "").splitlines()]
+    is_whole = all(line.startswith("holdfast ") and "&" not in line for line in lines)
+    return is_whole and "holdfast.demo.server" in commands
 
 
 def _outputs(found: list[Block]) -> list[str | None]:

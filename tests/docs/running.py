@@ -29,14 +29,14 @@ def python(runner, namespace, page, line, text):
             return await work
         runner.run(run())
 
-def console(text):
+def console(text, must_succeed):
     # At a terminal of 100 columns without a keyboard. Prints what is on its screen in the end,
     # where a line that the program itself did not wrap stays one line.
     import pyte, termios
     master, slave = os.openpty()
     termios.tcsetwinsize(slave, (300, 100))
     done = subprocess.Popen(
-        ["bash", "-c", "trap 'printf \\004' EXIT\\n" + text],
+        ["bash", "-ec" if must_succeed else "-c", "trap 'printf \\004' EXIT\\n" + text],
         stdin=subprocess.DEVNULL, stdout=slave, stderr=slave, start_new_session=True,
     )
     written = b""
@@ -48,6 +48,8 @@ def console(text):
     screen = pyte.Screen(1000, 300)
     pyte.ByteStream(screen).feed(written[:-1])
     print("\\n".join(line.rstrip() for line in screen.display).rstrip())
+    if must_succeed and done.returncode:
+        sys.exit(f"exit code {{done.returncode}}: {{text}}\\n{{written.decode()}}")
 
 page, steps = json.load(sys.stdin)
 namespace = {{"__name__": "__main__"}}
@@ -55,8 +57,8 @@ with asyncio.Runner() as runner:
     for kind, title, line, text in steps:
         if title is not None:
             pathlib.Path(title).write_text(text, encoding="utf-8")
-        elif kind == "console":
-            console(text)
+        elif kind in ("console", "commands"):
+            console(text, kind == "commands")
         else:
             python(runner, namespace, page, line, text)
         print({MARK!r}, end="", flush=True)
@@ -70,7 +72,12 @@ def run_page(page: Path) -> subprocess.CompletedProcess[str]:
 def run_steps(page: str, wanted: list[Step]) -> subprocess.CompletedProcess[str]:
     """One page, in a folder and a home of its own, so that nobody's settings count."""
     sent = [
-        [step.block.kind, step.block.title, step.block.line, typed(step.block.text, step)]
+        [
+            "commands" if step.must_succeed else step.block.kind,
+            step.block.title,
+            step.block.line,
+            typed(step.block.text, step),
+        ]
         for step in wanted
     ]
     with tempfile.TemporaryDirectory(prefix="page-") as home:

@@ -7,8 +7,9 @@ The rules for a page:
   notebook. ``python`` in a command is the interpreter of the tests.
 - A ```text block right after one is what it prints; ``…`` stands for anything.
 - A ```console block is run at a terminal, in the same folder and the same order, if such a ```text
-  block comes right after it. Whether it runs or not, every ``holdfast`` verb in it exists and takes
-  the options that it is given, as do ``make`` targets and ``python -m`` modules.
+  block comes right after it; or if it needs nothing but the demo server: then each of its commands
+  succeeds. Whether it runs or not, every ``holdfast`` verb in it exists and takes the options that
+  it is given, as do ``make`` targets and ``python -m`` modules.
 - A block with tests in it is a file, and a command runs it with pytest and no configuration.
 - A block with a title, as in ```json title=".mcp.json", is that file: it is written, and what
   comes after it uses it.
