@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast._core.text import show_json, visible, visible_json
+from holdfast.cli.main import columns_of_terminal
 from holdfast.cli.output import Output, has_color, highlight
 from holdfast.cli.prompts import confirm, is_interactive, show_pages
 from holdfast.errors import TrustError, ValidationError
@@ -34,8 +35,8 @@ MOST_LISTED = 20
 
 def show_approvals(approvals: Sequence[Approval]) -> bool:
     """Show servers whole; return False if the person stopped before the end."""
-    lines = [line for approval in approvals for line in _lines(approval)]
-    return show_pages(lines, _colored, "nothing is approved")
+    lines = [line for approval in approvals for line in ("", *_lines(approval))]
+    return show_pages(lines[1:], _colored, "nothing is approved")
 
 
 def _lines(approval: Approval) -> list[str]:
@@ -96,7 +97,9 @@ def approve_calls(calls: Sequence[Entry], file: str) -> bool:
         raise ValidationError("\n".join([heading, *lines, ending]))
     lines = [heading]
     for number, call in enumerate(calls, 1):
-        text = json.dumps(call.arguments, indent=2, ensure_ascii=False)
-        arguments = visible_json(text).replace("\n", "\n  ")
-        lines += f"  {number} of {len(calls)}: {visible(call.name)} {arguments}".split("\n")
+        head = f"  {number} of {len(calls)}: {visible(call.name)} "
+        text = visible_json(json.dumps(call.arguments, ensure_ascii=False))
+        if len(head + text) > columns_of_terminal(2):
+            text = visible_json(json.dumps(call.arguments, indent=2, ensure_ascii=False))
+        lines += f"{head}{text}".replace("\n", "\n  ").split("\n")
     return show_pages(lines, _colored, "nothing is sent") and confirm("Send them?")

@@ -6,6 +6,7 @@ Everything here is written to stderr and read from stdin.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -54,9 +55,41 @@ def interruptible() -> Iterator[None]:
 
 
 def confirm(question: str, default: bool = False) -> bool:
-    """Ask yes or no on stderr."""
+    """Ask yes or no on stderr, until it is one of them."""
+    choices = "Y/n" if default else "y/N"
+    while True:
+        reply = _ask(f"{question} [{choices}]: ").lower()
+        if reply in ("", "y", "yes", "n", "no"):
+            return reply in ("y", "yes") if reply else default
+
+
+def _ask(question: str) -> str:
+    """Return the line that a person types. Raises Abort at the end of the input."""
     with status.aside(), interruptible():
-        return click.confirm(question, default=default, err=True)
+        print(question, end="", file=sys.stderr, flush=True)
+        _wait_for_line()
+        line = sys.stdin.readline()
+    if not line:
+        raise click.Abort
+    return line.strip()
+
+
+def _wait_for_line() -> None:
+    """Wait for input, or for Ctrl-C."""
+    # A signal that arrives just before a read is noted by Python, and acted on when the read has
+    # returned: with the next line. So the wait is for the terminal and for a pipe that the signal
+    # itself writes to.
+    if threading.current_thread() is not threading.main_thread():
+        return
+    signalled, written = os.pipe()
+    os.set_blocking(written, False)
+    before = signal.set_wakeup_fd(written, warn_on_full_buffer=False)
+    try:
+        select.select([sys.stdin, signalled], [], [])
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(signalled)
+        os.close(written)
 
 
 def ask_secret(question: str) -> str:
@@ -152,11 +185,4 @@ def _write(rows: Iterator[str]) -> None:
 
 
 def _wants_more(question: str) -> bool:
-    with status.aside(), interruptible():
-        print(question, end="", file=sys.stderr, flush=True)
-        try:
-            answer = input("")
-        except EOFError:
-            print(file=sys.stderr)
-            return False
-    return answer.strip().lower() not in ("q", "quit", "n", "no")
+    return _ask(question).lower() not in ("q", "quit", "n", "no")

@@ -124,7 +124,7 @@ def import_(
         count = len(plan.entries)
         question = f"Import {'it' if count == 1 else f'these {count}'}?"
         if not ask_approval(output, plan.previews(), question, command):
-            raise click.Abort
+            raise TrustError("nothing was imported")
     done = plan.carry_out()
     if not done.servers and not done.skipped:
         output.note("Nothing to import was found.")
