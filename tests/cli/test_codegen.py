@@ -106,3 +106,27 @@ def test_a_name_that_connect_would_not_find_is_left_out(
         options = ["--config", str(file)]
     done = cli("codegen", name, *options, "--output", "json")
     assert "TARGET: Final[Target] = None" in done.value["source"]
+
+
+USER = """
+import asyncio, mcp_tools
+
+async def main():
+    async with mcp_tools.connect() as demo:
+        print((await demo.echo(text="hi")).text)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.req("F3")
+def test_a_module_for_a_configured_name_works_from_any_folder(
+    cli: Cli, configure: Configure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(demo=stdio(DEMO))
+    assert cli("codegen", "demo", "-o", "mcp_tools.py").code == 0
+    monkeypatch.setenv("PYTHONPATH", str(Path.cwd()))
+    done = subprocess.run(
+        [sys.executable, "-c", USER], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("hi\n", "")

@@ -130,7 +130,7 @@ COLOURS = {"oneOf": [{"const": "r", "title": "Red"}, {"const": "b", "title": "Bl
         ({"type": "array", "items": {"enum": ["a", "b"]}}, ["a, c", "a, b"], ["a", "b"], "one of"),
         ({"type": "array", "items": COLOURS}, ['["r"]'], ["r"], ""),
         ({"type": "string", "pattern": "("}, ["a"], "a", ""),
-        ({"type": "nonsense", "minimum": "x"}, ["a"], "cancel", "must be"),
+        ({"type": "nonsense", "minimum": "x"}, ["a"], "a", ""),
         (True, ["a"], "a", ""),
     ],
 )

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 import holdfast
-from holdfast.cli import tool_cache
-from holdfast.cli.main import VERBS, help_text
+from holdfast.cli import guide, tool_cache
+from holdfast.cli.app import ServerCommand
+from holdfast.cli.main import SECTIONS, VERBS, WITHOUT_SERVER, help_text
 from tests.cli import golden
 from tests.cli.conftest import Cli, Open, Seen
 from tests.cli.rig import tools
@@ -170,3 +172,21 @@ def test_a_server_that_was_never_seen_is_told_so(cli: Cli, home: Path) -> None:
     assert done.code == 2
     assert "nobody: not seen yet" in done.err
     assert cli("tools", "n\udcffy", "--offline").code == 2
+
+
+# The table of verbs
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("name", VERBS)
+def test_a_verb_is_where_the_table_says(name: str) -> None:
+    command = guide.command(name)
+    assert isinstance(command, click.Command)
+    assert command.name == name
+    parts = command.commands.values() if name == "tasks" else [command]  # type: ignore[attr-defined]
+    assert all(isinstance(part, ServerCommand) is (name not in WITHOUT_SERVER) for part in parts)
+    assert command.help
+
+
+def test_no_verb_is_in_two_sections() -> None:
+    assert sum(len(part) for part in SECTIONS.values()) == len(VERBS)

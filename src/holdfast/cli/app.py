@@ -194,6 +194,17 @@ class CommandLine(NamedTuple):
     """The connection of the shell, if this is a line of one."""
 
 
+# How a command line runs
+#
+# click parses, and decides nothing else. Its own `main` would print errors in its words, exit with
+# 1 for all of them, and take SIGINT and closed pipes for itself. Here every way in which a command
+# can end is a row of `run`, and has its exit code.
+#
+# Two things are read from the words before click sees them. ``--`` ends our words: what follows is
+# the server's command, whose options are its own, even ``--help``. And the form of the output,
+# because an error in the words themselves has to be JSON for somebody who asked for JSON.
+
+
 def run(words: list[str], open_client: Client | None = None) -> int:
     """Run one command line, or a line of a shell with its connection; return the exit code.
 

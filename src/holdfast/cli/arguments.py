@@ -52,6 +52,13 @@ def read_file(name: str) -> str:
         raise ValidationError(f"@{name}: is not text in UTF-8") from None
 
 
+# A word of the command line has no type, and a tool's schema has. ``2`` is a number where the
+# schema wants one and a text where it wants a text; where it allows both, the first of null,
+# boolean, integer, number, list and object that the word reads as counts, and a text is what is
+# left. What the schema does not know is passed on as text: the server, not this module, is the
+# judge of it.
+
+
 def parse(
     words: Iterable[str], schema: Any, read: Callable[[str], str] = read_file
 ) -> dict[str, Any]:

@@ -25,6 +25,12 @@ from holdfast.schema.walk import properties as schema_properties
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+# What is offered here is inserted into a line that a person is about to run. Names of servers come
+# from files of projects, tools and choices from servers: all of them may be hostile. Three things
+# follow. Only words of plain characters are offered (see `_completer`). Descriptions are escaped.
+# And nothing is read but our own cache and the configuration, within their bounds: Tab starts no
+# server, and waits for none.
+
 _AT_FILE = ("=@", ":=@")
 _PLAIN = re.compile(r"[\w@%+:,./](?:[\w@%+=:,./ -]*[\w@%+=:,./-])?")
 

@@ -41,6 +41,15 @@ async def offer_login(request: LoginRequest) -> str | None:
 # What a server asks
 
 
+# One terminal, many askers. Calls run at the same time, a server may ask whenever it likes, and in
+# a shell the prompt itself reads the same keyboard. So there is one lock, whose holder owns the
+# terminal until it has its answer, and a switch: while the shell waits for a line, questions are
+# cancelled at once instead of taking the line that was meant for the shell.
+#
+# Lines are read on the loop, not in a thread: a thread that waits for the keyboard cannot be
+# stopped, and would take the first line that is typed after its question was withdrawn.
+
+
 class Questions:
     """The questions of a server to the person at the terminal, one after the other."""
 

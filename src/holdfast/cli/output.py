@@ -28,6 +28,20 @@ if TYPE_CHECKING:
     from holdfast._core.tap import TraceEvent
 
 
+# Who reads what
+#
+# stdout is for the next program: the result, and nothing else, however much there is to say about
+# it. stderr is for the person: notes, questions, the status line, errors. With ``--json`` a program
+# reads both: stdout is one JSON document, stderr empty or one line of JSON.
+#
+# Whatever others wrote passes through `visible_lines` or `visible_json` on its way out. A server's
+# text could else clear the screen, retype a line above it, set the window's title or paste into the
+# terminal's input (the sequences that answer questions). In a pipe, too: the reader is often a
+# model, to which invisible characters say what no reviewer sees. The one exception is content that
+# was asked for by name (``call``, ``read``, ``prompt``) and goes to a pipe or file: changing its
+# bytes would break it.
+
+
 class Exit(IntEnum):
     """Exit codes, for scripts, and what they mean, for people and agents."""
 

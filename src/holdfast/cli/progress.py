@@ -30,6 +30,12 @@ BAR: Final = 24
 WIPE: Final = "\r\x1b[K"
 
 
+# The line is drawn by a thread: the loop may be busy, or wait for a person, when the clock has to
+# go on. So there are two writers to one terminal, and one rule: whoever writes anything else to
+# stdout or stderr calls `hide` first, under the same lock. A thread that lost the race finds the
+# line hidden, and draws it again half a second later at the earliest: below the output, not in it.
+
+
 class StatusLine:
     """One line, redrawn by a thread; every method may be called from any thread."""
 

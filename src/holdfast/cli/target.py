@@ -41,6 +41,29 @@ NO_SERVER = "No server is configured. Add one: holdfast add NAME -- COMMAND, or 
 T = TypeVar("T")
 
 
+# Which word is the server
+#
+# A command line names its server in one of six ways, and people mix them up. They are tried in this
+# order, and the first that fits is the server:
+#
+#   the shell's connection     in a line of ``holdfast shell``, which takes no server at all
+#   words after ``--``         a command; `split` takes them off before click sees the rest
+#   ``--url``                  an address
+#   the first word             a configured name, a URL, or a script that is there
+#   ``name.`` of a word        for verbs about a tool or a prompt: ``git.git_log``; of two names
+#                              that fit ("a" and "a.b") the longer one
+#   ``MCP_SERVER_URL``         for all that name none
+#
+# A configured name counts for more than a file of the same name in the folder: what runs must not
+# depend on where one stands. A name never becomes a program. With the variable set, the first word
+# is a server only if one more word follows than the verb takes, because ``read x`` then means the
+# resource ``x``.
+#
+# Naming a server starts nothing and asks nothing. Both happen in `client`, in this order: the
+# approval of an entry of a project's file, the inputs that the entry leaves to its user, and only
+# then a transport. So a verb may look at names, caches and hints of servers that nobody approved.
+
+
 class ServerTarget:
     """The server of one command line, and the options to reach it, as `OPTIONS` names them."""
 
@@ -128,10 +151,11 @@ class ServerTarget:
         if is_followed and self.is_server(word):
             self.server = word
             return words[0], words[1:]
-        for name in sorted(servers, key=len, reverse=True):  # of "a" and "a.b", the longer one
-            if word.startswith(f"{name}.") and len(word) > len(name) + 1:
-                self.server = name
-                return word[len(name) + 1 :], words
+        dotted = [name for name in servers if word.startswith(f"{name}.")]
+        longest = max(dotted, key=len, default=None)  # of "a" and "a.b"
+        if longest is not None and len(word) > len(longest) + 1:
+            self.server = longest
+            return word[len(longest) + 1 :], words
         if self.variable and not (is_url(word) or is_script(word)):
             return word, words
         if self.is_server(word.rstrip(".")):

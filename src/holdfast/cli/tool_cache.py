@@ -22,6 +22,15 @@ if TYPE_CHECKING:
     from holdfast.types.tools import Tool
 
 
+# A file has three lines: facts, the tools as JSON, and the text that ``tools`` writes to a pipe.
+# The first is small, so that a reader who wants the third parses next to nothing. An entry is
+# found by the name of its server: a project may have another server of the same name, so the file
+# that configured it is kept along, and shown or compared wherever the tools are taken for
+# somebody's.
+#
+# What is in here came from servers. It is offered at Tab and searched, and never run: a call lists
+# the tools anew.
+
 MOST_BYTES: Final = 64 * 1024 * 1024
 
 

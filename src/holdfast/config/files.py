@@ -258,6 +258,12 @@ def parse_env(text: str) -> dict[str, str]:
 
 
 # Editing JSON: the rest of a file is preserved, comments and indentation included
+#
+# The user's file is the user's: a parser that writes it anew would lose comments, order and layout.
+# So one member is cut out or put in as text, at offsets that come from decoding it piece by piece
+# with comments blanked out (which keeps every position). That is easy to get wrong, so nobody has
+# to believe it: the result is parsed, compared with the object that the edit should give, and
+# written only if they are equal.
 
 _GAP: Final = re.compile(r"[\s,:]*+")
 

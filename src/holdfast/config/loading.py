@@ -137,6 +137,13 @@ def load(
     return configuration
 
 
+# The first entry of a name wins, so the order of sources decides who may replace whom: the user's
+# entries for this very project, then the project's files from the nearest folder up, then the
+# user's. A project may thus hide a server of the user's, which is useful, and a way to be handed
+# its calls. That is why a hidden entry is kept (`ServerEntry.hides`), why the refusal of an entry
+# that nobody approved says whose server it hides, and why no setting of a hidden entry is merged.
+
+
 def gather(sources: list[EntrySource], environment: ConfigEnvironment) -> Configuration:
     """Read these files; of two entries with the same name the first wins."""
     reading = _Reading()

@@ -53,6 +53,12 @@ _URLS: Final = ("url", "uri", "httpUrl", "serverUrl", "type", "transport")
 """The fields that say how a server is reached."""
 
 
+# Five products write five dialects, and people copy entries between them. A field that is not known
+# is a warning, not an error: the entry may have been written for a newer version of its product.
+# A field that is known and cannot be honoured is said to have no effect, because somebody may rely
+# on it ("sandbox", "autoApprove"). A field that would do harm if it were ignored is an error.
+
+
 class EntryReader(Struct, kw_only=True):
     """Collects the settings of one entry, and what is wrong with it."""
 

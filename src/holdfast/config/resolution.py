@@ -151,6 +151,11 @@ def project_contents(entry: ServerEntry) -> Iterator[tuple[str, bytes | None]]:
                 yield row.name, None
 
 
+# Values of variables are the user's and may be anything: a URL, a line break, "../..", "${OTHER}".
+# So nothing is expanded twice, what was checked before expansion is checked again after it, and the
+# kind of an entry (command or URL) is that of its text. Faults name variables and never values.
+
+
 class Resolution(Struct):
     """One walk over an entry. Every fault is recorded, so that all can be fixed at once."""
 

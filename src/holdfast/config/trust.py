@@ -70,6 +70,26 @@ class TrustStatus(Struct, frozen=True, kw_only=True):
         return self.verdict in ("own", "trusted")
 
 
+# What may change between which steps
+#
+# A file is read, shown, approved, read again and used, by one process or by several, while a
+# checkout, an editor or an attacker writes to it. Each step is bound to the one before (CWE-367):
+#
+#   shown → approved    `Approval.fingerprint` is over what was shown. `ApprovalStore.approve`
+#                       computes it anew from what is there now, files that count by their content
+#                       included, and refuses a difference.
+#   approved → stored   all entries of one approval or none, under a lock between processes.
+#   stored → used       `require` compares the fingerprint of the entry that is about to be used
+#                       with the stored one. It is given the very bytes of the file of variables
+#                       that the server will get: they are read once, in `admit`.
+#
+# What an approval does not cover, it says: the program behind the command, the values of variables,
+# what an address answers. A hash of those would promise more than it keeps.
+#
+# The short hashes of the parts are kept only to name what has changed. They are too short to be
+# evidence, and keep no content: a file of approvals must not be a list of secrets.
+
+
 # What an approval is bound to
 
 

@@ -97,6 +97,13 @@ async def call(
     return show(target, result, name, save, budget or policy.budget_of(name))
 
 
+# What Ctrl-C means depends on who does the work. A plain call lives as long as its connection: it
+# is cancelled, and the server told so. A task lives on the server: the person who leaves wants the
+# terminal back, not the work undone, so the task is left running and the command that asks for it
+# again is printed. `tasks wait` shields its wait for the same reason; `tasks cancel` is the way to
+# end one.
+
+
 async def _outcome(
     target: ServerTarget, running: RunningCall[ToolResult], detach: bool
 ) -> ToolResult | None:

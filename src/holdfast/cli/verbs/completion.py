@@ -105,13 +105,8 @@ def completion(words: tuple[str, ...], yes: bool, output: Output) -> None:
     if not install:
         write(script(shell).encode())
         return
-    path, start, before = xdg_folder("data") / "holdfast" / f"completion.{shell}", None, ""
-    if shell == "fish":  # which reads such files by itself
-        path = xdg_folder("config") / "fish" / "completions" / "holdfast.fish"
-    else:
-        folder = os.environ.get("ZDOTDIR") if shell == "zsh" else None
-        start = Path(folder or Path.home()) / f".{shell}rc"
-        before = read_if_there(start) or ""
+    path, start = _files(shell)
+    before = "" if start is None else read_if_there(start) or ""
     is_new = start is not None and MARK not in before
     if not yes and not output.json and is_interactive():
         also = f"\nto be read by a new line in {start}" if is_new else ""
@@ -126,6 +121,15 @@ def completion(words: tuple[str, ...], yes: bool, output: Output) -> None:
         write_file(start, f"{before}{gap}{line}", is_own=True)
     facts = {"shell": shell, "script": str(path), "start": start and str(start)}
     output.done(facts, f"Completion for {shell} is installed: {path}. It works in new shells.")
+
+
+def _files(shell: str) -> tuple[Path, Path | None]:
+    """Return the file of the script, and the start file that has to read it, if any."""
+    if shell == "fish":  # which reads such files by itself
+        return xdg_folder("config") / "fish" / "completions" / "holdfast.fish", None
+    folder = os.environ.get("ZDOTDIR") if shell == "zsh" else None
+    start = Path(folder or Path.home()) / f".{shell}rc"
+    return xdg_folder("data") / "holdfast" / f"completion.{shell}", start
 
 
 def script(shell: str) -> str:

@@ -56,6 +56,11 @@ def shell(target: ServerTarget) -> int:
             return _obey(client, target.output, questions)
 
 
+# The connection lives on the portal's loop, in a thread of its own; lines are read in this one. A
+# line is run by `run`, as a command line of its own with the open connection: so it has the same
+# verbs, errors and exit codes, and Ctrl-C ends the line and not the shell.
+
+
 def _obey(client: Client, output: Output, questions: Questions) -> int:
     """Run lines until the end of the input; return the exit code, for scripts."""
     failed = 0

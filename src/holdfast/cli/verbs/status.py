@@ -156,6 +156,11 @@ def verdict(output: Output, healths: Sequence[ServerHealth]) -> Exit:
     return output.verdict(f"{bad.name}: {bad.state}: {bad.reason}", bad.exit, "status")
 
 
+# Nobody is asked while many servers start: a question would belong to one of them, and hold up the
+# others. What is missing (an approval, a login, an input) is the state of that server, with the
+# command that mends it. Starting costs processes and memory, so only a few start at once.
+
+
 async def visit(
     target: ServerTarget, names: Sequence[str], done: Callable[[ServerHealth], None] | None = None
 ) -> list[ServerHealth]:
