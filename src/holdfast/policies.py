@@ -72,7 +72,7 @@ def _hold(policy: Struct, *names: str) -> None:
         if not isinstance(value, Iterable):
             raise refused(policy, name, "a list of strings")
         force_setattr(policy, name, tuple(value))
-        if not all(isinstance(one, str) for one in getattr(policy, name)):
+        if not all(isinstance(item, str) for item in getattr(policy, name)):
             raise refused(policy, name, "a list of strings")
 
 
@@ -100,8 +100,8 @@ class Timeouts(Struct, frozen=True, kw_only=True):
     def for_method(self, method: str) -> float:
         """Return the timeout of a method in seconds."""
         kind = method.partition("/")[0]
-        own: float | None = getattr(self, kind) if kind in _KINDS else None
-        return self.request if own is None else own
+        seconds: float | None = getattr(self, kind) if kind in _KINDS else None
+        return self.request if seconds is None else seconds
 
     def total_for(self, idle: float) -> float:
         """Return the seconds in all of a call that may be silent for ``idle`` seconds."""
@@ -192,19 +192,19 @@ class Identity(Struct, frozen=True, kw_only=True):
 
     def with_extensions(self, names: Iterable[str]) -> Identity:
         """Return the same identity, declaring these extensions as well."""
-        own = self.capabilities.get("extensions", {})
-        declared = {**{name: {} for name in names}, **own}
-        if declared == own:
+        extensions = self.capabilities.get("extensions", {})
+        declared = {**{name: {} for name in names}, **extensions}
+        if declared == extensions:
             return self
         return replace(self, capabilities={**self.capabilities, "extensions": declared})
 
     def declaring(self, capabilities: Mapping[str, Any]) -> Identity:
         """Return the same identity, declaring these capabilities and their features as well."""
-        found = dict(capabilities)
-        for name, own in self.capabilities.items():
-            both = isinstance(own, dict) and name in found
-            found[name] = {**found[name], **own} if both else own
-        return replace(self, capabilities=found)
+        declared = dict(capabilities)
+        for name, settings in self.capabilities.items():
+            merges = isinstance(settings, dict) and name in declared
+            declared[name] = {**declared[name], **settings} if merges else settings
+        return replace(self, capabilities=declared)
 
 
 class ToolPolicy(Struct, frozen=True, kw_only=True):
@@ -248,8 +248,8 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
         _of_type(self, "a mapping of tools to seconds", Mapping, "timeouts")
         for tool, seconds in self.timeouts.items():
             if type(seconds) not in (int, float) or not seconds > 0:
-                given = f"ToolPolicy(timeouts={{{tool!r}: {seconds!r}}})"
-                raise ValidationError(f"{given}: must be a number, more than 0")
+                option = f"ToolPolicy(timeouts={{{tool!r}: {seconds!r}}})"
+                raise ValidationError(f"{option}: must be a number, more than 0")
 
     def enables(self, name: str) -> bool:
         """Return True if the tool may be called."""
@@ -258,18 +258,18 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
 
     def timeout(self, name: str) -> float | None:
         """Return the tool's own timeout in seconds; None if it has none."""
-        found: float | None = _rule(name, self.timeouts)
-        return found
+        seconds: float | None = _rule(name, self.timeouts)
+        return seconds
 
     def approve_of(self, name: str) -> Callable[[Any], Any] | Approval | None:
         """Return what approves calls of a tool; None: no approval is needed."""
-        found: Callable[[Any], Any] | Approval | None = _rule(name, self.approve)
-        return found
+        rule: Callable[[Any], Any] | Approval | None = _rule(name, self.approve)
+        return rule
 
     def budget_of(self, name: str) -> int | None:
         """Return the characters of a tool's result that a model is given; None: all."""
-        found: int | None = _rule(name, self.budget)
-        return found
+        characters: int | None = _rule(name, self.budget)
+        return characters
 
 
 def _rule(name: str, rules: Any) -> Any:
@@ -286,8 +286,8 @@ def _fitting(name: str, patterns: Iterable[str]) -> str | None:
         return None
     from fnmatch import fnmatchcase
 
-    found = [one for one in patterns if one == name or fnmatchcase(name, one)]
-    return max(found, key=lambda one: (one == name, len(one)), default=None)
+    fitting = [pattern for pattern in patterns if pattern == name or fnmatchcase(name, pattern)]
+    return max(fitting, key=lambda pattern: (pattern == name, len(pattern)), default=None)
 
 
 class Cache(Struct, frozen=True, kw_only=True):
@@ -331,8 +331,8 @@ class Cache(Struct, frozen=True, kw_only=True):
 
     def ttl_for(self, method: str) -> float:
         """Return the seconds for a method whose answer names none."""
-        own: float | None = getattr(self, _CACHED[method])
-        return self.ttl if own is None else own
+        seconds: float | None = getattr(self, _CACHED[method])
+        return self.ttl if seconds is None else seconds
 
 
 _CACHED = {
@@ -380,7 +380,7 @@ class Redaction(Struct, frozen=True, kw_only=True):
             import re
 
             try:
-                [re.compile(one) for one in self.patterns]
+                [re.compile(pattern) for pattern in self.patterns]
             except re.error as error:
                 raise refused(self, "patterns", f"regular expressions ({error})") from None
 

@@ -160,10 +160,10 @@ def test_a_name_listed_twice_is_locked_twice() -> None:
 @pytest.mark.req("H8")
 def test_a_tool_keeps_its_name_when_another_of_its_name_comes() -> None:
     for other in (Tool.make("add", description=text) for text in ("", "zzz")):
-        both = definitions([other, ADD], known=definitions([ADD]))
+        both = definitions([other, ADD], locked=definitions([ADD]))
         assert both["add"] == definitions([ADD])["add"]
         locked = definitions([ADD, other])
-        assert definitions([other, ADD], known=locked) == locked
+        assert definitions([other, ADD], locked=locked) == locked
 
 
 @pytest.mark.req("H8")
@@ -171,7 +171,7 @@ def test_no_tool_is_covered_by_another_one_s_number() -> None:
     before = definitions([ADD, Tool.make("add")])
     named_so = Tool.make("add (2)", description="New.")
     for tools in ([ADD, Tool.make("add"), named_so], [named_so, Tool.make("add"), ADD]):
-        found = definitions(tools, known=before)
+        found = definitions(tools, locked=before)
         assert len(found) == 3
         assert found["add (2)"]["description"] == "New."
 

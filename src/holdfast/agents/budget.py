@@ -66,10 +66,10 @@ class ResultBudget:
         if len(text) <= budget:
             return outcome
         handle = self._keep(text, budget)
-        shown = cut(text, budget, lambda at: f"read_more(handle={handle!r}, offset={at})")
+        shortened = cut(text, budget, lambda at: f"read_more(handle={handle!r}, offset={at})")
         if outcome.result is None:
-            return structs.replace(outcome, message=shown)
-        return ToolOutcome(shorten(outcome.result, shown))
+            return structs.replace(outcome, message=shortened)
+        return ToolOutcome(shorten(outcome.result, shortened))
 
     def _keep(self, text: str, budget: int) -> str:
         self._count += 1
@@ -86,10 +86,10 @@ async def read_more(
 ) -> ToolResult:
     """Answer a call of `READ_MORE`: the budget that cut a result has the whole of it."""
     handle, budgets = arguments["handle"], map(budget_of, clients)
-    text, budget = next((one.texts[handle] for one in budgets if handle in one.texts), (None, 0))
+    text, budget = next((cut.texts[handle] for cut in budgets if handle in cut.texts), (None, 0))
     if text is None:
-        shown = truncate(repr(handle), 100)
-        raise ValidationError(f"read_more: there is no result {shown}, or no longer")
+        quoted = truncate(repr(handle), 100)
+        raise ValidationError(f"read_more: there is no result {quoted}, or no longer")
     # Some models write every number as a fraction.
     offset, length = int(arguments["offset"]), int(arguments.get("length", budget))
     part = text[offset : offset + min(length, max(budget, PAGE))]
@@ -104,11 +104,11 @@ def budget_of(client: Client) -> ResultBudget:
 
     Of a client for many users, that of the caller: others must not read the results.
     """
-    kept = own_client(client).__dict__
-    if "_budget" not in kept:
-        kept["_budget"] = ResultBudget(client.name, client._policy.tools)
-    found: ResultBudget = kept["_budget"]
-    return found
+    slots = own_client(client).__dict__
+    if "_budget" not in slots:
+        slots["_budget"] = ResultBudget(client.name, client._policy.tools)
+    budget: ResultBudget = slots["_budget"]
+    return budget
 
 
 def whole_text(result: ToolResult) -> str:
@@ -123,27 +123,27 @@ def whole_text(result: ToolResult) -> str:
     return "\n".join(texts)
 
 
-def shorten(result: ToolResult, shown: str) -> ToolResult:
+def shorten(result: ToolResult, text: str) -> ToolResult:
     """Return a result with one text, and its media; `full` is the whole one."""
-    media = [one for one in result.content if text_of(one) is None]
-    content = [TextContent(text=shown), *media]
-    found = structs.replace(result, content=content, structured_content=UNSET)
-    found.__dict__.update(_full=result, _pending=result.pending)
-    return found
+    media = [item for item in result.content if text_of(item) is None]
+    content = [TextContent(text=text), *media]
+    shortened = structs.replace(result, content=content, structured_content=UNSET)
+    shortened.__dict__.update(_full=result, _pending=result.pending)
+    return shortened
 
 
-def cut(text: str, budget: int, more: Callable[[int], str]) -> str:
+def cut(text: str, budget: int, advice: Callable[[int], str]) -> str:
     """Return head and tail of a text, and a note between them.
 
     Args:
         text: A text that is longer than the budget.
         budget: The characters of head and tail together.
-        more: Called with the length of the head; returns how to read what follows it.
+        advice: Called with the length of the head; returns how to read what follows it.
     """
     head = _clean(text[: budget - budget // 4])
     tail = _clean(text[len(text) - budget // 4 :][::-1])[::-1] if budget // 4 else ""
-    left = len(text) - len(head) - len(tail)
-    note = f"[{left} of {len(text)} characters left out here; the rest: {more(len(head))}]"
+    omitted = len(text) - len(head) - len(tail)
+    note = f"[{omitted} of {len(text)} characters left out here; the rest: {advice(len(head))}]"
     return f"{head}\n{note}\n{tail}".rstrip("\n")
 
 

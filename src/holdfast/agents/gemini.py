@@ -58,26 +58,28 @@ class _Conversion:
             node = {}
         node = node if isinstance(node, dict) else {}
         variants = self._variants(node, where)
-        found = [one for one in variants if one["type"] != "null"]
-        nullable = {"nullable": True} if len(found) < len(variants) else {}
-        if not found:
+        real = [variant for variant in variants if variant["type"] != "null"]
+        nullable = {"nullable": True} if len(real) < len(variants) else {}
+        if not real:
             self._report.add(where, "type", "only null; becomes text that may be null")
             return {"type": "STRING", **_described(node), **nullable}
-        if len(found) == 1:
-            return {**self._typed(found[0], where), **nullable}
-        choices = [self._typed(one, where + pointer("anyOf", i)) for i, one in enumerate(found)]
+        if len(real) == 1:
+            return {**self._typed(real[0], where), **nullable}
+        choices = [
+            self._typed(variant, where + pointer("anyOf", i)) for i, variant in enumerate(real)
+        ]
         return {"anyOf": choices, **_described(node), **nullable}
 
     def _variants(self, node: Schema, where: str) -> list[Schema]:
         """Return one schema for each alternative and each type."""
-        if choices := [one for one in branches(node, "anyOf") if one is not False]:
+        if choices := [choice for choice in branches(node, "anyOf") if choice is not False]:
             rest = {key: value for key, value in node.items() if key != "anyOf"}
-            found: list[Schema] = []
+            variants: list[Schema] = []
             for index, choice in enumerate(choices):
                 place = where + pointer("anyOf", index)
                 parts = [choice, rest] if isinstance(choice, dict) else [rest]
-                found += self._variants(join(parts, place, self._report), place)
-            return found
+                variants += self._variants(join(parts, place, self._report), place)
+            return variants
         kinds = inferred_types(node)
         if not kinds:
             self._report.add(where, "type", "any value; becomes text, number or boolean")
@@ -95,13 +97,15 @@ class _Conversion:
             self._report.add(where, "properties", text)
             text = " ".join([*described.values(), "(a JSON object, written as text)"])
             return {"type": "STRING", "description": text}
-        plain = {key: one for key, one in _without_exclusive(node).items() if key not in _BUILT}
+        plain = {
+            key: choice for key, choice in _without_exclusive(node).items() if key not in _BUILT
+        }
         if plain.get("additionalProperties") is False:
             del plain["additionalProperties"]
         if "enum" in plain:
-            plain["enum"] = [one for one in plain["enum"] if one is not None]
-        found = keep_supported({**described, **plain}, where, self._report, partial(_fits, kind))
-        return {"type": kind.upper(), **found, **self._parts(node, where)}
+            plain["enum"] = [choice for choice in plain["enum"] if choice is not None]
+        typed = keep_supported({**described, **plain}, where, self._report, partial(_fits, kind))
+        return {"type": kind.upper(), **typed, **self._parts(node, where)}
 
     def _parts(self, node: Schema, where: str) -> Schema:
         """Return the keywords that hold other schemas."""
@@ -113,12 +117,12 @@ class _Conversion:
             return {"items": self.node({} if items is None else items, where + "/items")}
         if node["type"] != "object":
             return {}
-        found = {
-            name: self.node(one, where + pointer("properties", name))
-            for name, one in properties(node).items()
+        by_name = {
+            name: self.node(part, where + pointer("properties", name))
+            for name, part in properties(node).items()
         }
-        needed = [name for name in required(node) if name in found]
-        return {"properties": found, **({"required": needed} if needed else {})}
+        needed = [name for name in required(node) if name in by_name]
+        return {"properties": by_name, **({"required": needed} if needed else {})}
 
 
 def _described(node: Schema) -> Schema:
@@ -131,7 +135,7 @@ def _fits(kind: str, key: str, value: Any) -> bool:
     if key == "format":
         return value in _FORMATS.get(kind, ())
     if key == "enum":
-        texts = bool(value) and all(isinstance(one, str) and one for one in value)
+        texts = bool(value) and all(isinstance(choice, str) and choice for choice in value)
         return kind == "string" and texts
     return key == "description" or key in _WORDS[kind]
 
@@ -140,10 +144,10 @@ def _without_exclusive(node: Schema) -> Schema:
     """Return exclusive bounds of integers as inclusive ones."""
     if node["type"] != "integer":
         return node
-    found = dict(node)
-    low, high = found.pop("exclusiveMinimum", None), found.pop("exclusiveMaximum", None)
+    inclusive = dict(node)
+    low, high = inclusive.pop("exclusiveMinimum", None), inclusive.pop("exclusiveMaximum", None)
     if low is not None:
-        found["minimum"] = max(math.floor(low) + 1, found.get("minimum", -math.inf))
+        inclusive["minimum"] = max(math.floor(low) + 1, inclusive.get("minimum", -math.inf))
     if high is not None:
-        found["maximum"] = min(math.ceil(high) - 1, found.get("maximum", math.inf))
-    return found
+        inclusive["maximum"] = min(math.ceil(high) - 1, inclusive.get("maximum", math.inf))
+    return inclusive

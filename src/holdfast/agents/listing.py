@@ -121,11 +121,11 @@ class ModelTool(ServerTool, frozen=True):
                 if seconds is None:
                     timeouts = self.client._policy.timeouts
                     seconds = self.tool.timeout or timeouts.for_method(CALL)
-                left = began + seconds - loop.time()
+                remaining = began + seconds - loop.time()
                 try:
-                    if left <= 0:
+                    if remaining <= 0:
                         raise
-                    await self.client.wait_ready(left)
+                    await self.client.wait_ready(remaining)
                 except RequestTimeout:
                     # It says why the server is down.
                     raise error from None
@@ -172,8 +172,8 @@ class Partial(list[T]):
 
     failures: tuple[Failure, ...]
 
-    def __init__(self, found: Iterable[T] = (), failures: Iterable[Failure] = ()) -> None:
-        super().__init__(found)
+    def __init__(self, items: Iterable[T] = (), failures: Iterable[Failure] = ()) -> None:
+        super().__init__(items)
         self.failures = tuple(failures)
 
     @property
@@ -187,17 +187,21 @@ def with_calls(listed: Iterable[tuple[Client, ServerTool]]) -> list[ModelTool]:
 
     `READ_MORE` is one of them where the results of a client have a budget.
     """
-    found: list[ModelTool] = []
+    tools: list[ModelTool] = []
     clients: dict[str, Client] = {}
-    for client, one in listed:
-        if for_models(one.tool):
-            clients[one.server] = client
+    for client, server_tool in listed:
+        if for_models(server_tool.tool):
+            clients[server_tool.server] = client
             budget = partial(budget_of, client)
             call = client.call_tool
-            found.append(ModelTool(one.server, one.tool, one.name, call, budget, client))
+            tools.append(
+                ModelTool(
+                    server_tool.server, server_tool.tool, server_tool.name, call, budget, client
+                )
+            )
     if any(budget_of(client).wanted for client in clients.values()):
-        found.append(local_tool(READ_MORE, partial(read_more, clients.values())))
-    return found
+        tools.append(local_tool(READ_MORE, partial(read_more, clients.values())))
+    return tools
 
 
 def local_tool(tool: Tool, work: Caller) -> ModelTool:
@@ -210,11 +214,11 @@ def local_tool(tool: Tool, work: Caller) -> ModelTool:
         from holdfast.schema.validate import Checker
 
         # Models often write an object as text.
-        given = restore(dict(arguments or {}), tool.input_schema)
-        if faults := Checker(tool.input_schema).faults(given):
+        restored = restore(dict(arguments or {}), tool.input_schema)
+        if faults := Checker(tool.input_schema).faults(restored):
             text = f"{name}: the arguments do not fit its schema:\n{lines(faults)}"
             raise ValidationError(text, data=faults)
-        return await work(given, **options)
+        return await work(restored, **options)
 
     return ModelTool("", tool, tool.name, call)
 

@@ -96,9 +96,9 @@ class Names:
     def add(self, server: str, tool: str) -> str:
         """Return the name of a tool, and remember it."""
         pair = (server, tool)
-        known = self._names.get(pair)
-        if known is not None:
-            return known
+        allotted = self._names.get(pair)
+        if allotted is not None:
+            return allotted
         name, digits = name_of(server, tool), DIGITS
         while name in self._pairs:
             # Two hashes met. A server could bring that about for tools of its own.
@@ -119,14 +119,14 @@ class Names:
         return pair
 
 
-def no_tool(name: str, known: Iterable[str]) -> ValidationError:
+def no_tool(name: str, names: Iterable[str]) -> ValidationError:
     """Return the error for a name that no tool has; only very near ones count: all begin alike."""
-    return ValidationError(f"no tool is called {name!r}{hint(name, known, 0.8)}")
+    return ValidationError(f"no tool is called {name!r}{hint(name, names, 0.8)}")
 
 
-def hint(name: str, known: Iterable[str], nearness: float = 0.6) -> str:
+def hint(name: str, names: Iterable[str], nearness: float = 0.6) -> str:
     """Return a question about known names near a misspelt one; empty without any."""
-    return question(close_matches(name, known, 3, nearness))
+    return question(close_matches(name, names, 3, nearness))
 
 
 def question(near: list[str]) -> str:

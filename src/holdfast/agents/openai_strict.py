@@ -70,9 +70,9 @@ class _Tightening:
         for key, most in (("properties", PROPERTIES), ("enum", ENUMS)):
             self._left[key] -= len(node.get(key) or ())
             if self._left[key] < 0:
-                named = "properties" if key == "properties" else "enum values"
-                raise NotStrict(where, key, f"more than {most} {named} in all")
-        found = rewrite(
+                what = "properties" if key == "properties" else "enum values"
+                raise NotStrict(where, key, f"more than {most} {what} in all")
+        strict = rewrite(
             node,
             lambda part: (
                 part.schema
@@ -82,18 +82,18 @@ class _Tightening:
         )
         if is_object:
             needed = required(node)
-            found["properties"] = {
-                name: one if name in needed else _nullable(one)
-                for name, one in found["properties"].items()
+            strict["properties"] = {
+                name: converted if name in needed else _nullable(converted)
+                for name, converted in strict["properties"].items()
             }
-            found["required"] = list(found["properties"])
-        return found
+            strict["required"] = list(strict["properties"])
+        return strict
 
     def _close(self, node: Schema, where: str) -> None:
-        more = node.get("additionalProperties")
-        if "properties" not in node or (not node["properties"] and where and more is not False):
+        others = node.get("additionalProperties")
+        if "properties" not in node or (not node["properties"] and where and others is not False):
             raise NotStrict(where, "additionalProperties", "an object of any keys")
-        if more not in (None, False):
+        if others not in (None, False):
             self._report.add(where, "additionalProperties", "takes only the properties named")
         node["additionalProperties"] = False
 

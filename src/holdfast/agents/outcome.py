@@ -52,7 +52,7 @@ class OutcomeParts(Struct):
     @property
     def texts(self) -> list[str]:
         """The text parts."""
-        return [one for one in self.items if isinstance(one, str)]
+        return [item for item in self.items if isinstance(item, str)]
 
     @property
     def text(self) -> str:
@@ -62,13 +62,13 @@ class OutcomeParts(Struct):
     @property
     def media(self) -> list[Media]:
         """The other parts."""
-        return [one for one in self.items if isinstance(one, Media)]
+        return [item for item in self.items if isinstance(item, Media)]
 
     def blocks(self, media: Callable[[Media], Any], kind: str = "text") -> list[Any]:
         """Return a content block for each part: a text is one of ``kind``."""
         return [
-            {"type": kind, "text": one} if isinstance(one, str) else media(one)
-            for one in self.items
+            {"type": kind, "text": item} if isinstance(item, str) else media(item)
+            for item in self.items
         ]
 
 
@@ -121,8 +121,8 @@ class ToolOutcome(Struct, frozen=True):
     @property
     def retry_in(self) -> float | None:
         """Seconds until the next attempt to reach the server; None if unknown."""
-        found: float | None = getattr(self.error, "retry_in", None)
-        return found
+        seconds: float | None = getattr(self.error, "retry_in", None)
+        return seconds
 
     @property
     def details(self) -> str:
@@ -152,8 +152,8 @@ class ToolOutcome(Struct, frozen=True):
             text = self.message
             if text is None:
                 error = self.error
-                told = error.redacted if isinstance(error, HoldfastError) else str(error)
-                text = told or type(error).__name__
+                text = error.redacted if isinstance(error, HoldfastError) else str(error)
+                text = text or type(error).__name__
             return OutcomeParts([text], True, msgspec.UNSET, report)
         items: list[str | Media] = []
         for index, content in enumerate(self.result.content):
@@ -195,9 +195,9 @@ def says_the_same(texts: list[str], value: Any) -> bool:
     """
     wrapped = isinstance(value, dict) and value.keys() == {"result"}
     whole = "\n".join(texts)
-    said = (_read(whole), [_read(one) for one in texts], whole)
+    readings = (_read(whole), [_read(text) for text in texts], whole)
     try:
-        return value in said or (wrapped and value["result"] in said)
+        return value in readings or (wrapped and value["result"] in readings)
     except RecursionError:
         return False
 

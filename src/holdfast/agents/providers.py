@@ -56,8 +56,8 @@ class ProviderTool(Struct, frozen=True):
 
     def restore(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return a model's arguments as the tool's own."""
-        own = {self.keys.get(key, key): value for key, value in arguments.items()}
-        return own if self.back is None else self.back(own)
+        renamed = {self.keys.get(key, key): value for key, value in arguments.items()}
+        return renamed if self.back is None else self.back(renamed)
 
 
 def for_provider(
@@ -105,18 +105,18 @@ def _parameters(
 ) -> tuple[Schema | None, Callable[[Any], Any] | None]:
     """Return the schema of the arguments, and the way back from a model's to the tool's."""
     if shape == "gemini":
-        own = object_root(schema, report, plain=True)
-        return gemini.subset(own, report), partial(restore, schema=own)
+        plain = object_root(schema, report, plain=True)
+        return gemini.subset(plain, report), partial(restore, schema=plain)
     if strict:
-        found = Losses()
-        own = object_root(schema, found, plain=True)
+        losses = Losses()
+        plain = object_root(schema, losses, plain=True)
         try:
-            tight = openai_strict.to_strict(own, found)
+            tight = openai_strict.to_strict(plain, losses)
         except openai_strict.NotStrict as why:
             report.add(why.where, why.keyword, f"not in strict mode: {why}")
         else:
-            report.update(found)
-            return tight, partial(restore, schema=own)
+            report.update(losses)
+            return tight, partial(restore, schema=plain)
     root = object_root(schema, report)
     return (root if shape == "anthropic" else _with_items(root)), None
 
@@ -142,11 +142,11 @@ def fenced_schema(node: Any, server: str) -> Any:
     """Return a schema whose descriptions are fenced, at every depth."""
     if not isinstance(node, dict):
         return node
-    found = rewrite(node, lambda part: fenced_schema(part.schema, server))
+    fenced_node = rewrite(node, lambda part: fenced_schema(part.schema, server))
     for key in ("title", "description"):
-        if key in found:
-            found[key] = fenced(found[key], server)
-    return found
+        if key in fenced_node:
+            fenced_node[key] = fenced(fenced_node[key], server)
+    return fenced_node
 
 
 # Results
@@ -240,14 +240,14 @@ def _gemini(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
         response = {"output": parts.structured}
         if parts.text and not says_the_same(parts.texts, parts.structured):
             response["text"] = parts.text
-    found: dict[str, Any] = {"name": name, "response": response}
+    answered: dict[str, Any] = {"name": name, "response": response}
     if call_id:
-        found["id"] = call_id
+        answered["id"] = call_id
     if parts.media:
-        found["parts"] = [
-            {"inlineData": {"mimeType": one.mime_type, "data": one.data}} for one in parts.media
+        answered["parts"] = [
+            {"inlineData": {"mimeType": item.mime_type, "data": item.data}} for item in parts.media
         ]
-    return {"functionResponse": found}
+    return {"functionResponse": answered}
 
 
 _Build: TypeAlias = Callable[[OutcomeParts, str, str], dict[str, Any]]

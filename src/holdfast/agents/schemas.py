@@ -327,10 +327,10 @@ def safe_keys(schema: Schema, allowed: str, report: Losses) -> tuple[Schema, dic
     Returns:
         The schema, and the names that parameters really have by those that they are given.
     """
-    own = properties(schema)
-    taken = {name for name in own if re.fullmatch(allowed, name)}
+    by_name = properties(schema)
+    taken = {name for name in by_name if re.fullmatch(allowed, name)}
     renamed: dict[str, str] = {}
-    for name in own:
+    for name in by_name:
         if name in taken:
             continue
         safe = _ODD.sub("_", name)[:64] or "_"
@@ -344,7 +344,7 @@ def safe_keys(schema: Schema, allowed: str, report: Losses) -> tuple[Schema, dic
         report.add(pointer("properties", name), name, f"is called {safe!r}, and called back")
     if not renamed:
         return schema, {}
-    copy = {renamed.get(name, name): one for name, one in own.items()}
+    copy = {renamed.get(name, name): part for name, part in by_name.items()}
     needed = [renamed.get(name, name) for name in required(schema)]
     back = {safe: name for name, safe in renamed.items()}
     return {**schema, "properties": copy, **({"required": needed} if needed else {})}, back

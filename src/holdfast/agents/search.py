@@ -71,8 +71,8 @@ class Index:
 
     def __init__(self, tools: Iterable[ServerTool]) -> None:
         self.tools: list[ServerTool] = list(tools)
-        self._tools = sorted(self.tools, key=lambda one: one.name)
-        counts = [_counts(one) for one in self._tools]
+        self._tools = sorted(self.tools, key=lambda tool: tool.name)
+        counts = [_counts(tool) for tool in self._tools]
         lengths = [sum(count.values()) for count in counts]
         mean = (sum(lengths) / len(lengths) if lengths else 0.0) or 1.0
         self._words: dict[str, dict[int, float]] = {}
@@ -91,12 +91,12 @@ class Index:
 
     def search(self, query: str, limit: int = 5) -> list[Hit]:
         """Return the tools that match best, best first."""
-        asked = {*words(query[:LONGEST])}
+        query_words = {*words(query[:LONGEST])}
         scores: dict[int, float] = {}
-        for word in sorted(asked - _EMPTY or asked):
+        for word in sorted(query_words - _EMPTY or query_words):
             best: dict[int, float] = {}
-            for known, weight in self._readings(word):
-                places = self._words[known]
+            for term, weight in self._readings(word):
+                places = self._words[term]
                 rarity = math.log(1 + (len(self._tools) - len(places) + 0.5) / (len(places) + 0.5))
                 for place, frequency in places.items():
                     best[place] = max(best.get(place, 0.0), weight * rarity * frequency)
@@ -110,32 +110,32 @@ class Index:
         """Return the known words that it may mean: itself, those that begin alike, or near ones."""
         exact = [(word, 1.0)] if word in self._words else []
         begun = [
-            (one, BEGINNING)
-            for one in self._words
-            if one != word
-            and min(len(one), len(word)) >= 3
-            and (one.startswith(word) or word.startswith(one))
+            (term, BEGINNING)
+            for term in self._words
+            if term != word
+            and min(len(term), len(word)) >= 3
+            and (term.startswith(word) or word.startswith(term))
         ]
         near = [] if exact or begun or len(word) < 4 else close_matches(word, self._words, 3, 0.75)
-        return [*exact, *begun, *((one, SLIP) for one in near)]
+        return [*exact, *begun, *((term, SLIP) for term in near)]
 
 
-def _counts(one: ServerTool) -> dict[str, float]:
+def _counts(server_tool: ServerTool) -> dict[str, float]:
     """Return the weight of each word of a tool, by where it stands."""
-    tool = one.tool
+    tool = server_tool.tool
     texts = {
         "name": tool.name,
-        "server": one.server,
+        "server": server_tool.server,
         "title": tool.title or "",
         "parameters": " ".join(properties(tool.input_schema)),
         "description": (tool.description or "")[:LONGEST],
     }
-    found: dict[str, float] = {}
+    counts: dict[str, float] = {}
     for field, text in texts.items():
         for word, count in Counter(words(text)).items():
             # A word said often in one place says little more than said once.
-            found[word] = found.get(word, 0.0) + WEIGHTS[field] * (1 + math.log(count))
-    return found
+            counts[word] = counts.get(word, 0.0) + WEIGHTS[field] * (1 + math.log(count))
+    return counts
 
 
 # Meta tools
@@ -189,33 +189,36 @@ async def _search(
     servers: Servers, fence: bool, arguments: Mapping[str, Any], **options: Any
 ) -> ToolResult:
     hits = await servers.search(arguments["query"], limit=int(arguments.get("limit", 5)))
-    found: dict[str, Any] = {"tools": [_described(hit.tool, fence) for hit in hits]}
+    answer: dict[str, Any] = {"tools": [_described(hit.tool, fence) for hit in hits]}
     if hits.failures:
-        found["unavailable"] = [failure.server for failure in hits.failures]
-    return ToolResult(content=[TextContent(text=json.dumps(found, ensure_ascii=False))])
+        answer["unavailable"] = [failure.server for failure in hits.failures]
+    return ToolResult(content=[TextContent(text=json.dumps(answer, ensure_ascii=False))])
 
 
-def _described(one: ServerTool, fence: bool) -> dict[str, Any]:
-    text, schema = truncate(one.description, LONGEST), object_root(one.tool.input_schema, Losses())
+def _described(tool: ServerTool, fence: bool) -> dict[str, Any]:
+    text, schema = (
+        truncate(tool.description, LONGEST),
+        object_root(tool.tool.input_schema, Losses()),
+    )
     if fence:
-        text, schema = fenced(text, one.server), fenced_schema(schema, one.server)
-    return {"name": one.name, "description": text, "parameters": schema}
+        text, schema = fenced(text, tool.server), fenced_schema(schema, tool.server)
+    return {"name": tool.name, "description": text, "parameters": schema}
 
 
 async def _call(servers: Servers, arguments: Mapping[str, Any], **options: Any) -> ToolOutcome:
-    wanted, given = arguments["name"], arguments.get("arguments")
-    if wanted == READ_MORE.name:
+    name, inner_arguments = arguments["name"], arguments.get("arguments")
+    if name == READ_MORE.name:
         members = servers._members.values()
         clients = [member.client for member in members if member.client is not None]
-        return await local_tool(READ_MORE, partial(read_more, clients)).call(given)
-    server, tool = servers.model_names.resolve(wanted)
+        return await local_tool(READ_MORE, partial(read_more, clients)).call(inner_arguments)
+    server, tool = servers.model_names.resolve(name)
     client = servers[server]
     if tool not in client.tools:
         await client.list_tools()
     definition = client.tools.get(tool)
     if definition is None or not for_models(definition):
-        known = (one for one, listed in client.tools.items() if for_models(listed))
-        raise ValidationError(f"no tool of {server} is called {tool!r}{hint(tool, known)}")
+        names = (tool_name for tool_name, listed in client.tools.items() if for_models(listed))
+        raise ValidationError(f"no tool of {server} is called {tool!r}{hint(tool, names)}")
     budget = partial(budget_of, client)
-    found = ModelTool(server, definition, wanted, client.call_tool, budget)
-    return await found.call(given, **options)
+    model_tool = ModelTool(server, definition, name, client.call_tool, budget, client)
+    return await model_tool.call(inner_arguments, **options)

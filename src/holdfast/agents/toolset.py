@@ -91,17 +91,17 @@ class Toolset:
         self.failures: tuple[Failure, ...] = tuple(failures)
         self._media = media
         self._tools: dict[str, tuple[ModelTool, ProviderTool]] = {}
-        for one in tools:
-            found = for_provider(
-                one.tool,
+        for tool in tools:
+            provider_tool = for_provider(
+                tool.tool,
                 shape,
-                name=one.name,
+                name=tool.name,
                 strict=strict,
-                fence=one.server if fence and one.server else None,
-                defer=any(fnmatchcase(one.name, pattern) for pattern in patterns),
+                fence=tool.server if fence and tool.server else None,
+                defer=any(fnmatchcase(tool.name, pattern) for pattern in patterns),
             )
-            self._tools[one.name] = (one, found)
-        self._deferred = sum("defer_loading" in one.definition for _, one in self._tools.values())
+            self._tools[tool.name] = (tool, provider_tool)
+        self._deferred = sum("defer_loading" in tool.definition for _, tool in self._tools.values())
         loaded = len(self) - self._deferred
         if shape.startswith("openai") and loaded > MOST_OPENAI:
             text = "%d tools: OpenAI takes %d at most; choose servers, use finder, or defer=True"
@@ -117,12 +117,16 @@ class Toolset:
     def definitions(self) -> list[dict[str, Any]]:
         """The tools, as the provider wants them."""
         search = [dict(SEARCH_TOOLS[self.shape])] if self._deferred else []
-        return [*search, *(found.definition for _, found in self._tools.values())]
+        return [*search, *(provider_tool.definition for _, provider_tool in self._tools.values())]
 
     @property
     def losses(self) -> dict[str, tuple[Loss, ...]]:
         """The parts that the definitions leave out, by the name of the tool."""
-        return {name: found.losses for name, (_, found) in self._tools.items() if found.losses}
+        return {
+            name: provider_tool.losses
+            for name, (_, provider_tool) in self._tools.items()
+            if provider_tool.losses
+        }
 
     def read(self, call: Any) -> ModelCall:
         """Return the call of a tool that a model asked for.
@@ -134,13 +138,13 @@ class Toolset:
         Raises:
             ValidationError: The tool is not in the set, or the arguments are not an object.
         """
-        call_id, name, given = _take_apart(call)
-        known = self._tools.get(name)
-        if known is None:
+        call_id, name, raw_arguments = _take_apart(call)
+        entry = self._tools.get(name)
+        if entry is None:
             raise no_tool(name, self._tools)
-        one, found = known
-        arguments = found.restore(_arguments(name, given))
-        return ModelCall(call_id, name, one.server, one.tool.name, arguments)
+        tool, provider_tool = entry
+        arguments = provider_tool.restore(_arguments(name, raw_arguments))
+        return ModelCall(call_id, name, tool.server, tool.tool.name, arguments)
 
     def answer(self, call: Any, outcome: ToolOutcome | ToolResult | BaseException) -> ModelAnswer:
         """Return the message that answers a model's call.
@@ -200,13 +204,13 @@ def _take_apart(call: Any) -> tuple[str, str, Any]:
     return call_id, name, {}
 
 
-def _arguments(name: str, given: Any) -> Mapping[str, Any]:
-    if isinstance(given, str):
+def _arguments(name: str, arguments: Any) -> Mapping[str, Any]:
+    if isinstance(arguments, str):
         try:
-            given = json.loads(given) if given.strip() else {}
+            arguments = json.loads(arguments) if arguments.strip() else {}
         except (ValueError, RecursionError) as error:
             raise ValidationError(f"{name}: the arguments are not JSON: {error}") from None
-    if not isinstance(given, Mapping):
-        kind = type(given).__name__
+    if not isinstance(arguments, Mapping):
+        kind = type(arguments).__name__
         raise ValidationError(f"{name}: the arguments are no object, but of type {kind}")
-    return given
+    return arguments

@@ -86,8 +86,9 @@ class ModuleWriter:
 
     def module(self, command: str, target: Target = None, stamp: str | None = None) -> str:
         """Return the module. Imports and types come first, but are known only at the end."""
-        classes = {record.name for record in self.model.records}
-        types = [typed_dict(one, self.typist, classes) for one in self.model.records]
+        records = self.model.records
+        classes = {record.name for record in records}
+        types = [typed_dict(record, self.typist, classes) for record in records]
         faces: list[str] = []
         for sync in (False, True) if self.sync else (False,):
             faces += ["\n".join(self._space(space, sync)) for space in self.model.spaces]
@@ -117,8 +118,8 @@ class ModuleWriter:
         used = self.typist.used | ALWAYS
         yield from ["import builtins"] if "builtins" in used else []
         yield from ["from collections.abc import Mapping"] if "Mapping" in used else []
-        for module, known in (("typing", FROM_TYPING), ("holdfast.handles", FROM_HANDLES)):
-            names = [name for name in known if name in used]
+        for module, offered in (("typing", FROM_TYPING), ("holdfast.handles", FROM_HANDLES)):
+            names = [name for name in offered if name in used]
             line = f"from {module} import {', '.join(names)}"
             yield line if len(line) <= COLUMNS else exploded(f"from {module} import (", names, ")")
             yield ""
@@ -142,9 +143,9 @@ class ModuleWriter:
                 registry.append("schemas={}")
         yield exploded("REGISTRY: Final = Registry(", registry, ")")
         if (session := self.model.session) is not None:
-            given = {"key": session.key, "open_tool": session.open_tool}
-            given["close_tool"] = session.close_tool
-            items = [f"{k}={'None' if v is None else literal(v)}" for k, v in given.items()]
+            arguments = {"key": session.key, "open_tool": session.open_tool}
+            arguments["close_tool"] = session.close_tool
+            items = [f"{k}={'None' if v is None else literal(v)}" for k, v in arguments.items()]
             adapter = self.typist.word("ParameterSession")
             yield exploded(f"ADAPTER: Final = {adapter}(", items, ")")
 

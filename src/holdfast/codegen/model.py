@@ -104,8 +104,8 @@ class Model:
                 spaces.setdefault(space, []).append(key)
         attributes = names.namespace_names(space for space in spaces if space is not None)
         methods = {space: names.method_names(keys) for space, keys in spaces.items()}
-        known = {name for found in methods.values() for name in found.values()}
-        self._classes = ClassNames([*known, *attributes.values(), OPEN_ARGUMENTS])
+        taken = {name for by_tool in methods.values() for name in by_tool.values()}
+        self._classes = ClassNames([*taken, *attributes.values(), OPEN_ARGUMENTS])
         self._reserved = frozenset({*names.HANDLE_OWN, *attributes.values()})
         self.records: list[Record] = []
         self.spaces: list[Space] = [
@@ -115,7 +115,7 @@ class Model:
         self.opening: Kind | None = self._opening()
         """The arguments of the tool that opens a session."""
         self.records.sort(key=lambda record: record.name)
-        keys = {one.wire for record in self.records for one in record.fields}
+        keys = {field.wire for record in self.records for field in record.fields}
         self.taken: set[str] = self._classes.taken | keys
         """Names that no further type may have."""
 
@@ -132,19 +132,19 @@ class Model:
         ]
         # "_root" is where tools without a dot are: a namespace that is called so is "_root.".
         wire = ROOT if space is None else f"{space}." if space == ROOT else space
-        hidden = self._reserved & {one.name for one in made} if space is None else frozenset()
+        hidden = self._reserved & {method.name for method in made} if space is None else frozenset()
         return Space(wire, attribute, class_name, tuple(made), mixin, hidden)
 
     def _method(
         self, tool: Tool, words: tuple[str, ...], attribute: str, key: str, name: str
     ) -> Method:
         if name != key:
-            shown = name if not words and name not in self._reserved else f"{attribute}.{name}"
-            self._report(tool, f"is called {shown}")
+            label = name if not words and name not in self._reserved else f"{attribute}.{name}"
+            self._report(tool, f"is called {label}")
         path = (*words, name)
         fields, extra = self._arguments(tool, path)
         result, wrapped = self._result(tool, (*path, "result"))
-        called = names.parameter_names(one.wire for one in fields)
+        called = names.parameter_names(field.wire for field in fields)
         for wire, parameter in called.items():
             if wire != parameter:
                 self._report(tool, f"parameter {quote(wire)} is called {parameter}")
@@ -153,7 +153,7 @@ class Model:
             tool=tool.name,
             key=key,
             name=name,
-            parameters={called[one.wire]: one for one in fields},
+            parameters={called[field.wire]: field for field in fields},
             extra=extra,
             result=result,
             wrapped=wrapped,
@@ -168,7 +168,7 @@ class Model:
         with self._reading(tool, definition(tool)["inputSchema"], path) as reader:
             fields, extra = reader.arguments()
         strip = None if self.session is None else self.session.key
-        return tuple(one for one in fields if one.wire != strip), extra
+        return tuple(field for field in fields if field.wire != strip), extra
 
     def _result(self, tool: Tool, path: tuple[str, ...]) -> tuple[Kind | None, bool]:
         """Return the kind of the result, and whether it is wrapped as ``{"result": …}``.
@@ -176,13 +176,13 @@ class Model:
         It is None also where the schema says nothing: the whole result says more than Any.
         """
         schema = definition(tool).get("outputSchema")
-        own = properties(schema)
-        wrapped = [*own] == ["result"] and "result" in required(schema)
-        wrapped = wrapped and own["result"] is not None
+        by_name = properties(schema)
+        wrapped = [*by_name] == ["result"] and "result" in required(schema)
+        wrapped = wrapped and by_name["result"] is not None
         if not isinstance(schema, dict):
             return None, wrapped
         with self._reading(tool, schema, path) as reader:
-            kind = reader.kind(own["result"] if wrapped else schema, path)
+            kind = reader.kind(by_name["result"] if wrapped else schema, path)
         return None if kind in (ANY, NONE) else kind, wrapped
 
     def _opening(self) -> Kind | None:
@@ -190,11 +190,11 @@ class Model:
         tool = self.session and self.session.open_tool and self._tools.get(self.session.open_tool)
         if not tool:
             return None
-        kept, extra = self._arguments(tool, (OPEN_ARGUMENTS,))
-        if not kept or extra is not None or any(not one.wire for one in kept):
+        arguments, extra = self._arguments(tool, (OPEN_ARGUMENTS,))
+        if not arguments or extra is not None or any(not field.wire for field in arguments):
             return None
         text = f"What ``{one_line(tool.name)}`` takes, besides the session's name."
-        self.records.append(Record(OPEN_ARGUMENTS, kept, text))
+        self.records.append(Record(OPEN_ARGUMENTS, arguments, text))
         return Kind(OPEN_ARGUMENTS)
 
     @contextmanager
@@ -213,13 +213,13 @@ class Model:
 
 def _hints(tool: Tool) -> tuple[str, ...]:
     """Return the tool's annotations as sentences."""
-    said = tool.annotations or ToolAnnotations()
-    writes = not said.read_only_hint
-    found = {
-        "read-only": said.read_only_hint,
-        "destructive": writes and said.destructive_hint,
-        "not destructive": writes and said.destructive_hint is False,
-        "idempotent": writes and said.idempotent_hint,
-        "reaches out of the server's own world": said.open_world_hint,
+    annotations = tool.annotations or ToolAnnotations()
+    writes = not annotations.read_only_hint
+    hints = {
+        "read-only": annotations.read_only_hint,
+        "destructive": writes and annotations.destructive_hint,
+        "not destructive": writes and annotations.destructive_hint is False,
+        "idempotent": writes and annotations.idempotent_hint,
+        "reaches out of the server's own world": annotations.open_world_hint,
     }
-    return tuple(text for text, holds in found.items() if holds)
+    return tuple(text for text, holds in hints.items() if holds)

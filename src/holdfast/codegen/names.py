@@ -69,20 +69,20 @@ def spare(name: str, taken: Collection[str]) -> str:
 def _allot(
     wires: Iterable[str], word: str, reserved: Collection[str], *, private: bool = False
 ) -> dict[str, str]:
-    wanted: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for wire in sorted(set(wires)):
         name = _shortened(identifier(wire, word, private=private), wire, "_")
-        wanted.setdefault(f"{name}_" if name in reserved else name, []).append(wire)
-    taken = set(wanted)
-    found: dict[str, str] = {}
-    for name, group in wanted.items():
+        by_name.setdefault(f"{name}_" if name in reserved else name, []).append(wire)
+    taken = set(by_name)
+    allotted: dict[str, str] = {}
+    for name, group in by_name.items():
         for wire in group:
-            own, count, digits = name, 4, _digits(wire)
-            while wire != name and len(group) > 1 and own in taken:
-                own, count = f"{name}_{digits[:count]}", count + 1
-            found[wire] = own
-            taken.add(own)
-    return found
+            unique, count, digits = name, 4, _digits(wire)
+            while wire != name and len(group) > 1 and unique in taken:
+                unique, count = f"{name}_{digits[:count]}", count + 1
+            allotted[wire] = unique
+            taken.add(unique)
+    return allotted
 
 
 method_names = partial(_allot, word="tool", reserved=ATTRIBUTE_RESERVED)
@@ -103,7 +103,10 @@ def identifier(wire: str, word: str, *, private: bool = False) -> str:
     text = unicodedata.normalize("NFKC", wire)
     if not text.isidentifier() or has_unseen(text):
         # One underscore for a run of characters that no identifier has, or nobody sees.
-        good = (one if f"a{one}".isidentifier() and not has_unseen(one) else "\0" for one in text)
+        good = (
+            character if f"a{character}".isidentifier() and not has_unseen(character) else "\0"
+            for character in text
+        )
         text = unicodedata.normalize("NFKC", re.sub("\0+", "_", "".join(good)).rstrip("_"))
     bare = text.lstrip("_")
     text = f"_{bare}" if private and wire.startswith("_") else bare
@@ -211,17 +214,17 @@ def described(fields: Collection[tuple[str, str]], room: int) -> list[str]:
 
 def docstring(lines: list[str], indent: str) -> list[str]:
     """Return the lines of a docstring; none if there is no text."""
-    shown = [line.replace("\\", "\\\\").replace(QUOTES, '\\"\\"\\"') for line in lines]
-    while shown and not shown[-1].strip():
-        shown.pop()
-    if not shown:
+    escaped = [line.replace("\\", "\\\\").replace(QUOTES, '\\"\\"\\"') for line in lines]
+    while escaped and not escaped[-1].strip():
+        escaped.pop()
+    if not escaped:
         return []
-    if shown[0].startswith('"'):
-        shown[0] = "\\" + shown[0]
-    if len(shown) > 1:
-        body = [f"{indent}{line}".rstrip() for line in shown[1:]]
-        return [f"{indent}{QUOTES}{shown[0]}", *body, f"{indent}{QUOTES}"]
-    text = shown[0]
+    if escaped[0].startswith('"'):
+        escaped[0] = "\\" + escaped[0]
+    if len(escaped) > 1:
+        body = [f"{indent}{line}".rstrip() for line in escaped[1:]]
+        return [f"{indent}{QUOTES}{escaped[0]}", *body, f"{indent}{QUOTES}"]
+    text = escaped[0]
     before = text[:-1]
     if text.endswith('"') and (len(before) - len(before.rstrip("\\"))) % 2 == 0:
         text = before + '\\"'
@@ -240,31 +243,33 @@ LONGEST_LINE: Final = 120
 
 def description(schema: Any) -> str:
     """Return the description of a schema, stripped; empty if it has none."""
-    found = schema.get("description") if isinstance(schema, dict) else None
-    return found.strip() if isinstance(found, str) else ""
+    text = schema.get("description") if isinstance(schema, dict) else None
+    return text.strip() if isinstance(text, str) else ""
 
 
 def note(schema: Any) -> str:
     """Return the description, then limits and default, as one text."""
     if not isinstance(schema, dict):
         return ""
-    said = description(schema)
-    if said and said[-1] not in ".!?:;…":
-        said += "."
+    sentence = description(schema)
+    if sentence and sentence[-1] not in ".!?:;…":
+        sentence += "."
     limits = ", ".join(_limits(schema))
     extras = [f"{limits[0].upper()}{limits[1:]}."] if limits else []
     if "default" in schema:
         extras.append(f"Default: {show_json(schema['default'], LONGEST_LINE)}.")
     if schema.get("deprecated") is True:
         extras.append("Deprecated.")
-    gap = "\n" if "\n" in said else " "
-    return gap.join(part for part in (said, " ".join(extras)) if part)
+    gap = "\n" if "\n" in sentence else " "
+    return gap.join(part for part in (sentence, " ".join(extras)) if part)
 
 
 def _limits(schema: dict[str, Any]) -> Iterator[str]:
     """Return the limits in words, also those of the one alternative to null."""
     options = branches(schema, "anyOf")
-    real = [one for one in options if isinstance(one, dict) and one.get("type") != "null"]
+    real = [
+        option for option in options if isinstance(option, dict) and option.get("type") != "null"
+    ]
     if len(real) == 1:
         schema = {**real[0], **schema}
     for word, text in LIMITS.items():

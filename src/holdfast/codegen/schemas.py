@@ -145,13 +145,13 @@ class SchemaReader:
         except SchemaTooComplex:
             self.cut = True
         order = sorted(fields.values(), key=lambda field: not field.required)
-        more, extra = schema.get("additionalProperties"), None
+        others, extra = schema.get("additionalProperties"), None
         # Without any of these, a schema without properties is that of a tool without parameters.
         speaks = schema.keys() & {"patternProperties", "propertyNames", "minProperties"}
-        if more is True or (more is not False and speaks and not fields):
+        if others is True or (others is not False and speaks and not fields):
             extra = ANY
-        if isinstance(more, dict):
-            extra = self.kind(more, (*self._path, "value"))
+        if isinstance(others, dict):
+            extra = self.kind(others, (*self._path, "value"))
         return tuple(order), ANY if extra is None and self.cut else extra
 
     def _add_options(self, fields: dict[str, Field], options: list[Any]) -> None:
@@ -174,13 +174,13 @@ class SchemaReader:
             if self._depth > DEEPEST:
                 raise SchemaTooComplex
             self.budget.spend()
-            found = self._kind(schema, path)
+            result = self._kind(schema, path)
         except SchemaTooComplex:
             self.cut = True
             return ANY
         finally:
             self._depth -= 1
-        return either((found, NONE)) if schema.get("nullable") is True else found
+        return either((result, NONE)) if schema.get("nullable") is True else result
 
     def _kind(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
         if isinstance(reference := schema.get("$ref"), str):
@@ -200,7 +200,9 @@ class SchemaReader:
 
     def _typed(self, schema: dict[str, Any], name: Any, path: tuple[str, ...]) -> Kind:
         if isinstance(name, list):
-            return either(self._typed(schema, one, path) for one in name if isinstance(one, str))
+            return either(
+                self._typed(schema, member, path) for member in name if isinstance(member, str)
+            )
         if isinstance(name, str) and name in SIMPLE:
             return SIMPLE[name]
         if name == "array" or (name is None and ARRAY_WORDS & schema.keys()):
@@ -209,8 +211,8 @@ class SchemaReader:
             if _can_be_record(schema):
                 self.budget.spend(len(_keys(schema)))
                 return self._record(schema, path, self._names.take(*path))
-            more = schema.get("additionalProperties")
-            value = self.kind(more, (*path, "value")) if isinstance(more, dict) else ANY
+            others = schema.get("additionalProperties")
+            value = self.kind(others, (*path, "value")) if isinstance(others, dict) else ANY
             return Kind("dict", (STRING, value))
         return ANY
 
@@ -218,7 +220,7 @@ class SchemaReader:
         row, items = tuple_items(schema)
         if not row:
             return Kind("list", (self.kind(items, (*path, "item")),))
-        kinds = [self.kind(one, (*path, f"item{at}")) for at, one in enumerate(row, 1)]
+        kinds = [self.kind(part, (*path, f"item{at}")) for at, part in enumerate(row, 1)]
         if isinstance(items, dict):
             return Kind("list", (either([*kinds, self.kind(items, (*path, "item"))]),))
         return Kind("tuple", tuple(kinds))
@@ -229,9 +231,9 @@ class SchemaReader:
         return Kind(name)
 
     def _fields(self, schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[Field]:
-        needed, own = required(schema), properties(schema)
+        needed, by_name = required(schema), properties(schema)
         for key in _keys(schema):
-            value = own.get(key)
+            value = by_name.get(key)
             kind = self.kind(value, (*path, key))
             yield Field(key, kind, key in needed, note(value))
 
@@ -259,20 +261,20 @@ class SchemaReader:
         if not isinstance(target, dict) or reference in self._open:
             return ANY
         last = reference.rpartition("/")[2].strip("#") or "arguments"
-        own = (*self._path, last)
+        place = (*self._path, last)
         if _is_object(target) and _can_be_record(target):
             self.budget.spend(len(_keys(target)))
             # Known before it is read, because it may refer to itself.
-            name = self._names.take(*own)
+            name = self._names.take(*place)
             self._known[reference] = Kind(name)
-            return self._record(target, own, name)
+            return self._record(target, place, name)
         self._open.add(reference)
         try:
-            found = self.kind(target, own)
+            result = self.kind(target, place)
         finally:
             self._open.discard(reference)
-        self._known[reference] = found
-        return found
+        self._known[reference] = result
+        return result
 
     def _settled(self, schema: Any) -> dict[str, Any]:
         """Return the schema with ``$ref`` and ``allOf`` merged in."""
@@ -304,7 +306,7 @@ def _choice(values: list[Any]) -> Kind:
     if not values or not all(isinstance(value, str | int | float | None) for value in values):
         return ANY
     if len(values) > MOST_VALUES or not all(map(_has_literal, values)):
-        return either(NONE if one is None else Kind(type(one).__name__) for one in values)
+        return either(NONE if value is None else Kind(type(value).__name__) for value in values)
     if len(values) == 1 and isinstance(values[0], str) and len(ascii(values[0])) > LONGEST_VALUE:
         return STRING
     plain = [value for value in values if value is not None]

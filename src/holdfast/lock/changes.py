@@ -138,29 +138,31 @@ def compare(
         skills: Its skills, before and after, keyed by URI.
     """
     budget = Budget(10 * EFFORT)
-    both = before.keys() & after.keys()
-    found = [
+    common = before.keys() & after.keys()
+    changes = [
         *_skills(*skills),
-        *(_changed(name, before[name], after[name], fields, budget) for name in both),
+        *(_changed(name, before[name], after[name], fields, budget) for name in common),
         *(ToolChange("removed", name) for name in before.keys() - after.keys()),
     ]
     for name in after.keys() - before.keys():
-        own = after[name].get("name", name)
-        twice = f"the name {label(str(own))} now stands for different tools"
+        real_name = after[name].get("name", name)
+        twice = f"the name {label(str(real_name))} now stands for different tools"
         # A second tool of one name takes calls meant for the first.
-        found.append(
+        changes.append(
             ToolChange("added", name, "safe")
-            if own == name
+            if real_name == name
             else ToolChange("added", name, "breaking", (twice,), ("breaking",))
         )
     if instructions is not None and instructions[0] != instructions[1]:
         name, texts = "instructions", SchemaDiff()
-        old, new = ({} if one is None else {name: one} for one in instructions)
+        old, new = ({} if change is None else {name: change} for change in instructions)
         texts.compare_text(name, old, new)
-        details = tuple(one.text for one in texts.changes)
-        found.append(ToolChange("changed", name, "wording", details, subject="instructions"))
-    changed = [one for one in found if one is not None]
-    changed.sort(key=lambda one: (IMPACTS.index(one.impact), one.subject == "tool", one.name))
+        details = tuple(change.text for change in texts.changes)
+        changes.append(ToolChange("changed", name, "wording", details, subject="instructions"))
+    changed = [change for change in changes if change is not None]
+    changed.sort(
+        key=lambda change: (IMPACTS.index(change.impact), change.subject == "tool", change.name)
+    )
     return Changes(tuple(changed))
 
 
@@ -206,55 +208,63 @@ def _changed(
     for field in ALL:
         if field not in fields or same(before.get(field), after.get(field)):
             continue
-        found = _compare_field(field, before, after, budget)
+        differences = _compare_field(field, before, after, budget)
         table = RESULT_IMPACTS if field == "outputSchema" else ARGUMENT_IMPACTS
-        for one in found.changes:
-            place = where(one.place, *_ROOTS.get(field, ("",)))
-            details.append((f"{place}: {one.text}" if place else one.text, table[one.effect]))
-        impacts |= {table[effect] for effect in found.effects}
+        for change in differences.changes:
+            place = where(change.place, *_ROOTS.get(field, ("",)))
+            details.append(
+                (f"{place}: {change.text}" if place else change.text, table[change.effect])
+            )
+        impacts |= {table[effect] for effect in differences.effects}
     impact = worst(impacts)
     if impact is None:
         return None
     details.sort(key=lambda detail: IMPACTS.index(detail[1]))
-    texts, each = tuple(text for text, _ in details), tuple(one for _, one in details)
-    return ToolChange("changed", name, impact, texts, each)
+    texts = tuple(text for text, _ in details)
+    return ToolChange("changed", name, impact, texts, tuple(grade for _, grade in details))
 
 
-def _compare_field(field: str, before: Definition, after: Definition, left: Budget) -> SchemaDiff:
-    old, new, found = before.get(field), after.get(field), SchemaDiff()
+def _compare_field(
+    field: str, before: Definition, after: Definition, remaining: Budget
+) -> SchemaDiff:
+    old, new, differences = before.get(field), after.get(field), SchemaDiff()
     returns = field == "outputSchema"
     if field == "annotations":
-        _compare_annotations(old, new, found)
+        _compare_annotations(old, new, differences)
     elif returns and old is None:
-        found.add("is now described", "added")
+        differences.add("is now described", "added")
     elif returns and new is None:
-        found.add("is no longer described", "different")
+        differences.add("is no longer described", "different")
     elif returns or field == "inputSchema":
-        budget = Budget(min(EFFORT, left.left))
-        left.left -= budget.left
-        found = diff.compare(old, new, budget, returns=returns)
-        left.left += max(0, budget.left)
+        budget = Budget(min(EFFORT, remaining.left))
+        remaining.left -= budget.left
+        differences = diff.compare(old, new, budget, returns=returns)
+        remaining.left += max(0, budget.left)
     else:
-        found.compare_text(field, before, after)
-    return found
+        differences.compare_text(field, before, after)
+    return differences
 
 
-def _compare_annotations(before: Any, after: Any, found: SchemaDiff) -> None:
+def _compare_annotations(before: Any, after: Any, differences: SchemaDiff) -> None:
     """Add what became of the annotations of a tool; None: it had none."""
     old, new = (
-        one if isinstance(one, Mapping) else {} if one is None else {"(malformed)": one}
-        for one in (before, after)
+        old_hint
+        if isinstance(old_hint, Mapping)
+        else {}
+        if old_hint is None
+        else {"(malformed)": old_hint}
+        for old_hint in (before, after)
     )
     for name in sorted(old.keys() | new.keys()):
-        one, other = old.get(name), new.get(name)
-        promise, kept = HINTS.get(name, (None, ""))
-        if same(one, other) and (name in old) == (name in new):
+        old_hint, new_hint = old.get(name), new.get(name)
+        promise, promised = HINTS.get(name, (None, ""))
+        if same(old_hint, new_hint) and (name in old) == (name in new):
             continue
-        if promise is not None and one is promise:
-            found.add(f"no longer {kept} ({name})", "different")
-        elif promise is not None and other is promise:
-            found.add(f"now {kept} ({name}); only its word for it", "added")
-        elif name == "destructiveHint" and other is True:
-            found.add(f"now says that it may destroy things ({name})", "different")
+        if promise is not None and old_hint is promise:
+            differences.add(f"no longer {promised} ({name})", "different")
+        elif promise is not None and new_hint is promise:
+            differences.add(f"now {promised} ({name}); only its word for it", "added")
+        elif name == "destructiveHint" and new_hint is True:
+            differences.add(f"now says that it may destroy things ({name})", "different")
         else:
-            found.compare_text(name, old, new)
+            differences.compare_text(name, old, new)

@@ -19,13 +19,13 @@ have a handler for. Servers list other tools to clients that declare other ones.
 
 def capabilities(names: Iterable[str] = DECLARED) -> dict[str, Any]:
     """Return capabilities by name (``capability`` or ``capability.feature``) as they are sent."""
-    found: dict[str, Any] = {}
+    declared: dict[str, Any] = {}
     for name in names:
         section, _, feature = name.partition(".")
-        features = found.setdefault(section, {})
+        features = declared.setdefault(section, {})
         if feature:
             features[feature] = {}
-    return found
+    return declared
 
 
 def server_arguments(
@@ -52,8 +52,8 @@ def server_arguments(
         names = "*" if inherit_env is True else ",".join(inherit_env)
         words.append(quote(f"--inherit-env={names}"))
     plain = (("--cwd", cwd), ("--transport", transport), ("--protocol", protocol))
-    for option, said in (*plain, ("--config", config)):
-        words += [] if not said else [option, quote(str(said))]
+    for option, argument in (*plain, ("--config", config)):
+        words += [] if not argument else [option, quote(str(argument))]
     if target is not None and not url:
         command = shlex.split(target) if isinstance(target, str) else map(str, target)
         words += ["--", _without_secrets(list(command))]
@@ -73,9 +73,9 @@ def _without_secrets(words: list[str]) -> str:
     hidden = default_redactor().value(words)
     return " ".join(
         quote(word)
-        if word == shown
-        else '"$SECRET"'.join(quote(part) if part else "" for part in shown.split(HIDDEN))
-        for word, shown in zip(words, hidden, strict=True)
+        if word == redacted
+        else '"$SECRET"'.join(quote(part) if part else "" for part in redacted.split(HIDDEN))
+        for word, redacted in zip(words, hidden, strict=True)
     )
 
 

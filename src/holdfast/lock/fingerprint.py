@@ -33,25 +33,27 @@ def definition(tool: Tool) -> dict[str, Any]:
     """Return the parts of a tool that callers and models rely on, as plain JSON."""
     # The input schema as it came, even if it is not an object.
     schema = decode_schema(tool.input_schema_json)
-    found: dict[str, Any] = {"name": tool.name, "inputSchema": schema}
+    plain: dict[str, Any] = {"name": tool.name, "inputSchema": schema}
     if tool.title is not None:
-        found["title"] = tool.title
+        plain["title"] = tool.title
     if tool.description is not None:
-        found["description"] = tool.description
+        plain["description"] = tool.description
     if not isinstance(tool.output_schema_json, UnsetType):
-        found["outputSchema"] = decode_schema(tool.output_schema_json)
+        plain["outputSchema"] = decode_schema(tool.output_schema_json)
     if tool.annotations is not None:
-        found["annotations"] = tool.annotations.raw
-    return found
+        plain["annotations"] = tool.annotations.raw
+    return plain
 
 
 def schema_texts(tools: Iterable[Tool]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the input and the output schemas of tools by name, as canonical JSON text."""
     plain = {tool.name: definition(tool) for tool in tools}
-    schemas = {name: canonical(one["inputSchema"]).decode() for name, one in plain.items()}
+    schemas = {
+        name: canonical(plain_tool["inputSchema"]).decode() for name, plain_tool in plain.items()
+    }
     returns = {
-        name: canonical(one["outputSchema"]).decode()
-        for name, one in plain.items()
-        if isinstance(one.get("outputSchema"), dict)
+        name: canonical(plain_tool["outputSchema"]).decode()
+        for name, plain_tool in plain.items()
+        if isinstance(plain_tool.get("outputSchema"), dict)
     }
     return schemas, returns

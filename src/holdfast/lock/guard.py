@@ -119,7 +119,7 @@ class Lock:
 
         def compared(locked: LockedServer) -> Changes:
             # Only those that are here: a skill is read by its name, without a list.
-            pinned = {uri: one for uri, one in locked.skills.items() if uri in now}
+            pinned = {uri: skill for uri, skill in locked.skills.items() if uri in now}
             return compare({}, {}, skills=(pinned, now))
 
         self._check("skills", compared)
@@ -133,15 +133,15 @@ class Lock:
             changes = compared(file.servers[name])
         except ValidationError as error:
             server = self.server or self._client
-            known = lock_command(self.path, server, self._reach)
-            text = with_command(error, self.path, known)
+            command = lock_command(self.path, server, self._reach)
+            text = with_command(error, self.path, command)
             self._object(f"drift: its {what} cannot be checked: {text}", cause=error)
             return
         if changes:
-            path, shown = self.path, str(changes).replace("\n", "\n  ")
+            path, listed = self.path, str(changes).replace("\n", "\n  ")
             look = lock_command(path, name, self._reach, verb="check")
             text = (
-                f"drift: the server is not as {visible(path, 300)} says; {shown}\n"
+                f"drift: the server is not as {visible(path, 300)} says; {listed}\n"
                 f"Look at it with: {look}\n"
                 f"If it is as it should be, accept it with: {lock_command(path, name, self._reach)}"
             )
@@ -161,9 +161,9 @@ class Lock:
             log.warning("%s", text)
 
 
-def with_command(error: HoldfastError, path: PathLike, known: str) -> str:
+def with_command(error: HoldfastError, path: PathLike, command: str) -> str:
     """Return an error of `read`, which does not know how the server is reached, with a command."""
-    return str(error).replace(lock_command(path), known)
+    return str(error).replace(lock_command(path), command)
 
 
 def compare_locked(
@@ -176,7 +176,7 @@ def compare_locked(
     before = locked.definitions
     return compare(
         before,
-        definitions(tools, known=before),
+        definitions(tools, locked=before),
         instructions=(locked.instructions, instructions),
         skills=({}, {}) if skills is None else (locked.skills, skill_definitions(skills)),
     )
@@ -201,9 +201,9 @@ def entry_name(
         return client
     if len(file.servers) == 1:
         return next(iter(file.servers))
-    wanted = "" if client is None else f", and none named {quote(client)}"
+    nor_by_name = "" if client is None else f", and none named {quote(client)}"
     raise ValidationError(
-        f"{path}: which server is meant? It has {_names(file)}{wanted}; "
+        f"{path}: which server is meant? It has {_names(file)}{nor_by_name}; "
         f"name one with Lock(…, server=…), or add it with: {lock_command(path, client, reach)}"
     )
 

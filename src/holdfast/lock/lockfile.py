@@ -87,12 +87,12 @@ def lock_command(
     name = None if server is None else shell_quote(server)
     if reach is None:
         return f"holdfast {verb}{elsewhere} {name or 'TARGET'}"
-    named = "" if name is None else f" --as {name}"
-    return f"holdfast {verb}{elsewhere}{named} {reach}"
+    as_name = "" if name is None else f" --as {name}"
+    return f"holdfast {verb}{elsewhere}{as_name} {reach}"
 
 
 def definitions(
-    tools: Iterable[Tool], known: Mapping[str, Mapping[str, Any]] | None = None
+    tools: Iterable[Tool], locked: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, dict[str, Any]]:
     """Return the definitions of tools by name; a name listed again for another tool is numbered.
 
@@ -101,9 +101,9 @@ def definitions(
     """
     by_name: dict[str, dict[bytes, dict[str, Any]]] = {}
     for tool in tools:
-        found = definition(tool)
-        by_name.setdefault(tool.name, {})[canonical(found)] = found
-    former = {canonical(one) for one in (known or {}).values()}
+        tool_definition = definition(tool)
+        by_name.setdefault(tool.name, {})[canonical(tool_definition)] = tool_definition
+    former = {canonical(former_definition) for former_definition in (locked or {}).values()}
     result: dict[str, dict[str, Any]] = {}
     for name, variants in by_name.items():
         # A tool that is really called "add (2)" must not be covered by a second "add".
@@ -120,13 +120,15 @@ def skill_definitions(skills: Iterable[Skill]) -> dict[str, dict[str, Any]]:
 
     The order of the files does not count.
     """
-    found: dict[str, dict[str, Any]] = {}
+    by_uri: dict[str, dict[str, Any]] = {}
     for skill in skills:
         files: Any = "dynamic"
         if not isinstance(skill.resources, str):
-            files = {one.uri: {"digest": one.digest, "size": one.size} for one in skill.resources}
-        found[skill.uri] = {"frontmatter": skill.frontmatter, "resources": files}
-    return found
+            files = {
+                file.uri: {"digest": file.digest, "size": file.size} for file in skill.resources
+            }
+        by_uri[skill.uri] = {"frontmatter": skill.frontmatter, "resources": files}
+    return by_uri
 
 
 # Reading
@@ -137,7 +139,7 @@ def read(path: PathLike) -> LockFile:
     servers = _load(path)
     with _advising(path):
         return LockFile(
-            {name: _server(one, f"servers.{label(name)}") for name, one in servers.items()}
+            {name: _server(entry, f"servers.{label(name)}") for name, entry in servers.items()}
         )
 
 
@@ -190,12 +192,12 @@ def _load(path: PathLike) -> dict[str, Any]:
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object; refuse a duplicate key: reviewers may have read the other one."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise _FaultError(f"{quote(twice)} stands twice in one object")
-    return found
+    return members
 
 
 def _no_constant(name: str) -> Any:
@@ -203,8 +205,8 @@ def _no_constant(name: str) -> Any:
 
 
 def _server(raw: Any, place: str) -> LockedServer:
-    known = {"capabilities", "fingerprint", "instructions", "skills", "tools"}
-    entry = _object(raw, place, known)
+    allowed = {"capabilities", "fingerprint", "instructions", "skills", "tools"}
+    entry = _object(raw, place, allowed)
     instructions, capabilities = entry.get("instructions"), entry.get("capabilities")
     if not (instructions is None or isinstance(instructions, str)):
         raise _FaultError(f"{place}.instructions: must be a text or null")
@@ -212,9 +214,9 @@ def _server(raw: Any, place: str) -> LockedServer:
     if capabilities is not None:
         _object(capabilities, f"{place}.capabilities")
     tools = _locked(entry.get("tools"), f"{place}.tools", {"name", *ALL})
-    for key, one in tools.items():
+    for key, tool in tools.items():
         # A second tool of a name has a number.
-        numbered = rf"{re.escape(str(one.get('name')))}( \([1-9]\d*\))?"
+        numbered = rf"{re.escape(str(tool.get('name')))}( \([1-9]\d*\))?"
         if not re.fullmatch(numbered, key):
             at = f"{place}.tools.{label(key)}.definition.name"
             raise _FaultError(f"{at}: must be the name that it is listed under")
@@ -226,13 +228,13 @@ def _locked(
     raw: Any, place: str, fields: Collection[str] | None = None
 ) -> dict[str, dict[str, Any]]:
     """Return the definitions of tools or skills, if each has the fingerprint that it should."""
-    found: dict[str, dict[str, Any]] = {}
-    for key, one in _object(raw, place).items():
+    entries: dict[str, dict[str, Any]] = {}
+    for key, item in _object(raw, place).items():
         at = f"{place}.{label(key)}"
-        entry = _object(one, at, {"definition", "fingerprint"})
-        found[key] = _object(entry.get("definition"), f"{at}.definition", fields)
-        _require_fingerprint(entry.get("fingerprint"), found[key], f"{at}.definition")
-    return found
+        entry = _object(item, at, {"definition", "fingerprint"})
+        entries[key] = _object(entry.get("definition"), f"{at}.definition", fields)
+        _require_fingerprint(entry.get("fingerprint"), entries[key], f"{at}.definition")
+    return entries
 
 
 def _require_fingerprint(printed: Any, value: Any, place: str) -> None:
@@ -289,8 +291,11 @@ def render(file: LockFile) -> bytes:
 
 def _entry(server: LockedServer) -> dict[str, Any]:
     skills, tools = (
-        {name: {"definition": one, "fingerprint": fingerprint(one)} for name, one in found.items()}
-        for found in (server.skills, server.definitions)
+        {
+            name: {"definition": definition, "fingerprint": fingerprint(definition)}
+            for name, definition in by_name.items()
+        }
+        for by_name in (server.skills, server.definitions)
     )
     return {
         **({} if server.capabilities is None else {"capabilities": server.capabilities}),

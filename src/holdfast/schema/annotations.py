@@ -67,30 +67,33 @@ class _Defaults:
             copy["required"] = self.without(required(schema), schema, owner)
         for keyword in ("dependentRequired", "dependencies"):
             needs = named(schema, keyword)
-            lists = {name: one for name, one in needs.items() if isinstance(one, list)}
+            lists = {name: demands for name, demands in needs.items() if isinstance(demands, list)}
             if lists:
-                less = {name: self.without(one, schema, owner) for name, one in lists.items()}
+                less = {
+                    name: self.without(demands, schema, owner) for name, demands in lists.items()
+                }
                 copy[keyword] = {**copy[keyword], **less}
         return copy
 
     def without(self, names: Collection[Any], *schemas: Any) -> list[Any]:
         """Return the names of properties that have no default in any of the schemas."""
-        found = [one for schema in schemas if names for one in self._in_place(schema)]
-        known = [properties(one) for one in found]
+        applied = [part for schema in schemas if names for part in self._in_place(schema)]
+        properties_of_each = [properties(part) for part in applied]
         return [
             name
             for name in names
-            if not isinstance(name, str) or not any(self._has(own.get(name)) for own in known)
+            if not isinstance(name, str)
+            or not any(self._has(by_name.get(name)) for by_name in properties_of_each)
         ]
 
     def _has(self, schema: Any) -> bool:
         """Return whether a property has a default, itself or in one of its alternatives."""
-        own = [*self._in_place(schema)]
-        options = [*own]
-        for one in own:
-            for option in (*branches(one, "anyOf"), *branches(one, "oneOf")):
+        applied = [*self._in_place(schema)]
+        options = [*applied]
+        for part in applied:
+            for option in (*branches(part, "anyOf"), *branches(part, "oneOf")):
                 options += self._in_place(option)
-        return any("default" in one for one in options)
+        return any("default" in option for option in options)
 
 
 WHOLE: Final = ""
@@ -119,7 +122,7 @@ def _read(text: bytes) -> frozenset[str]:
         return frozenset({WHOLE})
     from holdfast.schema.graph import Graph, Node
 
-    found: set[str] = set()
+    secrets: set[str] = set()
     seen: set[tuple[Node, str]] = set()
     try:
         waiting, budget = [(Graph(root).top, WHOLE)], walk.Budget()
@@ -130,11 +133,11 @@ def _read(text: bytes) -> frozenset[str]:
             seen.add(at)
             budget.spend()
             if node.schema.get("writeOnly") is True or node.schema.get("format") == "password":
-                found.add(owner)
+                secrets.add(owner)
                 continue
-            waiting += [(one, name) for name, one in node.properties.by_key.items()]
+            waiting += [(inner, name) for name, inner in node.properties.by_key.items()]
             unnamed = [*node.properties.others, *node.items.by_key.values(), *node.items.others]
-            waiting += [(one, owner) for one in (*node.here, *unnamed, *node.every)]
+            waiting += [(inner, owner) for inner in (*node.here, *unnamed, *node.every)]
     except SchemaTooComplex:
         return frozenset({WHOLE})
-    return frozenset(found)
+    return frozenset(secrets)

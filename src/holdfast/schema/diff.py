@@ -38,17 +38,17 @@ TOO_MUCH: Final = "cannot be compared: too large or too deep"
 
 def compare(before: Any, after: Any, budget: Budget, *, returns: bool = False) -> SchemaDiff:
     """Return the differences between two schemas of arguments, or of results (``returns``)."""
-    found = SchemaDiff()
+    differences = SchemaDiff()
     if same(before, after):
-        return found
+        return differences
     try:
-        _Comparison(before, after, budget, returns, found).whole()
-        found.compare_texts(before, after, budget)
+        _Comparison(before, after, budget, returns, differences).whole()
+        differences.compare_texts(before, after, budget)
     except (SchemaTooComplex, RecursionError):
-        found.add(TOO_MUCH, "different")
-    if not found.effects:
-        found.add("written differently, to the same effect", "wording")
-    return found
+        differences.add(TOO_MUCH, "different")
+    if not differences.effects:
+        differences.add("written differently, to the same effect", "wording")
+    return differences
 
 
 # Documents
@@ -75,20 +75,22 @@ class Document:
         self.root = root = self._without_texts(schema)
         self._resolver = Resolver(root)
         self.into_defs: bool = not self._resolver.named and all(
-            _INTO_DEFS.fullmatch(one) for one in _references(root, budget)
+            _INTO_DEFS.fullmatch(reference) for reference in _references(root, budget)
         )
         """Every reference leads to a definition, where no text was left out."""
-        own = root if isinstance(root, dict) else {}
-        self.definitions: Schema = {key: own[key] for key in _IDENTIFIERS & own.keys()}
-        dialect = str(own.get("$schema", ""))
+        keywords = root if isinstance(root, dict) else {}
+        self.definitions: Schema = {key: keywords[key] for key in _IDENTIFIERS & keywords.keys()}
+        dialect = str(keywords.get("$schema", ""))
         self.dialect: str = "" if any(name in dialect for name in _DIALECTS) else dialect
 
     def _without_texts(self, schema: Any) -> Any:
         if not isinstance(schema, dict):
             return schema
         self._budget.spend(1 + len(schema))
-        kept = {key: value for key, value in schema.items() if key == "default" or not wordy(key)}
-        return rewrite(kept, lambda part: self._without_texts(part.schema))
+        keywords = {
+            key: value for key, value in schema.items() if key == "default" or not wordy(key)
+        }
+        return rewrite(keywords, lambda part: self._without_texts(part.schema))
 
     def flat(self, schema: Any, chain: int = CHAIN) -> Schema:
         """Return the keywords at one place, with references and ``allOf`` merged in."""
@@ -99,23 +101,23 @@ class Document:
         if chain == 0:
             raise SchemaTooComplex
         self._budget.spend(1 + len(schema))
-        own = {key: value for key, value in schema.items() if key not in _IDENTIFIERS}
-        for key in sorted(own):
-            if not well_formed(key, own[key]):
+        keywords = {key: value for key, value in schema.items() if key not in _IDENTIFIERS}
+        for key in sorted(keywords):
+            if not well_formed(key, keywords[key]):
                 raise Incomparable(f"{label(key)} is malformed")
-        if isinstance(own.get("items"), list):
+        if isinstance(keywords.get("items"), list):
             raise Incomparable("tuples are written in another way since 2020-12")
-        reference = own.pop("$ref", None)
+        reference = keywords.pop("$ref", None)
         if reference is None:
-            inner = own.pop("allOf", ())
-            return self._merge([own, *(self.flat(part, chain - 1) for part in inner)])
-        if own.keys() - {"default"}:  # counts in some dialects only
+            inner = keywords.pop("allOf", ())
+            return self._merge([keywords, *(self.flat(part, chain - 1) for part in inner)])
+        if keywords.keys() - {"default"}:  # counts in some dialects only
             raise Incomparable("there is more beside its reference")
         target = self._resolver.target(schema, reference)
         if target is None:
             raise Incomparable(f"it refers to {quote(reference)}")
         self._resolver.adopt(target, schema)
-        return {**self.flat(target, chain - 1), **own}
+        return {**self.flat(target, chain - 1), **keywords}
 
     def _merge(self, schemas: list[Schema]) -> Schema:
         if len(schemas) == 1:
@@ -134,15 +136,15 @@ class Document:
         if chain == 0:
             raise SchemaTooComplex
         outer = {key: value for key, value in flat.items() if key not in (keyword, "default")}
-        found: list[Schema] = []
+        options: list[Schema] = []
         for part in flat[keyword]:
             merged = self._merge([outer, self.flat(part, chain - 1)])
-            found += self.alternatives(merged, chain - 1)
-            if len(found) > MOST_ALTERNATIVES:
+            options += self.alternatives(merged, chain - 1)
+            if len(options) > MOST_ALTERNATIVES:
                 raise Incomparable(f"it has more than {MOST_ALTERNATIVES} alternatives")
-        if keyword == "oneOf" and not all(_apart(*pair) for pair in combinations(found, 2)):
+        if keyword == "oneOf" and not all(_apart(*pair) for pair in combinations(options, 2)):
             raise Incomparable("its alternatives exclude each other")
-        return found
+        return options
 
     def default(self, schema: Any) -> Schema:
         """Return the default of a property under its keyword; empty if it has none."""
@@ -166,13 +168,13 @@ def _references(root: Any, budget: Budget) -> Iterator[str]:
             waiting += part
 
 
-def _apart(one: Schema, other: Schema) -> bool:
+def _apart(first: Schema, second: Schema) -> bool:
     """Return whether no value can fit both."""
-    mine, theirs = values(one), values(other)
+    mine, theirs = values(first), values(second)
     if mine is not None and theirs is not None:
-        return len(_outside(mine, other)) == len(mine)
-    kinds = types(one) if mine is None else {type_of(value) for value in mine}
-    return not kinds & (types(other) if theirs is None else {type_of(value) for value in theirs})
+        return len(_outside(mine, second)) == len(mine)
+    kinds = types(first) if mine is None else {type_of(value) for value in mine}
+    return not kinds & (types(second) if theirs is None else {type_of(value) for value in theirs})
 
 
 def _outside(listed: list[Any], flat: Schema) -> list[Any]:
@@ -180,9 +182,9 @@ def _outside(listed: list[Any], flat: Schema) -> list[Any]:
     others = values(flat)
     if others is None:
         kinds = types(flat)
-        return [one for one in listed if type_of(one) not in kinds]
-    marks = {json_key(one) for one in others}
-    return [one for one in listed if json_key(one) not in marks]
+        return [choice for choice in listed if type_of(choice) not in kinds]
+    marks = {json_key(choice) for choice in others}
+    return [choice for choice in listed if json_key(choice) not in marks]
 
 
 # The comparison
@@ -205,13 +207,13 @@ class _Comparison:
     """One comparison of two documents."""
 
     def __init__(
-        self, before: Any, after: Any, budget: Budget, returns: bool, found: SchemaDiff
+        self, before: Any, after: Any, budget: Budget, returns: bool, differences: SchemaDiff
     ) -> None:
         self._before = old = Document(before, budget)
         self._after = new = Document(after, budget)
         self._budget = budget
         self._returns = returns
-        self._found = found
+        self._found = differences
         self._open: set[tuple[int, int]] = set()
         """The pairs under comparison: met again inside itself, a pair adds nothing new."""
         self._shared: bool = (
@@ -225,11 +227,11 @@ class _Comparison:
             self._found.add("cannot be compared: $schema", "different")
         self._pair(self._before.root, self._after.root, ())
 
-    def _equal(self, one: Any, other: Any) -> bool:
+    def _equal(self, first: Any, second: Any) -> bool:
         """Return whether two parts are written the same, and mean the same."""
-        if not same(one, other, self._budget):
+        if not same(first, second, self._budget):
             return False
-        return self._shared or not any(_references(one, self._budget))
+        return self._shared or not any(_references(first, self._budget))
 
     def _pair(self, before: Any, after: Any, place: Place) -> None:
         """Compare two schemas at the same place."""
@@ -262,8 +264,12 @@ class _Comparison:
             if len(mine) == len(theirs) == 1:
                 self._one(mine[0], theirs[0], place)
             else:
-                lost += [one for one in mine if not any(self._equal(one, it) for it in theirs)]
-                gained += [one for one in theirs if not any(self._equal(it, one) for it in mine)]
+                lost += [
+                    option for option in mine if not any(self._equal(option, it) for it in theirs)
+                ]
+                gained += [
+                    option for option in theirs if not any(self._equal(it, option) for it in mine)
+                ]
         if lost and ({} in before or not after):
             text = f"changed from {_summaries(before)} to {_summaries(after)}"
             self._found.add(text, "narrower", place)
@@ -299,24 +305,26 @@ class _Comparison:
             return len(lost) < len(old)
         if old is not None:
             lost, gained = _outside(old, after), True
-            left = len(lost) < len(old)
+            common = len(lost) < len(old)
         elif new is not None:
             lost, gained = True, _outside(new, before)
-            left = len(gained) < len(new)
+            common = len(gained) < len(new)
         else:
             kinds, now = types(before), types(after)
-            lost, gained, left = kinds - now, now - kinds, bool(kinds & now)
+            lost, gained, common = kinds - now, now - kinds, bool(kinds & now)
         if lost or gained:
             effect: Effect = "wider" if not lost else "different" if gained else "narrower"
             text = f"changed from {_summaries([before])} to {_summaries([after])}"
             self._found.add(text, effect, place)
-        return left
+        return common
 
     def _bounds(self, before: Schema, after: Schema, place: Place) -> None:
         """Compare lengths, ranges, patterns and formats."""
         for key, text in _DEMANDS.items():
             # `uniqueItems: false` says nothing.
-            old, new = (None if one.get(key) is False else one.get(key) for one in (before, after))
+            old, new = (
+                None if flat.get(key) is False else flat.get(key) for flat in (before, after)
+            )
             if old == new:
                 continue
             effect: Effect = "different"
@@ -337,7 +345,7 @@ class _Comparison:
         for name in sorted({*old, *new, *needed, *needs}):
             self._budget.spend()
             at = (*place, step(name))
-            one, other = old.get(name, True), new.get(name, True)
+            old_part, new_part = old.get(name, True), new.get(name, True)
             if name not in old and name not in needed:
                 noun = "field" if self._returns else "parameter"
                 if name in needs:
@@ -345,7 +353,7 @@ class _Comparison:
                 else:
                     self._found.add(f"new optional {noun}", "added", at)
                 if isinstance(others, dict) and others:
-                    self._pair(others, other, at)
+                    self._pair(others, new_part, at)
             elif name not in new and name not in needs:
                 self._found.add("removed", "removed", at)
             else:
@@ -353,8 +361,8 @@ class _Comparison:
                     self._found.add("no longer required", "wider", at)
                 elif name in needs - needed:
                     self._found.add("now required", "narrower", at)
-                self._default(one, other, at)
-                self._pair(one, other, at)
+                self._default(old_part, new_part, at)
+                self._pair(old_part, new_part, at)
         if others in (True, {}) and others_now is False:
             self._found.add("other names are no longer allowed", "narrower", place)
         elif others is False and others_now in (True, {}):
@@ -364,10 +372,10 @@ class _Comparison:
 
     def _demanded(self, document: Document, flat: Schema) -> set[str]:
         """Return the required names. A parameter with a default may be left out nevertheless."""
-        needed, own = {*flat.get("required", ())}, flat.get("properties", {})
+        needed, by_name = {*flat.get("required", ())}, flat.get("properties", {})
         if self._returns:
             return needed
-        return {name for name in needed if not document.default(own.get(name, True))}
+        return {name for name in needed if not document.default(by_name.get(name, True))}
 
     def _default(self, before: Any, after: Any, place: Place) -> None:
         """Compare defaults: callers that left a parameter out relied on its default."""
@@ -382,22 +390,22 @@ class _Comparison:
 
 def _by_type(alternatives: list[Schema]) -> dict[str, list[Schema]]:
     """Return alternatives by their type; an integer is a number, and choices are one list."""
-    found: dict[str, list[Schema]] = {}
+    by_type: dict[str, list[Schema]] = {}
     choices: list[Any] = []
     for flat in alternatives:
         listed = values(flat)
         if listed is not None and flat.keys() <= {"const", "default", "enum", "type"}:
             choices += listed
         elif "type" not in flat:
-            found.setdefault("any type", []).append(flat)
+            by_type.setdefault("any type", []).append(flat)
         else:
             for name in type_names(types(flat)):
                 kind = "number" if name == "integer" else name
-                found.setdefault(kind, []).append({**flat, "type": name})
+                by_type.setdefault(kind, []).append({**flat, "type": name})
     if choices:
-        names = {"number" if is_number(one) else type_of(one) for one in choices}
-        found.setdefault(" or ".join(sorted(names)), []).append({"enum": choices})
-    return found
+        names = {"number" if is_number(choice) else type_of(choice) for choice in choices}
+        by_type.setdefault(" or ".join(sorted(names)), []).append({"enum": choices})
+    return by_type
 
 
 def _listed(choices: list[Any]) -> str:
@@ -412,7 +420,7 @@ def _summaries(alternatives: list[Schema]) -> str:
         text = "any type" if len(names) == 6 else " or ".join(names)
         if listed is not None:
             text = _listed(listed)
-        elif own := flat.get("properties"):
-            text = f"{text} of {join_words([*map(label, own)])}"
+        elif by_name := flat.get("properties"):
+            text = f"{text} of {join_words([*map(label, by_name)])}"
         words.append(text)
     return join_words(words) or "nothing"

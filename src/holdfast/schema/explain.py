@@ -36,13 +36,13 @@ class SchemaFault(Struct, frozen=True):
 
 def describe(errors: Iterable[ValidationError], schema: Any) -> tuple[SchemaFault, ...]:
     """Return the faults in order, each once."""
-    found: dict[SchemaFault, None] = {}
+    faults: dict[SchemaFault, None] = {}
     for error in errors:
         fault = _fault(error, schema)
-        if len(found) == MOST and fault not in found:
-            return (*found, SchemaFault("", "and more", ""))
-        found[fault] = None
-    return tuple(found)
+        if len(faults) == MOST and fault not in faults:
+            return (*faults, SchemaFault("", "and more", ""))
+        faults[fault] = None
+    return tuple(faults)
 
 
 def lines(faults: Iterable[SchemaFault]) -> str:
@@ -65,52 +65,52 @@ def _fault(error: ValidationError, schema: Any) -> SchemaFault:
 
 
 def _message(error: ValidationError, properties: dict[str, Any]) -> str:
-    said, given = error.kind.as_dict(), show_json(error.instance)
+    details, value = error.kind.as_dict(), show_json(error.instance)
     match error.kind.name:
         case "required":
-            about = _wanted(properties.get(said["property"]))
-            text = f"{said['property']!r} is required and missing"
+            about = _wanted(properties.get(details["property"]))
+            text = f"{details['property']!r} is required and missing"
             return f"{text}; it is {about}" if about else text
         case "additionalProperties" | "unevaluatedProperties":
-            known, names = [*properties], said.get("unexpected", [])
-            shown = ", ".join(f"{name!r}{_meant(name, known)}" for name in names)
-            takes = f"; there are: {', '.join(known)}" if known else ""
-            return f"not known: {truncate(shown, LONGEST)}{truncate(takes, LONGEST)}"
+            takes_names, names = [*properties], details.get("unexpected", [])
+            unexpected = ", ".join(f"{name!r}{_meant(name, takes_names)}" for name in names)
+            takes = f"; there are: {', '.join(takes_names)}" if takes_names else ""
+            return f"not known: {truncate(unexpected, LONGEST)}{truncate(takes, LONGEST)}"
         case "type":
             kind = _KINDS.get(type(error.instance), "")
-            return f"must be {' or '.join(said['types'])}, not {kind}{given}"
+            return f"must be {' or '.join(details['types'])}, not {kind}{value}"
         case "enum":
-            choices = truncate(", ".join(map(show_json, said["options"])), LONGEST)
-            texts = [one for one in said["options"] if isinstance(one, str)]
-            return f"must be one of {choices}, not {given}{_meant(error.instance, texts)}"
+            choices = truncate(", ".join(map(show_json, details["options"])), LONGEST)
+            texts = [choice for choice in details["options"] if isinstance(choice, str)]
+            return f"must be one of {choices}, not {value}{_meant(error.instance, texts)}"
         case "const":
-            return f"must be {show_json(said['expected_value'])}, not {given}"
+            return f"must be {show_json(details['expected_value'])}, not {value}"
         case "pattern":
-            pattern = truncate(str(said.get("pattern")), LONGEST // 2)
-            return f"must match the pattern {pattern}, not {given}"
+            pattern = truncate(str(details.get("pattern")), LONGEST // 2)
+            return f"must match the pattern {pattern}, not {value}"
         case "anyOf" | "oneOf":
-            return _alternatives(error, said.get("context") or [])
+            return _alternatives(error, details.get("context") or [])
         case "falseSchema":
-            return f"nothing is allowed here, not even {given}"
+            return f"nothing is allowed here, not even {value}"
     return error.message
 
 
 def _alternatives(error: ValidationError, context: list[list[ValidationError]]) -> str:
     if error.kind.name == "oneOf" and any(not branch for branch in context):
         return f"fits more than one of the alternatives: {show_json(error.instance)}"
-    wanted = []
+    reasons = []
     for branch in context[:ALTERNATIVES]:
         texts = []
-        for one in branch[:3]:
-            fault = _fault(one, None)
-            nested = one.kind.name in ("anyOf", "oneOf")
+        for inner_error in branch[:3]:
+            fault = _fault(inner_error, None)
+            nested = inner_error.kind.name in ("anyOf", "oneOf")
             text = "fits none of its alternatives" if nested else fault.message
             inner = fault.path.removeprefix(pointer(*error.instance_path)).lstrip("/")
             texts.append(f"{inner}: {text}" if inner else text)
-        wanted += [" and ".join(texts)] if texts else []
-    more = ", …" if len(context) > ALTERNATIVES else ""
-    tried = "; ".join(f"({number}) {text}" for number, text in enumerate(wanted, 1))
-    return f"fits none of the alternatives: {tried}{more}" if wanted else error.message
+        reasons += [" and ".join(texts)] if texts else []
+    ellipsis = ", …" if len(context) > ALTERNATIVES else ""
+    tried = "; ".join(f"({number}) {text}" for number, text in enumerate(reasons, 1))
+    return f"fits none of the alternatives: {tried}{ellipsis}" if reasons else error.message
 
 
 def _wanted(schema: Any) -> str:
@@ -127,8 +127,8 @@ def _wanted(schema: Any) -> str:
     return truncate(words, LONGEST)
 
 
-def _meant(name: Any, known: list[str]) -> str:
-    hint = did_you_mean(name, known) if isinstance(name, str) else ""
+def _meant(name: Any, candidates: list[str]) -> str:
+    hint = did_you_mean(name, candidates) if isinstance(name, str) else ""
     return hint and f" ({hint})"
 
 

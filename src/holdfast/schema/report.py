@@ -58,17 +58,17 @@ class SchemaDiff:
         self, key: str, before: Mapping[str, Any], after: Mapping[str, Any], place: Place = ()
     ) -> None:
         """Add the change of a text, or of any other keyword that no value is checked against."""
-        old, new, shown = before.get(key), after.get(key), label(key)
+        old, new, word = before.get(key), after.get(key), label(key)
         if (key in before) == (key in after) and same(old, new):
             return
         if key not in before:
-            text = f"new {shown}: {show_json(new)}"
+            text = f"new {word}: {show_json(new)}"
         elif key not in after:
-            text = f"{shown} removed, was {show_json(old)}"
+            text = f"{word} removed, was {show_json(old)}"
         elif isinstance(old, str) and isinstance(new, str):
-            text = f"{shown} changed: {difference(old, new)}"
+            text = f"{word} changed: {difference(old, new)}"
         else:
-            text = f"{shown} changed: {show_json(old)} → {show_json(new)}"
+            text = f"{word} changed: {show_json(old)} → {show_json(new)}"
         self.add(text, "wording", place)
 
     def compare_texts(self, before: Any, after: Any, budget: Budget, place: Place = ()) -> None:
@@ -82,17 +82,17 @@ class SchemaDiff:
         for key in sorted(before.keys() | after.keys()):
             if wordy(key) and key != "default":
                 self.compare_text(key, before, after, place)
-        known = {part.steps: part.schema for part in parts(before)}
+        former = {part.steps: part.schema for part in parts(before)}
         for part in sorted(parts(after), key=lambda part: str(part.steps)):
             if part.place == "apart":
                 inner = (*place, *map(step, map(str, part.steps)))
-            elif before and part.steps not in known:
+            elif before and part.steps not in former:
                 continue
             elif part.keyword == "properties":
                 inner = (*place, step(str(part.key)))
             else:
                 inner = (*place, "[]") if part.place == "item" else place
-            self.compare_texts(known.get(part.steps, {}), part.schema, budget, inner)
+            self.compare_texts(former.get(part.steps, {}), part.schema, budget, inner)
 
 
 def step(name: str) -> str:
@@ -103,8 +103,8 @@ def step(name: str) -> str:
 def where(place: Place, whole: str, prefix: str = "") -> str:
     """Return a place as text: ``options.tags[]``."""
     text = prefix
-    for one in place:
-        text += f".{one}" if text and not one.startswith("[") else one
+    for step in place:
+        text += f".{step}" if text and not step.startswith("[") else step
     return text or whole
 
 

@@ -50,7 +50,7 @@ def type_text(part: Any, schema: Definition, levels: int = DEPTH) -> str:
         return "any"
     choices = part.get("enum")
     if isinstance(choices, list) and 0 < len(choices) <= _FEW:
-        return " | ".join(_literal(one) for one in choices)
+        return " | ".join(_literal(choice) for choice in choices)
     if "const" in part:
         return _literal(part["const"])
     kinds = [kind for kind in _NAMES if kind in admitted_types(part)]
@@ -79,14 +79,14 @@ def fields(
     """Yield every parameter, nested ones too: path, schema, whether it is required."""
     needed = required(schema)
     for name, part in properties(schema).items():
-        found = resolve(part, root)
+        resolved = resolve(part, root)
         path = f"{prefix}{name}"
-        yield path, found, name in needed
+        yield path, resolved, name in needed
         if not levels:
             continue
-        items = resolve(found.get("items"), root) if "items" in found else {}
-        if properties(found):
-            yield from fields(found, root, f"{path}.", levels - 1)
+        items = resolve(resolved.get("items"), root) if "items" in resolved else {}
+        if properties(resolved):
+            yield from fields(resolved, root, f"{path}.", levels - 1)
         elif properties(items):
             yield from fields(items, root, f"{path}[].", levels - 1)
 
@@ -101,11 +101,11 @@ def sample(part: Any, root: Definition, levels: int = DEPTH) -> Any:
             return values[0]
     if "const" in part:
         return part["const"]
-    kind = next((one for one in _NAMES if one in admitted_types(part)), "string")
+    kind = next((inner for inner in _NAMES if inner in admitted_types(part)), "string")
     if kind == "object" and levels:
-        known = properties(part)
-        inside = {name: resolve(known.get(name), root) for name in required(part)}
-        return {name: sample(one, root, levels - 1) for name, one in inside.items()}
+        by_name = properties(part)
+        inside = {name: resolve(by_name.get(name), root) for name in required(part)}
+        return {name: sample(inner, root, levels - 1) for name, inner in inside.items()}
     if kind == "array" and levels and isinstance(part.get("items"), Mapping):
         return [sample(resolve(part["items"], root), root, levels - 1)]
     if kind in ("integer", "number") and isinstance(part.get("minimum"), int | float):
@@ -115,10 +115,10 @@ def sample(part: Any, root: Definition, levels: int = DEPTH) -> Any:
 
 def example(schema: Any) -> str:
     """Return the required arguments as words that can be pasted into a shell."""
-    known = properties(schema)
+    by_name = properties(schema)
     words = []
     for name in required(schema):
-        value = sample(resolve(known.get(name), schema), schema)
+        value = sample(resolve(by_name.get(name), schema), schema)
         if isinstance(value, str):
             word = f"{name}={value}" if not value.startswith("@") else f"{name}=@{value}"
         else:

@@ -110,9 +110,9 @@ class _NotSimple(Exception):  # noqa: N818  (a finding)
 def _type(schema: Any, arrays: list[Any], level: int = 0) -> Any:
     """Return the type of a schema; collect the arrays in it."""
     kind = "anyOf" if "anyOf" in schema else schema.get("type")
-    known = _KEYWORDS.get(str(kind), _ANNOTATIONS | {"type"})
+    allowed = _KEYWORDS.get(str(kind), _ANNOTATIONS | {"type"})
     texts = all(isinstance(schema.get(key, ""), str) for key in _TEXTS)
-    if not schema.keys() <= known or not texts or level > MOST_LEVELS:
+    if not schema.keys() <= allowed or not texts or level > MOST_LEVELS:
         raise _NotSimple
     if kind == "object":
         return _struct(schema, arrays, level)
@@ -120,7 +120,7 @@ def _type(schema: Any, arrays: list[Any], level: int = 0) -> Any:
         arrays.append(schema)
         return list[_type(schema.get("items", {}), arrays, level + 1)]  # type: ignore[misc]
     if kind == "anyOf":
-        return Union[tuple(_type(one, arrays, level + 1) for one in schema["anyOf"])]  # noqa: UP007
+        return Union[tuple(_type(member, arrays, level + 1) for member in schema["anyOf"])]  # noqa: UP007
     if "enum" in schema:
         words = tuple(_distinct(schema["enum"]))
         bounded = not _BOUNDS.keys().isdisjoint(schema)
@@ -128,14 +128,14 @@ def _type(schema: Any, arrays: list[Any], level: int = 0) -> Any:
             raise _NotSimple
         return Literal[words]
     if isinstance(kind, list):
-        return Union[tuple(_SCALARS[one] for one in _distinct(kind))]  # noqa: UP007
+        return Union[tuple(_SCALARS[member] for member in _distinct(kind))]  # noqa: UP007
     if bounds := {name: schema[key] for key, name in _BOUNDS.items() if key in schema}:
         return _bounded(kind, bounds)
     return Any if kind is None and "type" not in schema else _SCALARS[kind]
 
 
 def _bounded(kind: str, bounds: dict[str, Any]) -> Any:
-    if not all(type(one) is int and one.bit_length() < 50 for one in bounds.values()):
+    if not all(type(bound) is int and bound.bit_length() < 50 for bound in bounds.values()):
         raise _NotSimple
     if kind == "number":
         finite = {"ge": -_LARGEST, "le": _LARGEST, **bounds}
@@ -144,19 +144,21 @@ def _bounded(kind: str, bounds: dict[str, Any]) -> Any:
 
 
 def _struct(schema: dict[str, Any], arrays: list[Any], level: int) -> Any:
-    own, required = schema.get("properties", {}), _distinct(schema.get("required", []))
-    more = schema.get("additionalProperties", True)
-    if type(more) is not bool or not {*required} <= own.keys():
+    parts, required = schema.get("properties", {}), _distinct(schema.get("required", []))
+    others_allowed = schema.get("additionalProperties", True)
+    if type(others_allowed) is not bool or not {*required} <= parts.keys():
         raise _NotSimple
     fields: list[tuple[str, Any, Any]] = []
-    for index, (name, part) in enumerate(own.items()):
+    for index, (name, part) in enumerate(parts.items()):
         kind = _type(part, arrays, level + 1)
         if name in required:
             fields.append((f"field{index}", kind, msgspec.field(name=name)))
         else:
             kind = kind if kind is Any else Union[kind, UnsetType]  # noqa: UP007
             fields.append((f"field{index}", kind, msgspec.field(name=name, default=UNSET)))
-    return msgspec.defstruct("Simple", fields, kw_only=True, forbid_unknown_fields=not more)
+    return msgspec.defstruct(
+        "Simple", fields, kw_only=True, forbid_unknown_fields=not others_allowed
+    )
 
 
 def _distinct(values: Any) -> list[Any]:

@@ -226,7 +226,7 @@ def flatten(schema: Any, find: Callable[[Schema, str], Any], budget: Budget) -> 
         {key: value for key, value in part.items() if key not in ("$ref", "allOf")}
         for part in in_place(schema, find, budget)
     ]
-    sizes = [len(named) for named in map(properties, schemas) if named]
+    sizes = [len(by_name) for by_name in map(properties, schemas) if by_name]
     budget.spend(sum(sizes) if len(sizes) > 1 else 0)
     return merge(schemas)
 
@@ -278,11 +278,11 @@ def _join_types(values: list[Any]) -> Any:
     lists = [value if isinstance(value, list) else [value] for value in values]
     common = lists[0]
     for kinds in lists[1:]:
-        both = [name for name in common if name in kinds]
+        shared = [name for name in common if name in kinds]
         numbers = {"integer", "number"}
-        if not numbers & {*both} and numbers & {*common} and numbers & {*kinds}:
-            both.append("integer")
-        common = both
+        if not numbers & {*shared} and numbers & {*common} and numbers & {*kinds}:
+            shared.append("integer")
+        common = shared
     return common[0] if len(common) == 1 else common or None
 
 

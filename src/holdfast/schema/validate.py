@@ -246,8 +246,8 @@ def _compile(schema: Any) -> Validator:
         why = f"it is not a valid schema: {text}"
         if "meta-schema" in text:
             dialect = str(schema.get("$schema") if isinstance(schema, dict) else None)[:200]
-            known = "2020-12, 2019-09, draft-07, draft-06 and draft-04 are"
-            why = f"its dialect {dialect!r} is not supported ({known})"
+            supported = "2020-12, 2019-09, draft-07, draft-06 and draft-04 are"
+            why = f"its dialect {dialect!r} is not supported ({supported})"
         elif "Retrieval is disabled" in text or "retriev" in text:
             why = f"it refers to another document, and none is ever fetched: {text}"
         raise Unusable(why) from None
@@ -258,7 +258,7 @@ def _unusable_patterns(patterns: set[str], budget: Budget) -> set[str]:
     share = Budget(budget.left // 4)
     unused = {*patterns}
     with suppress(SchemaTooComplex):
-        for units, pattern in sorted((pattern_units(one), one) for one in patterns):
+        for units, pattern in sorted((pattern_units(text), text) for text in patterns):
             share.spend(units)
             budget.spend(units)
             with suppress(Unusable):
@@ -284,36 +284,51 @@ def _wider(schema: Any, patterns: set[str]) -> tuple[Any, bool]:
     """
     if isinstance(schema, list):
         pairs = [_wider(item, patterns) for item in schema]
-        return [one for one, _ in pairs], any(wider for _, wider in pairs)
+        return [part for part, _ in pairs], any(is_wider for _, is_wider in pairs)
     if not isinstance(schema, dict):
         return schema, False
-    kept: dict[str, Any] = {}
+    keywords: dict[str, Any] = {}
     wider = {key for key in REFERENCES if key in schema}
     for key, value in schema.items():
         if key in _VALUES:
-            kept[key] = value
-        elif key in NAMED and isinstance(value, dict):
-            parts = {name: _wider(one, patterns) for name, one in value.items()}
-            kept[key] = {name: one for name, (one, _) in parts.items()}
-            wider |= {key} if any(more for _, more in parts.values()) else set()
+            keywords[key] = value
+            continue
+        if key in NAMED and isinstance(value, dict):
+            parts = {name: _wider(part, patterns) for name, part in value.items()}
+            keywords[key] = {name: part for name, (part, _) in parts.items()}
+            is_wider = any(is_wider for _, is_wider in parts.values())
         else:
-            kept[key], more = _wider(value, patterns)
-            wider |= {key} if more else set()
-    pattern, named = kept.get("pattern"), kept.get("patternProperties")
-    unused: set[str] = set()
-    if isinstance(pattern, str) and pattern in patterns:
-        wider.add("pattern")
-        unused.add("pattern")
-    if isinstance(named, dict) and not patterns.isdisjoint(named):
-        kept["patternProperties"] = {k: v for k, v in named.items() if k not in patterns}
-        wider.add("patternProperties")
-        unused.add("additionalProperties")
-    if wider:
-        unused |= {"unevaluatedProperties", "unevaluatedItems"}
-        unused |= {"not"} & wider
-        unused |= {"if", "then", "else"} if "if" in wider else set()
-        unused |= {"maxContains"} if "contains" in wider else set()
+            keywords[key], is_wider = _wider(value, patterns)
+        wider |= {key} if is_wider else set()
+    unused = _drop_patterns(keywords, patterns)
+    wider |= unused.keys()
+    unused_words = {word for words in unused.values() for word in words} | _unsound(wider)
     if "oneOf" in wider:
-        unused.add("oneOf")
-        kept["allOf"] = [*branches(kept, "allOf"), {"anyOf": kept["oneOf"]}]
-    return {key: value for key, value in kept.items() if key not in unused}, bool(wider)
+        keywords["allOf"] = [*branches(keywords, "allOf"), {"anyOf": keywords["oneOf"]}]
+    return {key: value for key, value in keywords.items() if key not in unused_words}, bool(wider)
+
+
+def _drop_patterns(keywords: dict[str, Any], patterns: set[str]) -> dict[str, set[str]]:
+    """Take patterns out of the keywords of a schema.
+
+    Returns:
+        The keywords that allow more by that, and those that have to go with each.
+    """
+    unused: dict[str, set[str]] = {}
+    pattern, by_pattern = keywords.get("pattern"), keywords.get("patternProperties")
+    if isinstance(pattern, str) and pattern in patterns:
+        unused["pattern"] = {"pattern"}
+    if isinstance(by_pattern, dict) and not patterns.isdisjoint(by_pattern):
+        keywords["patternProperties"] = {
+            regex: part for regex, part in by_pattern.items() if regex not in patterns
+        }
+        unused["patternProperties"] = {"additionalProperties"}
+    return unused
+
+
+def _unsound(wider: set[str]) -> set[str]:
+    """Return the keywords that would refuse what fits, if some keywords allow more than before."""
+    words = {"unevaluatedProperties", "unevaluatedItems"} if wider else set()
+    words |= {"not", "oneOf"} & wider
+    words |= {"if", "then", "else"} if "if" in wider else set()
+    return words | ({"maxContains"} if "contains" in wider else set())

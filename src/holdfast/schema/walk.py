@@ -105,16 +105,16 @@ def parts(schema: Mapping[str, Any]) -> Iterator[Part]:
             continue
         if isinstance(value, dict):
             if keyword in NAMED:
-                for name, one in value.items():
-                    if isinstance(one, (dict, bool)):
-                        yield Part(keyword, name, one, place)
+                for name, subschema in value.items():
+                    if isinstance(subschema, (dict, bool)):
+                        yield Part(keyword, name, subschema, place)
             elif keyword not in LISTED:
                 yield Part(keyword, None, value, place)
         elif isinstance(value, list):
             if keyword in LISTED or keyword in _EITHER:
-                for at, one in enumerate(value):
-                    if isinstance(one, (dict, bool)):
-                        yield Part(keyword, at, one, place)
+                for at, subschema in enumerate(value):
+                    if isinstance(subschema, (dict, bool)):
+                        yield Part(keyword, at, subschema, place)
         elif isinstance(value, bool) and keyword not in NAMED and keyword not in LISTED:
             yield Part(keyword, None, value, place)
 
@@ -135,8 +135,8 @@ def rewrite(schema: Schema, change: Callable[[Part], Any]) -> Schema:
 
 def named(schema: Any, keyword: str) -> dict[str, Any]:
     """Return the object under a keyword; empty if there is none."""
-    found = schema.get(keyword) if isinstance(schema, Mapping) else None
-    return found if isinstance(found, dict) else {}
+    value = schema.get(keyword) if isinstance(schema, Mapping) else None
+    return value if isinstance(value, dict) else {}
 
 
 def properties(schema: Any) -> dict[str, Any]:
@@ -146,15 +146,15 @@ def properties(schema: Any) -> dict[str, Any]:
 
 def required(schema: Any) -> dict[str, None]:
     """Return the names in ``required``, in their order; there may be very many to look up."""
-    found = schema.get("required") if isinstance(schema, Mapping) else None
-    names = [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+    value = schema.get("required") if isinstance(schema, Mapping) else None
+    names = [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
     return dict.fromkeys(names)
 
 
 def branches(schema: Any, keyword: str) -> list[Any]:
     """Return the list under a keyword; empty if there is none."""
-    found = schema.get(keyword) if isinstance(schema, Mapping) else None
-    return found if isinstance(found, list) else []
+    value = schema.get(keyword) if isinstance(schema, Mapping) else None
+    return value if isinstance(value, list) else []
 
 
 def in_place(schema: Any, find: Callable[[Schema, str], Any], budget: Budget) -> Iterator[Schema]:
@@ -173,16 +173,16 @@ def in_place(schema: Any, find: Callable[[Schema, str], Any], budget: Budget) ->
     waiting: list[Any] = [schema]
     seen: set[int] = set()
     while waiting:
-        one = waiting.pop()
-        if not isinstance(one, dict) or id(one) in seen:
+        part = waiting.pop()
+        if not isinstance(part, dict) or id(part) in seen:
             continue
-        seen.add(id(one))
+        seen.add(id(part))
         budget.spend()
-        yield one
-        following = branches(one, "allOf")
-        reference = one.get("$ref")
+        yield part
+        following = branches(part, "allOf")
+        reference = part.get("$ref")
         if isinstance(reference, str):
-            following = [*following, find(one, reference)]
+            following = [*following, find(part, reference)]
         waiting += reversed(following)
 
 
@@ -209,18 +209,18 @@ def resolve(document: Any, reference: str) -> Any:
         return document
     if not reference.startswith("#/"):
         return None
-    found = document
+    value = document
     from urllib.parse import unquote
 
     for step in unquote(reference[2:]).split("/"):
         key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, dict):
-            found = found.get(key)
-        elif isinstance(found, list) and key.isdecimal() and key.isascii() and len(key) < 9:
-            found = found[int(key)] if int(key) < len(found) else None
+        if isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(value, list) and key.isdecimal() and key.isascii() and len(key) < 9:
+            value = value[int(key)] if int(key) < len(value) else None
         else:
             return None
-    return found
+    return value
 
 
 class Resolver:
@@ -258,9 +258,9 @@ class Resolver:
     def _name(self, schema: Schema, base: str) -> str:
         """Note the names of one schema; return the base URI of what is inside it."""
         for keyword in ("$id", "id"):
-            own = schema.get(keyword)
-            if isinstance(own, str):
-                place, _, anchor = own.partition("#")
+            name = schema.get(keyword)
+            if isinstance(name, str):
+                place, _, anchor = name.partition("#")
                 if place:
                     base = _join(base, place)
                     self._resources[base] = schema
@@ -268,12 +268,12 @@ class Resolver:
                 if anchor:
                     self._anchors[base, anchor] = schema
         for keyword in ("$anchor", "$dynamicAnchor"):
-            own = schema.get(keyword)
-            if isinstance(own, str):
-                self._anchors[base, own] = schema
+            name = schema.get(keyword)
+            if isinstance(name, str):
+                self._anchors[base, name] = schema
                 self.named = self.named or schema is not self.root
                 if keyword == "$dynamicAnchor":
-                    self._dynamic.setdefault(own, []).append(schema)
+                    self._dynamic.setdefault(name, []).append(schema)
         if schema.get("$recursiveAnchor") is True:
             self._dynamic.setdefault("", []).append(schema)
         return base

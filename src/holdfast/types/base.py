@@ -59,16 +59,16 @@ class Wire(
         A number that Python cannot hold, such as 1e400, is there as text.
         """
         source = self.__dict__.get("_source")
-        found = msgspec.json.decode(encode(self)) if source is None else resolve(source)
-        return cast("dict[str, Any]", found)
+        plain = msgspec.json.decode(encode(self)) if source is None else resolve(source)
+        return cast("dict[str, Any]", plain)
 
     @property
     def extra(self) -> dict[str, Any]:
         """The fields of `raw` that this version of Holdfast does not know."""
         if "_source" not in self.__dict__:
             return {}
-        known = wire_names(type(self))
-        return {key: value for key, value in self.raw.items() if key not in known}
+        names = wire_names(type(self))
+        return {key: value for key, value in self.raw.items() if key not in names}
 
     def __rich_repr__(self) -> list[Any]:
         """Return what rich shows: the fields that are not at their default."""
@@ -133,7 +133,7 @@ class _Plans(dict[type, "Plan | None"]):
         plan: Plan | None = None
         if issubclass(kind, Wire):
             infos = msgspec.structs.fields(kind)
-            plan = tuple((one.name, one.encode_name) for one in infos if _holds_wire(one.type))
+            plan = tuple((info.name, info.encode_name) for info in infos if _holds_wire(info.type))
         self[kind] = plan
         return plan
 
@@ -204,12 +204,12 @@ def resolve(source: Source) -> Any:
     """Return the JSON value at a source."""
     if isinstance(source, Raw):
         return plain_json(source)
-    found = source[0]
-    if isinstance(found, Raw | tuple):
-        found = resolve(found)
+    value = source[0]
+    if isinstance(value, Raw | tuple):
+        value = resolve(value)
     for step in source[1:]:
-        found = found[step]
-    return found
+        value = value[step]
+    return value
 
 
 def plain_json(text: Raw) -> Any:
@@ -224,10 +224,10 @@ def plain_json(text: Raw) -> Any:
 
 def _number(text: str) -> float | str:
     try:
-        found = int(text) if text.lstrip("-").isdigit() else float(text)
+        number = int(text) if text.lstrip("-").isdigit() else float(text)
     except ValueError:  # more digits than Python reads
         return text
-    return text if math.isinf(found) else found
+    return text if math.isinf(number) else number
 
 
 @cache
@@ -357,8 +357,8 @@ def _one_by_one(texts: list[Raw], item_type: type[W], items: list[W], faults: li
 @cache
 def _head_type(key: str, item_type: type[Any]) -> type[Any]:
     """Return the type of a page whose items are under ``key``."""
-    found = [("found", list[item_type], field(name=key))]  # type: ignore[valid-type]
-    return msgspec.defstruct(f"_Page_{key}", found, bases=(_Head,), kw_only=True)
+    fields = [("found", list[item_type], field(name=key))]  # type: ignore[valid-type]
+    return msgspec.defstruct(f"_Page_{key}", fields, bases=(_Head,), kw_only=True)
 
 
 def _name(source: Raw) -> str | None:

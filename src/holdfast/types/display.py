@@ -44,13 +44,13 @@ def signature(tool: Tool) -> Plain:
     return Plain(visible(written(tool.name, tool.input_schema), MOST_SIGNATURE))
 
 
-def fields(shown: Wire) -> Iterator[tuple[str, Any]]:
+def fields(wire: Wire) -> Iterator[tuple[str, Any]]:
     """Yield the fields that are not at their default: a name (empty: it needs none) and a value."""
-    is_tool = isinstance(shown, Tool)
-    if isinstance(shown, Tool):
-        yield "", signature(shown)
-    for field in msgspec.structs.fields(type(shown)):
-        value = getattr(shown, field.name)
+    is_tool = isinstance(wire, Tool)
+    if isinstance(wire, Tool):
+        yield "", signature(wire)
+    for field in msgspec.structs.fields(type(wire)):
+        value = getattr(wire, field.name)
         if (is_tool and field.name in _HIDDEN) or value in (None, field.default, msgspec.UNSET):
             continue
         if field.name in ("data", "blob"):
@@ -59,16 +59,16 @@ def fields(shown: Wire) -> Iterator[tuple[str, Any]]:
         yield field.name, value
 
 
-def text(shown: Wire) -> str:
+def text(wire: Wire) -> str:
     """Return the ``repr`` of an object with fields that msgspec would show badly."""
-    parts = (f"{name}={value!r}" if name else f"{value!r}" for name, value in fields(shown))
-    return f"{type(shown).__name__}({', '.join(parts)})"
+    parts = (f"{name}={value!r}" if name else f"{value!r}" for name, value in fields(wire))
+    return f"{type(wire).__name__}({', '.join(parts)})"
 
 
-def picture(shown: Any, kind: str) -> bytes | None:
+def picture(wire: Any, kind: str) -> bytes | None:
     """Return the bytes of the picture that this is, or that alone is in it."""
-    contents = _contents(shown)
-    inner = contents[0] if contents is not None and len(contents) == 1 else shown
+    contents = _contents(wire)
+    inner = contents[0] if contents is not None and len(contents) == 1 else wire
     inner = inner.resource if isinstance(inner, c.EmbeddedResource) else inner
     if isinstance(inner, c.ImageContent | c.BlobResourceContents) and inner.mime_type == kind:
         try:
@@ -78,51 +78,53 @@ def picture(shown: Any, kind: str) -> bytes | None:
     return None
 
 
-def html(shown: Any) -> str | None:
+def html(wire: Any) -> str | None:
     """Return HTML for tools, contents and results; None for anything else."""
-    if isinstance(shown, Tool):
-        words = f"<br>{escape(visible_lines(shown.description))}" if shown.description else ""
-        return f"<div><code>{escape(signature(shown))}</code>{words}</div>"
-    contents = _contents(shown)
+    if isinstance(wire, Tool):
+        words = f"<br>{escape(visible_lines(wire.description))}" if wire.description else ""
+        return f"<div><code>{escape(signature(wire))}</code>{words}</div>"
+    contents = _contents(wire)
     if contents is None:
-        return _content(shown)
-    parts, style = [_content(one) or "" for one in contents], ""
-    if isinstance(shown, ToolResult):
-        if shown.has_structured:
-            encoded = msgspec.json.encode(shown.structured)
+        return _content(wire)
+    parts, style = [_content(content) or "" for content in contents], ""
+    if isinstance(wire, ToolResult):
+        if wire.has_structured:
+            encoded = msgspec.json.encode(wire.structured)
             block = _block(msgspec.json.format(encoded, indent=2).decode())
             folded = f"<details><summary>structured</summary>{block}</details>"
             parts.append(folded if parts else block)
-        if shown.is_error:
+        if wire.is_error:
             style = ' style="border-left: 3px solid #c00; padding-left: 8px"'
     return f"<div{style}>{''.join(parts)}</div>"
 
 
-def _contents(shown: Any) -> list[Any] | None:
+def _contents(wire: Any) -> list[Any] | None:
     """Return the contents of a result; None for anything else."""
-    if isinstance(shown, PromptResult):
-        return [message.content for message in shown.messages]
-    if isinstance(shown, ToolResult):
-        return shown.content
-    return shown.contents if isinstance(shown, ReadResult) else None
+    if isinstance(wire, PromptResult):
+        return [message.content for message in wire.messages]
+    if isinstance(wire, ToolResult):
+        return wire.content
+    return wire.contents if isinstance(wire, ReadResult) else None
 
 
-def _content(one: Any) -> str | None:
-    if isinstance(one, c.EmbeddedResource):
-        one = one.resource
-    if isinstance(one, c.TextContent | c.TextResourceContents):
-        return _block(one.text)
-    if isinstance(one, c.ImageContent | c.AudioContent | c.BlobResourceContents):
-        return _media(one)
-    if isinstance(one, c.ResourceLink):
-        return f"<div><code>{_text(one.uri)}</code> {_text(one.title or one.name)}</div>"
-    return _block(repr(dict(one))) if isinstance(one, c.UnknownContent) else None
+def _content(content: Any) -> str | None:
+    if isinstance(content, c.EmbeddedResource):
+        content = content.resource
+    if isinstance(content, c.TextContent | c.TextResourceContents):
+        return _block(content.text)
+    if isinstance(content, c.ImageContent | c.AudioContent | c.BlobResourceContents):
+        return _media(content)
+    if isinstance(content, c.ResourceLink):
+        return (
+            f"<div><code>{_text(content.uri)}</code> {_text(content.title or content.name)}</div>"
+        )
+    return _block(repr(dict(content))) if isinstance(content, c.UnknownContent) else None
 
 
-def _media(one: c.ImageContent | c.AudioContent | c.BlobResourceContents) -> str:
-    kind = (one.mime_type or "").partition(";")[0].strip().lower()
+def _media(content: c.ImageContent | c.AudioContent | c.BlobResourceContents) -> str:
+    kind = (content.mime_type or "").partition(";")[0].strip().lower()
     try:
-        data = one.bytes
+        data = content.bytes
     except ValueError:
         return _block(f"{kind or 'data'} that is not base64")
     if not _MEDIA.fullmatch(kind) or len(data) > MOST_BYTES:

@@ -45,33 +45,35 @@ class FormElicitation(Elicitation, kw_only=True):
     @property
     def fields(self) -> dict[str, dict[str, Any]]:
         """The JSON Schema of each field, in the server's order."""
-        found = self.requested_schema.get("properties")
-        properties = found if isinstance(found, dict) else {}
-        return {name: one if isinstance(one, dict) else {} for name, one in properties.items()}
+        declared = self.requested_schema.get("properties")
+        properties = declared if isinstance(declared, dict) else {}
+        return {
+            name: schema if isinstance(schema, dict) else {} for name, schema in properties.items()
+        }
 
     @property
     def response_type(self) -> type[msgspec.Struct]:
         """A type with the form's fields; a handler may return an instance of it."""
-        wanted = set(self.required)
-        named = sorted(self.fields.items(), key=lambda one: one[0] not in wanted)
+        required = set(self.required)
+        in_order = sorted(self.fields.items(), key=lambda entry: entry[0] not in required)
         made: list[Any] = []
-        for at, (name, schema) in enumerate(named):
+        for at, (name, schema) in enumerate(in_order):
             kind = _KINDS.get(str(schema.get("type")), Any)
             plain = name.isidentifier() and not iskeyword(name) and not name.startswith("_")
-            own = name if plain else f"_field_{at}"
-            optional = (own, kind | msgspec.UnsetType, msgspec.UNSET)
-            made.append((own, kind) if name in wanted else optional)
-        renamed = {one[0]: name for one, (name, _) in zip(made, named, strict=True)}
+            attribute = name if plain else f"_field_{at}"
+            optional = (attribute, kind | msgspec.UnsetType, msgspec.UNSET)
+            made.append((attribute, kind) if name in required else optional)
+        renamed = {entry[0]: name for entry, (name, _) in zip(made, in_order, strict=True)}
         return msgspec.defstruct("Form", made, rename=renamed)
 
     @property
     def required(self) -> list[str]:
         """The names of the fields that must be filled in."""
-        found = self.requested_schema.get("required")
-        if not isinstance(found, list):
+        names = self.requested_schema.get("required")
+        if not isinstance(names, list):
             return []
-        wanted = {name for name in found if isinstance(name, str)}
-        return [name for name in self.fields if name in wanted]
+        required = {name for name in names if isinstance(name, str)}
+        return [name for name in self.fields if name in required]
 
 
 class UrlElicitation(Elicitation, kw_only=True):

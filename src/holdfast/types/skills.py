@@ -78,7 +78,7 @@ class Skill(Wire, kw_only=True):
         """The listed files by path in the skill's directory, such as ``scripts/run.py``."""
         if isinstance(self.resources, str):
             return {}
-        return {one.uri[len(self.root) + 1 :]: one for one in self.resources}
+        return {file.uri[len(self.root) + 1 :]: file for file in self.resources}
 
 
 class SkillFile(Struct, frozen=True, kw_only=True):
@@ -120,19 +120,19 @@ def _fault(skill: Skill) -> str | None:
 
 
 def _manifest_fault(skill: Skill, files: list[SkillResource]) -> str | None:
-    uris = {one.uri for one in files}
+    uris = {file.uri for file in files}
     if skill.uri not in uris:
         return f"its files do not include {SKILL_FILE}"
     if len(uris) < len(files):
         return "a file is listed twice"
     if len(files) > SKILL_FILES:
         return f"it has {len(files)} files, more than {SKILL_FILES}"
-    for one in files:
-        if not is_inside(skill, one.uri):
-            return f"{one.uri[:200]!r} is not in its directory"
-        if not _DIGEST.fullmatch(one.digest) or one.size < 0:
-            return f"{one.uri[:200]!r} has no usable digest or size"
-    total = sum(one.size for one in files)
+    for file in files:
+        if not is_inside(skill, file.uri):
+            return f"{file.uri[:200]!r} is not in its directory"
+        if not _DIGEST.fullmatch(file.digest) or file.size < 0:
+            return f"{file.uri[:200]!r} has no usable digest or size"
+    total = sum(file.size for file in files)
     return None if total <= SKILL_BYTES else f"it has {total} bytes, more than {SKILL_BYTES}"
 
 
@@ -153,7 +153,7 @@ def _is_plain(path: str) -> bool:
         return False
     for _ in range(MOST_ENCODINGS):
         parts = path.split("/")
-        if has_unseen(path) or "\\" in path or any(one in ("", ".", "..") for one in parts):
+        if has_unseen(path) or "\\" in path or any(step in ("", ".", "..") for step in parts):
             return False
         try:
             decoded = unquote(path, errors="strict")

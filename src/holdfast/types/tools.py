@@ -28,11 +28,11 @@ def decode_schema(text: Raw | bytes) -> Any:
     """
     raw = bytes(text)
     try:
-        found = msgspec.json.decode(raw)
-        readable = raw.count(b"{") + raw.count(b"[") <= MAX_LEVELS or levels(found) <= MAX_LEVELS
+        schema = msgspec.json.decode(raw)
+        readable = raw.count(b"{") + raw.count(b"[") <= MAX_LEVELS or levels(schema) <= MAX_LEVELS
     except (ValueError, RecursionError):  # a DecodeError is a ValueError
         readable = False
-    return found if readable else {UNREADABLE: raw.decode("utf-8", "replace")}
+    return schema if readable else {UNREADABLE: raw.decode("utf-8", "replace")}
 
 
 def levels(value: Any, most: int = MAX_LEVELS) -> int:
@@ -42,9 +42,9 @@ def levels(value: Any, most: int = MAX_LEVELS) -> int:
         count += 1
         level = [
             item
-            for one in level
-            if isinstance(one, (dict, list))
-            for item in (one.values() if isinstance(one, dict) else one)
+            for container in level
+            if isinstance(container, (dict, list))
+            for item in (container.values() if isinstance(container, dict) else container)
         ]
     return count
 
@@ -120,10 +120,10 @@ class Tool(Meta, kw_only=True):
         return schema if isinstance(schema, dict) and UNREADABLE not in schema else None
 
     def _schema(self, slot: str, text: Raw) -> Any:
-        kept = self.__dict__
-        if slot not in kept:
-            kept[slot] = decode_schema(text)
-        return kept[slot]
+        slots = self.__dict__
+        if slot not in slots:
+            slots[slot] = decode_schema(text)
+        return slots[slot]
 
     @property
     def mcp_name(self) -> str:
@@ -133,8 +133,8 @@ class Tool(Meta, kw_only=True):
     @property
     def timeout(self) -> float | None:
         """The timeout of this tool in seconds; None: the client's timeouts apply."""
-        found: float | None = self.__dict__.get("_timeout")
-        return found
+        seconds: float | None = self.__dict__.get("_timeout")
+        return seconds
 
     @timeout.setter
     def timeout(self, seconds: float | None) -> None:
@@ -143,12 +143,12 @@ class Tool(Meta, kw_only=True):
     @property
     def enabled(self) -> bool:
         """True if the client may call this tool."""
-        found: bool = self.__dict__.get("_enabled", True)
-        return found
+        is_enabled: bool = self.__dict__.get("_enabled", True)
+        return is_enabled
 
     @enabled.setter
-    def enabled(self, wanted: bool) -> None:
-        self.__dict__["_enabled"] = wanted
+    def enabled(self, is_enabled: bool) -> None:
+        self.__dict__["_enabled"] = is_enabled
 
 
 class ToolResult(Result, kw_only=True):
@@ -181,14 +181,14 @@ class ToolResult(Result, kw_only=True):
     @property
     def full(self) -> ToolResult:
         """The whole result, where this is one that was cut to a budget; otherwise itself."""
-        found: ToolResult = self.__dict__.get("_full", self)
-        return found
+        result: ToolResult = self.__dict__.get("_full", self)
+        return result
 
     @property
     def faults(self) -> tuple[Any, ...]:
         """Return where the structured result does not match the tool's schema, if checked."""
-        found: tuple[Any, ...] = self.__dict__.get("_faults", ())
-        return found
+        faults: tuple[Any, ...] = self.__dict__.get("_faults", ())
+        return faults
 
     def as_type(self, kind: type[T]) -> T:
         """The structured result as a dataclass, TypedDict, msgspec struct or pydantic model.
