@@ -26,6 +26,8 @@ COMMANDS: Final[dict[str, list[str]]] = {
     "time": ["mcp-server-time"],
 }
 """The registries in ``data``: what the servers listed, and how they are started."""
+GOLDENS: Final = ("everything", "sessions")
+"""Those whose modules are kept: with many kinds of schemas, and with sessions. All are checked."""
 
 BREAKS: Final = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 """All that some program takes for the end of a line."""
@@ -190,5 +192,5 @@ def registries() -> st.SearchStrategy[list[Tool]]:
 
 
 if __name__ == "__main__":
-    for name in COMMANDS:
+    for name in GOLDENS:
         (GOLDEN / f"{name}.py").write_text(golden(name).source, encoding="utf-8")

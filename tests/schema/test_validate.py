@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from msgspec import Raw, json
 
 from holdfast.schema import validate
 from holdfast.schema.explain import SchemaFault, Unusable
+from holdfast.schema.signature import resolve, sample
 from holdfast.schema.validate import Checker, Checkers
 from holdfast.schema.walk import MAX_NODES
 
@@ -163,6 +165,28 @@ def test_format_is_not_enforced() -> None:
     for dialect in ("http://json-schema.org/draft-07/schema#", None):
         schema = {"format": "email"} | ({"$schema": dialect} if dialect else {})
         assert faults(schema, "nobody") == {}
+
+
+# Real servers
+
+REGISTRIES = sorted((Path(__file__).resolve().parents[1] / "codegen" / "data").glob("*.json"))
+
+
+@pytest.mark.req("T5", "T6")
+@pytest.mark.parametrize("path", REGISTRIES, ids=lambda path: path.stem)
+def test_every_schema_of_a_real_server_is_checked(path: Path) -> None:
+    """With values of ordinary size, and with texts of half a megabyte, nothing is left out."""
+    for tool in json.decode(path.read_bytes())["tools"]:
+        for schema in (tool["inputSchema"], tool.get("outputSchema")):
+            if schema is None:
+                continue
+            checker = Checker(schema, fills=True)
+            assert checker.skipped == ()
+            value = sample(resolve(schema, schema), schema)
+            assert isinstance(checker.faults(value), tuple)
+            large = dict.fromkeys(value, "x" * 500000) if isinstance(value, dict) else value
+            assert isinstance(checker.faults(large), tuple)
+            assert isinstance(checker.faults({"rows": [value] * 100}), tuple)
 
 
 # Nothing is fetched

@@ -4,6 +4,28 @@ Every change that loses information is recorded as a `Loss`. Schemas come from s
 expansion are bounded.
 """
 
+# Three readers want three things of a server's schema, and none of them takes it as it is.
+#
+# root      Chat Completions and Messages read nearly all of JSON Schema, but want one object at
+#           the top. There, references, ``allOf`` and alternatives are merged into the object.
+#           Further down a reference to a definition stays, so that a tree stays a tree.
+# expand    Frameworks resolve references themselves, each in its own way: one follows those that
+#           double at every step until the memory is full, one raises for the whole list if one
+#           leads nowhere. They get none: each is replaced by what it leads to. Where that would
+#           never end, or unfold to thousands of schemas, any value is accepted.
+# plain     Gemini, and OpenAI in strict mode, read a small part. They get a schema without
+#           references, ``allOf``, ``oneOf`` and ``const``, from which theirs is made.
+#
+# In all three the result is valid in the newest dialect, whatever the server wrote: a malformed
+# keyword is left out, what is no schema accepts any value, and older words become newer ones. What
+# is left out makes the schema wider, never narrower: a model may then write arguments that the
+# server refuses, with a reason that the model can read. The other way round it could not make a
+# call that the tool would have taken.
+#
+# The work is bounded by the size of the schema. Unfolding is paid from a budget; a place that is
+# referred to a thousand times is cleaned once; and all values of a keyword in ten thousand parts
+# of ``allOf`` are joined at once.
+
 from __future__ import annotations
 
 import json

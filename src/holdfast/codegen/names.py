@@ -4,6 +4,17 @@ The choice depends on the names alone, not on their order. Of several that would
 one that is spelt so keeps it, and the others get digits of a hash of their own spelling.
 """
 
+# Why are the names independent of the order? A server may list its tools in another order each
+# time, and a module that is generated again must not rename methods that code calls. If two tools
+# were numbered as they come, ``read_file`` and ``read_file_2`` could change places. So each name
+# is made of its own spelling alone: whoever is spelt like the name has it, all others that would
+# collide get digits of a hash of their spelling, and keep them when further tools come or go.
+#
+# Attack: everything here is text of a server that becomes source code. An identifier consists of
+# characters that identifiers have and people see; two that look the same to Python (it normalizes
+# by NFKC) are the same here; texts become literals that `repr` writes, in which no character is
+# invisible, and no text ends the literal or the line that it stands in.
+
 from __future__ import annotations
 
 import keyword

@@ -4,6 +4,13 @@ Constraints that a type cannot express are left out, and what is not understood 
 valid value is refused. Schemas come from servers: depth and size are bounded.
 """
 
+# A type may say less than a schema, and never something else. The caller of a generated method is
+# checked by a type checker, before the server is: a type that is too narrow refuses arguments that
+# the tool takes, with nothing that the caller could do about it. One that is too wide only moves
+# the error to the call. So a keyword without a counterpart is left out, a schema that cannot be
+# read, is not valid, or leads nowhere is Any, and so is what lies beyond the bounds of depth and
+# size. What was left out is reported, and stands in the docstring where it helps.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -9,6 +9,15 @@ wording     only texts changed: titles, descriptions, instructions, examples. It
             no code, but models act on it.
 """
 
+# What is compared is the view of those who rely on the tools: code that was written for them, and
+# a person who has read their descriptions. For arguments a schema that takes less is breaking, for
+# results one that gives more: the same difference has the opposite effect on the two sides.
+#
+# Attack: a server that wants a change to be overlooked makes the comparison too expensive, or the
+# list of changes too long to read. Hence all comparisons of one report share a budget, what is
+# beyond it counts as breaking, and a list that is cut says how much is missing and keeps its worst
+# entries first.
+
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping

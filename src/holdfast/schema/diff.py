@@ -4,6 +4,15 @@ There is no general answer. Compared are types, enums, bounds, properties, items
 different types and references. Anything else that differs is breaking: it "cannot be compared".
 """
 
+# Does every value that fits one schema fit another? For JSON Schema as a whole the question cannot
+# be decided, so the comparison is built to err on one side: equal parts are equal, a few keywords
+# are understood, and all else that differs "cannot be compared" and counts as breaking. Each rule
+# has to hold for every value, in both directions; a rule that is right for most schemas is none.
+#
+# Both schemas are brought into a flat form first: references and ``allOf`` merged in where that is
+# exact, texts left out, a list of types taken apart into alternatives. Alternatives are compared
+# only if no value can fit two of them, because then each has at most one counterpart.
+
 from __future__ import annotations
 
 import re

@@ -6,6 +6,16 @@ it came and ``obj.extra`` the part of it without a field here. The source is kep
 and read when asked for; an object inside another one keeps only the way to its place there.
 """
 
+# Where does the source of an object live? ``raw`` and ``extra`` are rarely asked for, and reading
+# each object twice, once as a type and once as a dictionary, would double the time of a list of a
+# thousand tools. So the bytes are kept, and read when asked for. An object inside another one
+# keeps a reference to the source of that one and the way to its place there: two words instead of
+# a copy. Small sources are copied out of the buffer of the transport, because an object of 200
+# bytes would otherwise keep a read of a megabyte alive; large ones are most of their buffer.
+#
+# The source is in ``__dict__``, beside the fields: it is never on the wire, does not take part in
+# comparisons, and an object that was made here has none.
+
 from __future__ import annotations
 
 import gc

@@ -7,6 +7,12 @@ required field that does not fit is an error, and so is a field whose absence wo
 something else: an ``isError`` taken for absent would turn failure into success.
 """
 
+# What may be guessed, and what not? A field that is optional says nothing if it is missing, so
+# nonsense in it may be taken for absent. A required one may not: an object without it has no
+# meaning that we know. Some optional fields mean something by being absent, and are named as
+# ``vital`` by their type: a list without its cursor seems to end there, a result without its
+# ``isError`` seems to be a success.
+
 from __future__ import annotations
 
 import functools
