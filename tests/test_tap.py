@@ -15,7 +15,7 @@ import holdfast
 from holdfast import Backoff
 from holdfast._core import boundary as b
 from holdfast._core.boundary import Call, Generation, Send, Ticket, WireId
-from holdfast._core.tap import MOST, TraceEvent, line, reported
+from holdfast._core.tap import TraceEvent, reported
 from holdfast.errors import TransportError
 from holdfast.testing import SILENCE, Peer
 from tests.http.harness import connect
@@ -181,7 +181,6 @@ async def test_a_request_that_is_taken_back_before_it_left_is_shown_as_withdrawn
     await driver.close()
 
 
-@given(st.binary(max_size=40) | st.just(b"[" * MOST))
-def test_whatever_comes_is_one_line(frame: bytes) -> None:
-    assert len(line("←", 0.0, frame).splitlines()) == 1
+@given(st.binary(max_size=40) | st.just(b"[" * 4000))
+def test_whatever_comes_is_one_event_at_most(frame: bytes) -> None:
     assert len([*reported(b.Delivered(LINK, frame, whole=True), 0.0, lambda _: None)]) <= 1

@@ -1,53 +1,140 @@
-"""``--trace``: the messages, as they leave and arrive."""
+"""``--trace``: the messages as they leave and arrive, a line each."""
 
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from holdfast._core.boundary import Generation
+from holdfast._core.tap import TraceEvent
+from holdfast.cli.message_lines import MessageLines
 from tests.cli.conftest import DEMO, Cli, Configure, Seen, stdio
 from tests.cli.web import Web
 
+HEAD = re.compile(r"([→←~]) +(\d+\.\d{3})  (.*)")
 
-def messages(text: str, arrow: str) -> list[dict[str, object]]:
-    """The messages that are shown to their end."""
-    lines = [one for one in text.splitlines() if one.startswith(arrow) and one.endswith("}")]
-    return [json.loads(one.split(maxsplit=2)[2]) for one in lines]
+
+def heads(text: str) -> list[tuple[str, str]]:
+    """The arrow and the rest of each head line."""
+    matches = [HEAD.fullmatch(line) for line in text.splitlines()]
+    return [(match[1], match[3]) for match in matches if match]
+
+
+def shown(*frames: tuple[Any, str], full: bool = False) -> list[str]:
+    messages = MessageLines(lambda text, code: text, full=full)
+    return [
+        line
+        for number, (arrow, frame) in enumerate(frames)
+        for line in messages.lines(
+            TraceEvent(number / 10, "message", Generation(1), arrow, frame.encode())
+        )
+    ]
 
 
 @pytest.mark.req("F3")
-def test_each_message_is_shown_with_arrow_and_time(cli: Cli, configure: Configure) -> None:
+def test_each_message_is_one_line_and_an_answer_names_its_request(
+    cli: Cli, configure: Configure
+) -> None:
     configure(demo=stdio(DEMO))
     for words in (["call", "demo.add"], ["call", "add"]):
         command = ["--", *DEMO] if words[1] == "add" else []
         done = cli(*words, "a=1", "b=2", "--trace", *command)
         assert done.value == {"sum": 3}
-        (call,) = [one for one in messages(done.err, "→") if one["method"] == "tools/call"]
-        answers = {one.get("id"): one for one in messages(done.err, "←")}
-        assert "result" in answers[call["id"]]
+        lines = heads(done.err)
+        assert len(lines) == len(done.err.splitlines())
+        ((arrow, call), (other, answer)) = [line for line in lines if "tools/call add" in line[1]]
+        assert (arrow, other) == ("→", "←")
+        assert call.startswith("tools/call add  a=1 b=2  · #")
+        assert re.fullmatch(r"tools/call add  ok  · #\d+ · \d+ ms · \d+ B", answer)
+        assert ("~", "initializing → ready") in lines
 
 
 @pytest.mark.req("F3")
-@pytest.mark.parametrize("columns", [80, 120])
-def test_at_a_terminal_messages_hang_below_their_arrow(seen: Seen, columns: int) -> None:
-    lines = seen("call", "add", "a=1", "b=2", "--trace", "--", *DEMO, columns=columns).lines
-    heads = [at for at, one in enumerate(lines) if one.startswith(("→ ", "← "))]
-    assert len(heads) == 6
-    for one in lines[heads[0] : heads[-1]]:
-        assert one.startswith(("→ ", "← ", " " * 12))
-    sent = " ".join(one.strip() for one in lines[heads[4] : heads[5]])
-    assert json.loads(sent.split(maxsplit=2)[2])["method"] == "tools/call"
+def test_lists_are_counted_and_failures_say_why(cli: Cli) -> None:
+    done = cli("call", "fail", "--trace", "--", *DEMO)
+    text = "\n".join(line for _, line in heads(done.err))
+    assert re.search(r"tools/list  \d+ tools", text)
+    assert "tools/call fail  the tool failed: failed, as asked" in text
+
+
+@pytest.mark.req("F3")
+def test_bodies_are_shown_where_they_are_asked_for(cli: Cli) -> None:
+    done = cli("call", "add", "a=1", "b=2", "--trace=full", "--", *DEMO)
+    assert '"method": "tools/call"' in done.err
+    assert all(line.startswith(("→", "←", "~", " " * 12)) for line in done.err.splitlines())
+    wrong = cli("call", "add", "--trace=loud", "--", *DEMO)
+    assert wrong.code == 2
+    assert "'loud' is not one of 'head', 'full'" in wrong.err
+
+
+@pytest.mark.req("F3")
+@pytest.mark.parametrize("columns", [80, 40])
+def test_at_a_terminal_a_head_line_fits(seen: Seen, columns: int) -> None:
+    words = ["call", "echo", f"text={'long ' * 40}", "--trace", "--", *DEMO]
+    lines = seen(*words, columns=columns).lines
+    (call,) = [line for line in lines if line.startswith("→") and "tools/call" in line]
+    assert len(call) <= columns
+    assert "…" in call
 
 
 def test_messages_over_http_are_shown_too(cli: Cli, web: Web) -> None:
     done = cli("call", web.url, "echo", "text=hi", "--trace")
     assert done.value == {"text": "hi"}
-    assert any(one.get("method") == "tools/call" for one in messages(done.err, "→"))
-    assert messages(done.err, "←")
+    assert any(line.startswith("tools/call echo") for _, line in heads(done.err))
 
 
 @pytest.mark.req("F3")
 def test_secrets_are_not_shown(cli: Cli) -> None:
-    done = cli("call", "echo", '{"text": "x", "api_key": "s3cret"}', "--trace", "--", *DEMO)
-    assert "s3cret" not in done.err
+    for form in ("--trace", "--trace=full"):
+        done = cli("call", "echo", "text=password=s3cret-s3cret", form, "--", *DEMO)
+        assert "tools/call echo" in done.err
+        assert "s3cret" not in done.err
+
+
+@pytest.mark.req("W1")
+def test_a_trace_is_written_to_a_file(cli: Cli, configure: Configure, tmp_path: Path) -> None:
+    configure(demo=stdio(DEMO))
+    path = tmp_path / "run.jsonl"
+    assert cli("call", "demo.add", "a=1", "b=2", "--trace-file", str(path)).code == 0
+    header, *lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert list(header["servers"]) == ["demo"]
+    assert [line for line in lines if line.get("method") == "tools/call"]
+    assert cli("view", str(path)).code == 0
+
+
+def test_junk_errors_and_questions_are_named() -> None:
+    lines = shown(
+        ("←", "hello"),
+        ("→", '{"id":1,"method":"resources/read","params":{"uri":"file:///a"}}'),
+        ("←", '{"id":1,"error":{"code":-32002,"message":"no such file"}}'),
+        ("→", '{"id":2,"method":"tools/call","params":{"name":"pay"}}'),
+        ("←", '{"id":2,"result":{"inputRequests":{"a":{}}}}'),
+        ("←", '{"id":9,"result":{}}'),
+        ("←", '{"method":"notifications/progress","params":{"progress":1,"total":4}}'),
+    )
+    assert [line[12:].split("  · ")[0] for line in lines] == [
+        "junk  hello",
+        "resources/read file:///a",
+        "resources/read file:///a  error -32002: no such file",
+        "tools/call pay",
+        "tools/call pay  asks 1 question",
+        "answer to no request  ok",
+        "notifications/progress  1 of 4",
+    ]
+
+
+@given(st.binary(max_size=200) | st.recursive(st.none() | st.text(), st.lists).map(
+    lambda value: json.dumps({"id": 1, "method": value, "params": value, "result": value}).encode()
+))  # fmt: skip
+def test_whatever_comes_is_one_line_that_can_be_shown(frame: bytes) -> None:
+    messages = MessageLines(lambda text, code: text, columns=40)
+    event = TraceEvent(0.0, "message", Generation(1), "←", frame)
+    (line,) = messages.lines(event)
+    assert len(line.splitlines()) == 1
+    assert line.isprintable()

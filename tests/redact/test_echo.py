@@ -18,10 +18,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import holdfast
 from holdfast import Backoff, Bearer, Http, Observability, Stdio
-from holdfast._core.tap import TraceEvent, line
+from holdfast._core.tap import TraceEvent
 from holdfast.calllog.log import CallLog
+from holdfast.cli.message_lines import MessageLines
 from holdfast.errors import HoldfastError
 from holdfast.testing import Peer, RequestError
+from holdfast.trace.writer import TraceFile
 from tests.http.rogue import Modern, Reply, Request
 from tests.redact.wraps import PLACES, SECRETS, WRAPS
 
@@ -53,11 +55,14 @@ class Sinks:
             tracer_provider=tracers,
         )
         self.log = CallLog(folder / "calls.jsonl", threshold=500, sidecars=True)
+        self.trace = TraceFile(folder / "trace.jsonl", sidecars=True)
+        self.trace_tap = self.trace.tap("echo")
+        self.messages = MessageLines(lambda text, code: text, full=True)
         caplog.set_level(logging.DEBUG)
 
     def tap(self, event: TraceEvent) -> None:
-        if event.frame is not None:
-            self.shown.append(line("←", 0.0, event.frame))
+        self.trace_tap(event)
+        self.shown += self.messages.lines(event)
         self.shown.append(f"{event.error} {event.error!r}")
 
     def add_error(self, error: BaseException) -> None:
@@ -79,6 +84,7 @@ class Sinks:
 
     def text(self) -> str:
         self.log.close()
+        self.trace.flush()
         files = [path.read_text() for path in self.folder.rglob("*") if path.is_file()]
         records = [logging.Formatter().format(record) for record in self.caplog.records]
         spans = [span.to_json() for span in self.exporter.get_finished_spans()]

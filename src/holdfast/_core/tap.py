@@ -1,8 +1,8 @@
 """The tap: everything that crosses between a client and its transport, as values.
 
 A driver with a tap gives it one `TraceEvent` for each message in either direction, for whatever
-else a transport reports, and for each change of state. `line` makes a message one line of text,
-without secrets: for ``--trace`` on stderr. A writer of traces hangs on the same tap.
+else a transport reports, and for each change of state. ``--trace`` shows messages by it, and
+`holdfast.trace` writes them to a file.
 
 Events hold what was sent and received as it is, secrets included: whoever shows or stores them
 redacts them first.
@@ -10,9 +10,8 @@ redacts them first.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -21,9 +20,6 @@ from holdfast._core import boundary as b
 from holdfast._core.boundary import Generation, Report, Ticket, WireId
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.errors import HoldfastError
-
-MOST: Final = 4000
-"""Characters of a message that are shown."""
 
 Direction: TypeAlias = Literal["→", "←"]
 
@@ -127,17 +123,3 @@ def _wire_id(frame: bytes, stream: WireId | None) -> WireId | str | None:
     except MALFORMED:
         wire_id = None
     return stream if wire_id is None else wire_id  # type: ignore[return-value]
-
-
-def line(arrow: str, seconds: float, frame: bytes) -> str:
-    """Return a message as one line: arrow, seconds since the start, JSON without secrets."""
-    from holdfast._core.redact.redactor import default_redactor
-    from holdfast._core.text import visible_json
-
-    try:
-        value: Any = default_redactor().value(json.loads(frame))
-        text = json.dumps(value, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        text = json.dumps(default_redactor().text(frame.decode("utf-8", "replace")))
-    cut = f"… ({len(text):,} characters)" if len(text) > MOST else ""
-    return f"{arrow} {seconds:8.3f}  {visible_json(text[:MOST])}{cut}"

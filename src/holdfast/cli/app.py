@@ -112,7 +112,14 @@ CLOSE = option("--close TOOL", "The tool that closes it.", "close_tool", default
 @option("--protocol REVISION", "Use this protocol revision and no other.")
 @option("--log FILE", "Append the calls to a log, as JSON lines.")
 @option("--lock FILE", "Refuse tools that differ from the lock file.")
-@option("--trace", "Show each message on stderr, redacted.")
+@option(
+    "--trace [FORM]",
+    "Show each message on stderr, redacted; --trace=full with its body.",
+    is_flag=False,
+    flag_value="head",
+    type=click.Choice(["head", "full"]),
+)
+@option("--trace-file FILE", "Write everything that crosses the wire to a file, for 'view'.")
 @option("-v --verbose", "Show the server's stderr, and the client's log.")
 def _any_verb() -> None:
     """Stand for every verb about a server."""
@@ -261,13 +268,19 @@ def split(words: list[str]) -> tuple[list[str], list[str] | None]:
     if "--" in words and words[0] not in WITHOUT_SERVER:
         at = words.index("--")
         words, command = words[:at], words[at + 1 :]
-    # click would take any next word for the names of variables, a server's name too.
     following = [*words[1:], ""]
     words = [
-        f"{word}={EVERYTHING}" if word == "--inherit-env" and not _NAMES.fullmatch(after) else word
-        for word, after in zip(words, following[: len(words)], strict=True)
+        _with_value(word, after) for word, after in zip(words, following[: len(words)], strict=True)
     ]
     return words, command
+
+
+def _with_value(word: str, after: str) -> str:
+    """Give an option that may stand alone its value: click would take any next word for it."""
+    if word == "--trace":
+        return "--trace=head"
+    is_alone = word == "--inherit-env" and not _NAMES.fullmatch(after)
+    return f"{word}={EVERYTHING}" if is_alone else word
 
 
 def _usage(error: click.ClickException) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from holdfast._core.redact.redactor import default_redactor
 from holdfast._core.tap import TraceEvent
 from holdfast._core.text import truncate, visible, visible_json
+from holdfast.cli.progress import cells
 
 GREEN, RED, YELLOW, CYAN, DIM = "32", "31", "33", "36", "2"
 MOST_WORDS: Final = 100
@@ -32,9 +33,11 @@ Paint = Callable[[str, str], str]
 class MessageLines:
     """Makes the lines of one connection; it remembers requests, to name their answers."""
 
-    def __init__(self, paint: Paint, *, full: bool = False) -> None:
+    def __init__(self, paint: Paint, *, full: bool = False, columns: int | None = None) -> None:
         self._paint = paint
         self._full = full
+        self._columns = columns
+        """The width of the terminal, which a head line is cut to; None in a pipe."""
         self._zero: float | None = None
         self._open: OrderedDict[tuple[str, Any], tuple[str, float]] = OrderedDict()
         """What was asked under an id, and when, by the direction of the request."""
@@ -64,9 +67,12 @@ class MessageLines:
         what, facts, code = self._head(arrow, seconds, message)
         wire_id = message.get("id")
         facts = [*([] if wire_id is None else [f"#{visible(str(wire_id), 40)}"]), *facts]
-        tail = self._paint(f"  · {' · '.join([*facts, _size(len(frame))])}", DIM)
-        head = self._paint(f"{arrow} {seconds:8.3f}  ", CYAN if arrow == "→" else GREEN)
-        lines = [f"{head}{self._paint(what, code) if code else what}{tail}"]
+        tail = f"  · {' · '.join([*facts, _size(len(frame))])}"
+        head = f"{arrow} {seconds:8.3f}  "
+        if self._columns is not None:
+            what = shorten(what, max(12, self._columns - 1 - len(head) - len(tail)))
+        head = self._paint(head, CYAN if arrow == "→" else GREEN)
+        lines = [f"{head}{self._paint(what, code) if code else what}{self._paint(tail, DIM)}"]
         return [*lines, *self._body(message)] if self._full else lines
 
     def _head(
@@ -110,6 +116,15 @@ class MessageLines:
 
     def _safe(self, text: str) -> str:
         return visible(truncate(default_redactor().text(text), MOST_WORDS), MOST_WORDS * 2)
+
+
+def shorten(text: str, columns: int) -> str:
+    """Return text that is no wider than so many columns."""
+    if cells(text) <= columns:
+        return text
+    while text and cells(text) >= columns:
+        text = text[:-1]
+    return f"{text}…"
 
 
 def _outcome(message: dict[str, Any]) -> tuple[str, str]:

@@ -11,7 +11,7 @@ import os
 import re
 import select
 import sys
-import time
+from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
@@ -218,20 +218,18 @@ def show_stderr(line: str) -> None:
     print_error(visible_lines(redact_text(line)))
 
 
-class MessageTrace:
-    """The tap of ``--trace``: shows messages; at a terminal their lines hang below the arrow."""
+def message_trace(form: str) -> Callable[[TraceEvent], None]:
+    """Return the tap of ``--trace``: a head line for each message, and its body if it is full."""
+    from holdfast.cli.message_lines import MessageLines
 
-    def __init__(self) -> None:
-        self._began = time.perf_counter()
+    columns = columns_of_terminal(2) if sys.stderr.isatty() else None
+    messages = MessageLines(color, full=form == "full", columns=columns)
 
-    def __call__(self, event: TraceEvent) -> None:
-        """Show an event, if it is a message that was sent or received."""
-        from holdfast._core.tap import line
+    def show(event: TraceEvent) -> None:
+        for line in messages.lines(event):
+            print_error(line)
 
-        if event.kind == "message" and event.direction and event.frame is not None:
-            seconds = time.perf_counter() - self._began
-            text = wrap(line(event.direction, seconds, event.frame), 12)
-            print_error(color(text, "36" if event.direction == "→" else "32"))
+    return show
 
 
 def print_error(line: str) -> None:

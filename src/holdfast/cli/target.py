@@ -26,7 +26,7 @@ from holdfast.cli.arguments import suggestion
 from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.elicitation import offer_login
 from holdfast.cli.main import SHELL_VERBS, VARIABLE
-from holdfast.cli.output import MessageTrace, Output, show_stderr
+from holdfast.cli.output import Output, message_trace, show_stderr
 from holdfast.cli.progress import status
 from holdfast.cli.prompts import ask_input, is_interactive
 from holdfast.errors import RpcError, ValidationError
@@ -80,7 +80,8 @@ class ServerTarget:
         config: str | None = None,
         timeout: float | None = None,
         verbose: bool = False,
-        trace: bool = False,
+        trace: str | None = None,
+        trace_file: str | None = None,
         **options: Any,
     ) -> None:
         if url is not None and command is not None:
@@ -106,6 +107,8 @@ class ServerTarget:
         self.options = {name: value for name, value in options.items() if value is not None}
         """Options of ``holdfast.connect``: as given, and those that a verb sets."""
         self.options |= _command_options(env, inherit_env)
+        if trace_file is not None:
+            self.options["trace"] = trace_file
         if header:
             self.options["headers"] = pairs("--header", header, ":")
         if timeout is not None:
@@ -220,7 +223,7 @@ class ServerTarget:
         address = self._locate(can_ask, ask_input if ask else None)
         client = address.connect(self._client_options(address, can_ask))
         if self.trace:
-            client._attach_tap(MessageTrace())
+            client._attach_tap(message_trace(self.trace))
         if ask and status.begin(f"connecting to {client.name}"):
             status.follow(client)
         return client
