@@ -5,6 +5,33 @@ Ctrl-C reaches them: the call is cancelled on the loop, which notifies the serve
 is raised at once.
 """
 
+# Two threads, and what may happen between them.
+#
+# The caller's thread makes a coroutine, hands it over and waits. The loop's thread runs it. Four
+# things can come between any two of their steps:
+#
+# - Ctrl-C. Python raises KeyboardInterrupt in the main thread only, at any bytecode: before the
+#   work was handed over, while it stands in the loop's queue, while it runs, or when its result
+#   is there and not yet read. In each case the work must end: a tool that runs on after its caller
+#   has gone may do what nobody asked for any more. So giving up is a message to the loop as well,
+#   and comes after the handing over, since both use the same queue. Whichever of them finds the
+#   work not begun closes the coroutine; otherwise the task is cancelled, and the client tells the
+#   server.
+# - A fork. The child has a copy of every object and none of the threads: whoever waited there for
+#   the loop would wait for ever. So every use compares process ids. A connection stays its
+#   parent's, which goes on using it; closing it in the child is no error and does nothing, since
+#   a child may leave its parent's ``with`` block on its way out.
+# - The end of the program. ``atexit`` runs in the main thread, after the last line and before the
+#   daemon threads are stopped. Everything is closed there, within a time; afterwards calls are
+#   refused. The guard of orphaned servers is registered earlier, so that it is called later:
+#   what we could not close in time it kills.
+# - A callback. Handlers of the application run in threads of their own and may call back into the
+#   synchronous face. On the loop's own thread that would wait for itself, so it is refused.
+#
+# Why one loop for all clients, and not one each: a client may be passed between threads, and two
+# clients may be used by one handler. Why not a loop in the caller's thread: it would stand still
+# between two calls, and with it keep-alives, reconnects and notifications.
+
 from __future__ import annotations
 
 import asyncio
