@@ -232,13 +232,13 @@ class Driver:
         """Send a request whose answer nobody waits for."""
         self._apply(self.engine.call(call, self.loop.time())[1])
 
-    def answer(self, asked: b.Asked, result: Any) -> None:
+    def answer(self, request: b.Asked, result: Any) -> None:
         """Answer a request of the server, unless its link is gone."""
-        self._apply(self.engine.answer(asked, result))
+        self._apply(self.engine.answer(request, result))
 
-    def refuse(self, asked: b.Asked, code: int, message: str) -> None:
+    def refuse(self, request: b.Asked, code: int, message: str) -> None:
         """Answer a request of the server with an error, unless its link is gone."""
-        self._apply(self.engine.refuse(asked, code, message))
+        self._apply(self.engine.refuse(request, code, message))
 
     def set_log_level(self, level: str) -> None:
         """Tell the server this on every new link."""

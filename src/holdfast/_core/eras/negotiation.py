@@ -370,13 +370,12 @@ def _nothing_in_common(plan: Plan, offered: Iterable[Any]) -> HoldfastError:
     return ProtocolError(f"no common protocol revision: the server speaks {theirs}{_cure(plan)}")
 
 
-def _refused(answer: Reply) -> HoldfastError:
+def _refused(answer: Reply, before: str = "") -> HoldfastError:
     fault = answer.fault or ErrorObject()
     code = fault.code if isinstance(fault.code, int) else None
-    return HandshakeRefused(f"cannot connect: {_story(answer)}", code=code, data=fault.data)
+    text = f"cannot connect: {_story(answer)}{before}"
+    return HandshakeRefused(text, code=code, data=fault.data)
 
 
 def _both_refused(probe: Reply, initialized: Reply) -> HoldfastError:
-    error = _refused(initialized)
-    error.message += f"; before that, {_story(probe)}"
-    return error
+    return _refused(initialized, f"; before that, {_story(probe)}")
