@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
@@ -110,6 +111,14 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<Client {self.name} {self.state}>"
+
+    def __del__(self) -> None:
+        # Not made completely, or never used: there is nothing to end.
+        requester = self.__dict__.get("_requester")
+        driver = None if requester is None else requester.opener.started
+        if driver is not None and driver.forsake():
+            text = f"unclosed client {self.name!r}: close it, or use 'async with'"
+            warnings.warn(text, ResourceWarning, stacklevel=2, source=self)
 
     # Life
 
@@ -396,7 +405,7 @@ class Client:
         """
         view = self._pipeline.tasks.view(options)
         work = self._pipeline.call_tool(name, arguments, options, view)
-        return RunningCall(f"{self.name}: tools/call {name!r}", work, view)
+        return RunningCall(f"{self.name}: tools/call {name!r}", work, view, self)
 
     async def model_tools(self, *, timeout: float | None = None) -> Partial[ModelTool]:
         """List the tools that a language model can be given, ready to be called.

@@ -198,7 +198,7 @@ async def test_a_server_that_restarts_under_a_call_fails_it_and_serves_the_next(
 
 
 def leave_open(shape: Callable[[], Obliging]) -> Callable[[], object]:
-    async def main() -> None:
+    async def main() -> holdfast.Client:
         server = shape()
         await server.start()
         client = connect(server)
@@ -208,6 +208,7 @@ def leave_open(shape: Callable[[], Obliging]) -> Callable[[], object]:
         call.add_done_callback(lambda task: task.cancelled() or task.exception())
         await server.heard("tools/call", 2)
         server.deafen()
+        return client
 
     return main
 
@@ -215,7 +216,8 @@ def leave_open(shape: Callable[[], Obliging]) -> Callable[[], object]:
 @pytest.mark.req("L8")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_loop_that_ends_first_leaves_no_warning(shape: Callable[[], Obliging]) -> None:
-    asyncio.run(leave_open(shape)())  # type: ignore[arg-type]
+    client = asyncio.run(leave_open(shape)())  # type: ignore[arg-type,var-annotated]
+    del client
     gc.collect()
 
 

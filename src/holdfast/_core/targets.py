@@ -71,8 +71,8 @@ def transport_for(
     if isinstance(target, str | os.PathLike | list | tuple):
         return _stdio(target, options)
     if options:
-        named = ", ".join(sorted(options))
-        raise ValidationError(f"{named}: only for a command or a URL; {target!r} has its own")
+        names = ", ".join(sorted(options))
+        raise ValidationError(f"{names}: only for a command or a URL; {target!r} has its own")
     if hasattr(target, "open") and hasattr(target, "key"):
         return target  # type: ignore[return-value]
     from holdfast._core.transports.memory import Memory, SdkServer, lowlevel_server
@@ -161,10 +161,11 @@ def _fitting(options: dict[str, Any], kind: type, target: object) -> dict[str, A
     """Return the options, or refuse those that this kind of target does not have."""
     if not options:
         return options
+    keyword_only = inspect.Parameter.KEYWORD_ONLY
     parameters = inspect.signature(kind).parameters.values()
-    known = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+    names = [parameter.name for parameter in parameters if parameter.kind is keyword_only]
     for name in options:
-        if name not in known:
-            fitting = ", ".join(known)
+        if name not in names:
+            fitting = ", ".join(names)
             raise ValidationError(f"{name}=…: not an option for {target!r} (it takes {fitting})")
     return options

@@ -92,7 +92,7 @@ def make_server(eras: str = "both", page_size: int | None = None) -> Server:
     _offer_prompts(catalog)
     tasks = TaskTable(
         catalog.call_tool,
-        {name for name, one in catalog.tools.items() if "execution" in one.definition},
+        {name for name, offer in catalog.tools.items() if "execution" in offer.definition},
         new_id=lambda: os.urandom(16).hex(),
         now=lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     )
@@ -130,7 +130,7 @@ def _offer_resources(catalog: Catalog) -> None:
     catalog.resources[picture["uri"]] = Offered(
         {"name": "picture", "description": "A colour gradient", **picture},
         # Drawn when it is read.
-        lambda request, given: {"contents": [{**picture, "blob": gradient(64, 64)}], **_FIXED},
+        lambda request, arguments: {"contents": [{**picture, "blob": gradient(64, 64)}], **_FIXED},
     )
     catalog.templates.append(_TEMPLATE)
     catalog.add_skill(f"skill://{_SKILL['name']}", _SKILL_FILES, _SKILL)
@@ -154,8 +154,8 @@ def _offer_prompts(catalog: Catalog) -> None:
     greeting = {"name": "greeting", "description": about, "arguments": arguments}
     tour = {"name": "tour", "description": "Asks a model to try out the tools of this server"}
     text = "Try each tool of the demo server once and tell what it did."
-    catalog.prompts["greeting"] = Offered(greeting, lambda request, given: _greeting(given))
-    catalog.prompts["tour"] = Offered(tour, lambda request, given: user_message(text, "A tour"))
+    catalog.prompts["greeting"] = Offered(greeting, lambda request, values: _greeting(values))
+    catalog.prompts["tour"] = Offered(tour, lambda request, values: user_message(text, "A tour"))
 
 
 def _greeting(arguments: Json) -> Json:
@@ -172,11 +172,11 @@ def _complete(catalog: Catalog, params: Json) -> Json:
     argument = params.get("argument")
     if not isinstance(argument, dict) or not isinstance(argument.get("value"), str):
         raise RequestError(INVALID_PARAMS, "argument must be an object with a name and a value")
-    known = _known_values(catalog, params.get("ref"), argument.get("name"))
-    values = sorted(value for value in known if value.startswith(argument["value"]))
-    shown = values[:100]  # Server: Completion: at most 100 values
-    more = {"total": len(values), "hasMore": len(shown) < len(values)}
-    return {"completion": {"values": shown, **more}}
+    candidates = _known_values(catalog, params.get("ref"), argument.get("name"))
+    values = sorted(value for value in candidates if value.startswith(argument["value"]))
+    page = values[:100]  # Server: Completion: at most 100 values
+    counts = {"total": len(values), "hasMore": len(page) < len(values)}
+    return {"completion": {"values": page, **counts}}
 
 
 def _known_values(catalog: Catalog, ref: Any, name: Any) -> list[str]:
@@ -233,8 +233,8 @@ def _serve_http(server: Server, port: int) -> None:
     from holdfast._core.serve.http import HttpServer
 
     async def serve() -> None:
-        found = await HttpServer(server).start(port=port)
-        print(f"http://127.0.0.1:{found}/mcp", file=sys.stderr, flush=True)
+        bound_port = await HttpServer(server).start(port=port)
+        print(f"http://127.0.0.1:{bound_port}/mcp", file=sys.stderr, flush=True)
         await asyncio.Event().wait()
 
     try:

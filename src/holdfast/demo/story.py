@@ -64,10 +64,10 @@ class Screen:
 
     def _write(self, text: str, colour: str = "") -> None:
         for line in text.splitlines() or [""]:
-            shown = line.rstrip()
+            visible = line.rstrip()
             if self._colour and colour:
-                shown = f"\x1b[{colour}m{shown}\x1b[0m"
-            print(shown, file=self._out, flush=True)
+                visible = f"\x1b[{colour}m{visible}\x1b[0m"
+            print(visible, file=self._out, flush=True)
 
 
 class CheckFailedError(Exception):
@@ -156,8 +156,8 @@ class Story:
         self._result(tides.strip())
         self._check("holds on" in tides, "the resource was read")
         arguments = {"name": "Ada", "style": "pirate"}
-        asked = self._client.get_prompt("greeting", arguments)
-        prompt = await self._time(f"get_prompt('greeting', {json.dumps(arguments)})", asked)
+        call = self._client.get_prompt("greeting", arguments)
+        prompt = await self._time(f"get_prompt('greeting', {json.dumps(arguments)})", call)
         (message,) = prompt.messages
         text = getattr(message.content, "text", "")
         self._result(f"{message.role}: {text}")

@@ -43,16 +43,16 @@ def tool(
     """
 
     def register(function: Tool) -> Tool:
-        wanted: dict[str, Json] = {}
-        for name, one in described.items():
-            text, rest = (one, {}) if isinstance(one, str) else one
+        fields: dict[str, Json] = {}
+        for name, parameter in described.items():
+            text, rest = (parameter, {}) if isinstance(parameter, str) else parameter
             kind = _TYPES[function.__annotations__[name]]
-            wanted[name] = {"type": kind, "description": text, **rest}
+            fields[name] = {"type": kind, "description": text, **rest}
         defaults = function.__defaults__ or ()
-        for name, default in zip([*wanted][len(wanted) - len(defaults) :], defaults, strict=True):
-            wanted[name]["default"] = default
-        schema: Json = {"type": "object", "properties": wanted, "additionalProperties": False}
-        if required := [name for name, one in wanted.items() if "default" not in one]:
+        for name, default in zip([*fields][len(fields) - len(defaults) :], defaults, strict=True):
+            fields[name]["default"] = default
+        schema: Json = {"type": "object", "properties": fields, "additionalProperties": False}
+        if required := [name for name, parameter in fields.items() if "default" not in parameter]:
             schema["required"] = required
         definition = {
             "name": function.__name__,
@@ -65,7 +65,7 @@ def tool(
 
         def run(request: ServerRequest, arguments: Json) -> Any:
             request.log("debug", f"tool {function.__name__} called", "demo")
-            if faults := _faults(wanted, arguments):
+            if faults := _faults(fields, arguments):
                 raise failure(request, "; ".join(faults))
             return function(request, **arguments)
 
@@ -94,14 +94,14 @@ def failure(request: ServerRequest, message: str) -> ToolFailure:
 
 def _faults(parameters: dict[str, Json], arguments: Json) -> list[str]:
     """Return what does not fit; every fault names its argument."""
-    found = [f"unknown argument {name!r}" for name in arguments if name not in parameters]
+    faults = [f"unknown argument {name!r}" for name in arguments if name not in parameters]
     for name, parameter in parameters.items():
         if name in arguments:
             fault = _fault(parameter, arguments[name])
-            found += [f"argument {name!r} must be {fault}"] if fault else []
+            faults += [f"argument {name!r} must be {fault}"] if fault else []
         elif "default" not in parameter:
-            found.append(f"argument {name!r} is missing")
-    return found
+            faults.append(f"argument {name!r} is missing")
+    return faults
 
 
 _KINDS: Final[dict[str, Any]] = {"string": (str,), "integer": (int,), "number": (int, float)}
@@ -229,10 +229,10 @@ async def summarise(request: ServerRequest, text: str) -> Json:
 @tool(output={"roots": {"type": "array", "items": {"type": "object"}}})
 async def roots(request: ServerRequest) -> Json:
     """Lists the roots that the client offers."""
-    found = (await request.ask("roots/list", {}, "roots")).get("roots")
-    if not isinstance(found, list):
+    answer = (await request.ask("roots/list", {}, "roots")).get("roots")
+    if not isinstance(answer, list):
         raise failure(request, "the client's answer holds no roots")
-    return _structured({"roots": found})
+    return _structured({"roots": answer})
 
 
 def offer_tools(catalog: Catalog) -> None:

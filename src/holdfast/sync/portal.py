@@ -44,6 +44,7 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import wraps
 from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeAlias, TypeVar
+from weakref import WeakSet
 
 from holdfast._core.calls.handlers import Handlers, in_thread, run_in_threads
 from holdfast._core.transports.orphans import guard
@@ -62,8 +63,9 @@ class Portal:
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
-        self.closables: set[Any] = set()
-        """Objects with an asynchronous ``close``, which is called when the program ends."""
+        self.closables: WeakSet[Any] = WeakSet()
+        """Objects with an asynchronous ``close``, which is called when the program ends, unless
+        they are gone by then."""
         self._stopped = False
         self._thread = threading.Thread(target=self._work, name="holdfast-sync", daemon=True)
         self._thread.start()

@@ -59,9 +59,11 @@ class Probe:
         if isinstance(report, Delivered):
             messages = jsonrpc.decode_lines(report.data)
             self.messages.extend(messages)
-            answers = [one for one in messages if getattr(one, "result", UNSET) is not UNSET]
-            self._results.update((one.id, one.result) for one in answers)  # type: ignore[union-attr]
-            if self.link is not None and report.stream in {one.id for one in messages}:
+            answers = [
+                message for message in messages if getattr(message, "result", UNSET) is not UNSET
+            ]
+            self._results.update((message.id, message.result) for message in answers)  # type: ignore[union-attr]
+            if self.link is not None and report.stream in {message.id for message in messages}:
                 # As the engine does: the stream has given its answer.
                 self.link.finish(report.stream)  # type: ignore[arg-type]
 
@@ -84,10 +86,10 @@ class Probe:
                 return number
             await self.until(lambda: len(self.seen(Room)) > rooms)  # noqa: B023
 
-    async def until(self, found: Callable[[], Any]) -> Any:
+    async def until(self, condition: Callable[[], Any]) -> Any:
         """Wait until something is so."""
         async with asyncio.timeout(PATIENCE):
-            while not (value := found()):
+            while not (value := condition()):
                 self._changed.clear()
                 await self._changed.wait()
         return value

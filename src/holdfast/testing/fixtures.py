@@ -79,7 +79,7 @@ class ClientScope:
         **options: Any,
     ) -> Any:
         """Return a handle of a generated module or class; its session is closed with it."""
-        make, own = _maker(kind, verb)
+        make, module_target = _maker(kind, verb)
 
         def handle(target: Any, **options: Any) -> Any:
             return make(session=session, target=target, **options)
@@ -89,7 +89,7 @@ class ClientScope:
             made = handle(target, **options)
             self._tracked.append(Tracked(made))
             return made
-        return self._make(handle, *self._destination(target, options, own))
+        return self._make(handle, *self._destination(target, options, module_target))
 
     def _make(self, make: Callable[..., Any], target: Any, options: dict[str, Any]) -> Any:
         redaction = (options.get("observability") or Observability()).redaction
@@ -112,8 +112,10 @@ class ClientScope:
             except MissingRecording as missing:
                 self._reported = True
                 pytest.fail(str(missing), pytrace=False)
-            kept = {key: one for key, one in options.items() if key not in _TRANSPORT_OPTIONS}
-            target, options = server, {"name": name, **kept}
+            policies = {
+                key: value for key, value in options.items() if key not in _TRANSPORT_OPTIONS
+            }
+            target, options = server, {"name": name, **policies}
         made = make(target, **options)
         client = _client_of(made)
         client._requester.observers.all.extend(logs)
@@ -128,7 +130,7 @@ class ClientScope:
     # The target
 
     def _destination(
-        self, target: Any, options: dict[str, Any], own: Any = None
+        self, target: Any, options: dict[str, Any], module_target: Any = None
     ) -> tuple[Any, dict[str, Any]]:
         """Return the target (of the call, the marker, the module, pytest's configuration or the
         environment) and the options of `holdfast.connect`."""
@@ -138,8 +140,8 @@ class ClientScope:
         if marker is not None:
             target, settings = _marked(marker, "target")
             return target, {**settings, **options}
-        if own is not None:
-            return own, options
+        if module_target is not None:
+            return module_target, options
         config = self._item.config
         ours = config.getini("mcp_target")
         if ours:
@@ -157,15 +159,15 @@ class ClientScope:
 
     def sections(self) -> list[tuple[str, str]]:
         """Return the report sections of a failed test: calls per client, and replay misses."""
-        noted = [(one.thing, str(one.notes)) for one in self._tracked if one.notes is not None]
+        noted = [(item.thing, str(item.notes)) for item in self._tracked if item.notes is not None]
         many = len(noted) > 1
-        found = [
+        sections = [
             (f"MCP calls {number}: {_client_of(thing).name}" if many else "MCP calls", text)
             for number, (thing, text) in enumerate(noted, 1)
             if text
         ]
         missed = self._missed()
-        return [*found, ("MCP replay", missed)] if missed else found
+        return [*sections, ("MCP replay", missed)] if missed else sections
 
     def _missed(self) -> str:
         """Return the replay misses once: in the report of a failure, or else as the failure."""
@@ -178,11 +180,11 @@ class ClientScope:
     async def end(self) -> None:
         """Close async clients and handles on the running loop, newest first."""
         faults = []
-        for one in reversed(self._tracked):
-            if isinstance(one.thing, Client | Handle) and not one.closed:
-                one.closed = True
+        for item in reversed(self._tracked):
+            if isinstance(item.thing, Client | Handle) and not item.closed:
+                item.closed = True
                 try:
-                    await _close(one.thing, one.recorder)
+                    await _close(item.thing, item.recorder)
                 except Exception as error:
                     faults.append(error)
         _raise(faults)
@@ -190,11 +192,11 @@ class ClientScope:
     def close(self) -> None:
         """Close the rest, each on its own loop, and finish the recording."""
         faults = []
-        for one in reversed(self._tracked):
-            if not one.closed:
-                one.closed = True
+        for item in reversed(self._tracked):
+            if not item.closed:
+                item.closed = True
                 try:
-                    _close_here(one.thing, one.recorder)
+                    _close_here(item.thing, item.recorder)
                 except Exception as error:
                     faults.append(error)
         if self._recording is not None:
@@ -264,10 +266,10 @@ class SyncHandleFactory(Protocol):
 def _marked(marker: pytest.Mark, name: str) -> tuple[Any, dict[str, Any]]:
     """Return the one argument of a marker, and its options."""
     options = dict(marker.kwargs)
-    found = [*marker.args, *([options.pop(name)] if name in options else ())]
-    if len(found) != 1:
+    values = [*marker.args, *([options.pop(name)] if name in options else ())]
+    if len(values) != 1:
         raise ValidationError(f"@pytest.mark.{marker.name}({name}, **options) takes one {name}")
-    return found[0], options
+    return values[0], options
 
 
 # Handles
@@ -275,11 +277,11 @@ def _marked(marker: pytest.Mark, name: str) -> tuple[Any, dict[str, Any]]:
 
 def _maker(kind: Any, verb: str) -> tuple[Callable[..., Any], Any]:
     """Return what makes a handle, and the target that its module names."""
-    base, other = (Handle, "mcp_handle_sync") if verb == "connect" else (SyncHandle, "mcp_handle")
+    base, fixture = (Handle, "mcp_handle_sync") if verb == "connect" else (SyncHandle, "mcp_handle")
     if isinstance(kind, type):
         if not issubclass(kind, base):
             what = f"{kind.__name__} is no {base.__name__}"
-            hint = f"; use {other} for it" if issubclass(kind, Handle | SyncHandle) else ""
+            hint = f"; use {fixture} for it" if issubclass(kind, Handle | SyncHandle) else ""
             raise ValidationError(f"{what}{hint}")
         module: Any = sys.modules.get(kind.__module__)
         make: Any = getattr(module, verb, None)
@@ -298,8 +300,8 @@ def _maker(kind: Any, verb: str) -> tuple[Callable[..., Any], Any]:
 
 
 def _client_of(thing: Thing) -> Client:
-    found = thing.client if isinstance(thing, Handle | SyncHandle) else thing
-    return found._inner if isinstance(found, sync.Client) else found
+    client = thing.client if isinstance(thing, Handle | SyncHandle) else thing
+    return client._inner if isinstance(client, sync.Client) else client
 
 
 async def _close(thing: Client | Handle, recorder: RecordingLog | None) -> None:
@@ -354,8 +356,8 @@ def arrange(request: pytest.FixtureRequest) -> None:
     elif marker is not None and any(map(config.pluginmanager.hasplugin, plugins)):
         import pytest_asyncio
 
-        given = marker.kwargs.get("loop_scope") or marker.kwargs.get("scope")
-        loop = given or config.getini("asyncio_default_test_loop_scope")
+        scope = marker.kwargs.get("loop_scope") or marker.kwargs.get("scope")
+        loop = scope or config.getini("asyncio_default_test_loop_scope")
         make = partial(pytest_asyncio.fixture, loop_scope=loop)
     else:
         return

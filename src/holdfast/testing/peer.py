@@ -184,11 +184,11 @@ class Peer:
         """Offer a function as a prompt; its string becomes a message of the user."""
 
         def register(function: Function) -> Function:
-            arguments = [{"name": one} for one in inspect.signature(function).parameters]
+            arguments = [{"name": argument} for argument in inspect.signature(function).parameters]
             listed: dict[str, Any] = {"name": name or function.__name__, "arguments": arguments}
             if description is not None:
                 listed["description"] = description
-            run: Run = lambda request, given: user_message(function(**given))  # noqa: E731
+            run: Run = lambda request, values: user_message(function(**values))  # noqa: E731
             self.catalog.prompts[listed["name"]] = Offered(listed, run)
             return function
 
@@ -248,9 +248,9 @@ class Peer:
         if self._arrival is None:
             self._arrival = asyncio.Event()
         while True:
-            found = [one for one in self.received if one.method == method]
-            if len(found) >= count:
-                return found[count - 1]
+            arrivals = [request for request in self.received if request.method == method]
+            if len(arrivals) >= count:
+                return arrivals[count - 1]
             self._arrival.clear()
             await self._arrival.wait()
 

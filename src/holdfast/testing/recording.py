@@ -93,10 +93,10 @@ class Manifest(Struct, kw_only=True, forbid_unknown_fields=True):
 def folder_name(nodeid: str) -> str:
     """Return the folder name of a test: valid on any file system, and unique."""
     path, *names = nodeid.split("::")
-    shown = _UNSAFE.sub("_", "-".join([path.rpartition("/")[2], *names])).strip("_.")
+    readable = _UNSAFE.sub("_", "-".join([path.rpartition("/")[2], *names])).strip("_.")
     # The readable part is truncated and simplified; the hash keeps names apart.
     whole = hashlib.sha256(nodeid.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{shown[:LONGEST_NAME]}-{whole[:8]}"
+    return f"{readable[:LONGEST_NAME]}-{whole[:8]}"
 
 
 def lock_path(folder: Path, number: str) -> Path:
@@ -124,8 +124,8 @@ class RecordingLog(CallLog):
     @property
     def tools(self) -> list[Tool]:
         """The tools of the server, as far as they are known."""
-        found = None if self.client is None else list(self.client.tools.values())
-        return found or self._listed
+        current = None if self.client is None else list(self.client.tools.values())
+        return current or self._listed
 
     def begin(self, call: ObservedCall) -> Any:
         """Write a tool call, or have it wait; one that follows others waits with them."""
@@ -143,9 +143,9 @@ class RecordingLog(CallLog):
 
     def close(self) -> None:
         """Write the calls that are still waiting, and close the log."""
-        known = {one.name: one for one in self.tools}
+        tools = {tool.name: tool for tool in self.tools}
         for call in self._waiting:
-            call.tool = call.tool or known.get(call.about)
+            call.tool = call.tool or tools.get(call.about)
             begun = super().begin(call)
             assert begun is not None
             super().end(call, begun)
@@ -158,10 +158,10 @@ class RecordingLog(CallLog):
         if client is not None and not client.tools and client.is_connected:
             deadline = client._requester.deadline("tools/list")
             with suppress(HoldfastError):
-                found = await client._cached.listing(
+                listing = await client._cached.listing(
                     "tools/list", "tools", Tool, deadline, "bypass"
                 )
-                self._listed = list(found)
+                self._listed = list(listing)
 
     def part(self, folder: Path) -> RecordedClient:
         """Return the manifest entry of this client, and write its tools to the shared folder."""
@@ -225,9 +225,9 @@ class RecordedServer(MockServer):
     The client gets an error as well, but a test that expects an error would accept that one.
     """
 
-    def __init__(self, *given: Any, **options: Any) -> None:
+    def __init__(self, *args: Any, **options: Any) -> None:
         self.misses: list[str] = []
-        super().__init__(*given, **options)
+        super().__init__(*args, **options)
         self.server.handlers.update(dict.fromkeys(_NOT_RECORDED, self._refuse))
 
     def missed(self, message: str) -> None:
@@ -243,10 +243,10 @@ class RecordedServer(MockServer):
 class Replay:
     """The recording of one test while it is replayed."""
 
-    def __init__(self, folder: Path, nodeid: str, shown: str) -> None:
+    def __init__(self, folder: Path, nodeid: str, folder_option: str) -> None:
         self._folder = folder
         self._home = folder / folder_name(nodeid)
-        words = ["pytest", "--mcp-record", shown, nodeid]
+        words = ["pytest", "--mcp-record", folder_option, nodeid]
         self._again = f"record it with: {shlex.join(words)}"
         self.served: list[RecordedServer] = []
         """The servers of the clients that were made."""
@@ -275,10 +275,10 @@ class Replay:
         path = self._home / MANIFEST
         try:
             data = read_bytes(path, MOST_BYTES, inside=self._folder)
-            found = msgspec.json.decode(data, type=Manifest)
-            if found.version == VERSION:
-                return found
-            why = f"{path} is of version {found.version}, and only {VERSION} is understood"
+            manifest = msgspec.json.decode(data, type=Manifest)
+            if manifest.version == VERSION:
+                return manifest
+            why = f"{path} is of version {manifest.version}, and only {VERSION} is understood"
         except FileNotFoundError:
             why = f"there is no recording of this test ({path})"
         except (OSError, msgspec.DecodeError) as error:
@@ -295,9 +295,9 @@ class Replay:
 
     def misses(self) -> str:
         """Return the calls that were not recorded, as text; empty if there were none."""
-        found = [text for server in self.served for text in server.misses]
-        if not found:
+        calls = [text for server in self.served for text in server.misses]
+        if not calls:
             return ""
-        lines = "\n".join(f"  {text}" for text in found[:10])
-        more = f"\n  and {len(found) - 10} more" if len(found) > 10 else ""
-        return f"not in the recording of this test:\n{lines}{more}\n{self._again}"
+        lines = "\n".join(f"  {text}" for text in calls[:10])
+        rest = f"\n  and {len(calls) - 10} more" if len(calls) > 10 else ""
+        return f"not in the recording of this test:\n{lines}{rest}\n{self._again}"

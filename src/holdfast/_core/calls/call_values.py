@@ -28,7 +28,11 @@ class RunningCall(Generic[R]):
         running.cancel()
     """
 
-    def __init__(self, label: str, work: Coroutine[Any, Any, R], view: TaskView) -> None:
+    def __init__(
+        self, label: str, work: Coroutine[Any, Any, R], view: TaskView, client: object = None
+    ) -> None:
+        self._client = client
+        """The client, which is to live as long as its call."""
         self._label = label
         self._view = view
         self._cancelled = False

@@ -94,10 +94,10 @@ class Http:
     ) -> None:
         one_of("transport", transport, ("auto", "streamable", "sse"))
         if base_url is None:
-            found = _parsed("url", url)
+            endpoint = _parsed("url", url)
         else:
-            found = _endpoint(_parsed("base_url", base_url), "url", url)
-        self.url: URL = _endpoint(found, "sse_endpoint", sse_endpoint)
+            endpoint = _endpoint(_parsed("base_url", base_url), "url", url)
+        self.url: URL = _endpoint(endpoint, "sse_endpoint", sse_endpoint)
         self.name: str = self.url.host_port_subcomponent or ""
         """The host, with the port unless it is the usual one, for messages."""
         self.key: Hashable = ("http", str(self.url))
@@ -136,9 +136,9 @@ class Http:
         """Gets tokens for this server; None: it is given credentials in some other way."""
         # Credentials of the user's own switch OAuth off; a function may give them, unless the user
         # asks for an authorization beside it.
-        own = self.headers or ()
-        named = not callable(own) and any(name.lower() == "authorization" for name in own)
-        has_own = auth == "auto" if callable(own) else named
+        custom = self.headers or {}
+        names = () if callable(custom) else tuple(map(str.lower, custom))
+        has_own = auth == "auto" if callable(custom) else "authorization" in names
         if auth is not None and not has_own:
             self._authorize(auth)
         urls = (url, base_url, str(self.url), sse_endpoint, message_endpoint, proxy)
@@ -149,22 +149,22 @@ class Http:
         from holdfast._core.auth.authorizer import Authorizer
         from holdfast._core.auth.options import Bearer, bearer_headers, options_for
 
-        found = options_for(auth)
-        if isinstance(found, Bearer):
-            self.headers = bearer_headers(found, self.headers)
-        elif found is not None:
+        chosen = options_for(auth)
+        if isinstance(chosen, Bearer):
+            self.headers = bearer_headers(chosen, self.headers)
+        elif chosen is not None:
             # Authorization servers are reached by the same proxy, trusting the same CA; a client
             # certificate is for the server alone, but for one in an ``ssl`` context.
             trust = self.tls if self.cert is None else TlsSettings(self.ssl, self.ca, None)
             settings = NetworkSettings(trust.context, lambda url: proxy_for(self, URL(url)))
-            self.authorizer = Authorizer(str(self.url), found, settings=settings)
+            self.authorizer = Authorizer(str(self.url), chosen, settings=settings)
 
     def for_account(self, name: str) -> Http:
         """Return a transport to the same server that uses one account."""
         assert self.authorizer is not None
-        found = copy(self)
-        found.authorizer = self.authorizer.for_account(name)
-        return found
+        transport = copy(self)
+        transport.authorizer = self.authorizer.for_account(name)
+        return transport
 
     def __repr__(self) -> str:
         from holdfast._core.redact.redactor import redact_text
@@ -174,12 +174,12 @@ class Http:
     @property
     def traits(self) -> Traits:
         """Return the properties of this transport; credentials may change with each request."""
-        own, authorizer = self.headers, self.authorizer
+        headers, authorizer = self.headers, self.authorizer
         extensions = () if authorizer is None else authorizer.options.extensions
-        if callable(own) or (authorizer is not None and authorizer.personal):
+        if callable(headers) or (authorizer is not None and authorizer.personal):
             return Traits(None, extensions=extensions)
         account = "" if authorizer is None else authorizer.identity
-        who = repr((sorted(own.items()) if own else [], account))
+        who = repr((sorted(headers.items()) if headers else [], account))
         return Traits(who, extensions=extensions)
 
     def open(
@@ -213,22 +213,22 @@ def _parsed(name: str, text: str | None) -> URL:
 def _endpoint(url: URL, name: str, place: str | None) -> URL:
     """Return a place at the same origin: another one would be sent our credentials."""
     options.require(isinstance(place, str | None), "Http", name, place, "a string")
-    found = url if place is None else url.join(URL(place))
-    if found.origin() != url.origin():
+    endpoint = url if place is None else url.join(URL(place))
+    if endpoint.origin() != url.origin():
         raise ValidationError(f"endpoint {place!r}: must be of the same origin as {url.origin()}")
-    return found
+    return endpoint
 
 
 def _pairs(headers: Any) -> dict[str, str]:
     """Return headers as a dictionary; refuse what cannot be sent so (RFC 9110 §5.5, §5.6.2)."""
-    found = options.table("Http", "headers", headers)
-    given = len(headers) if isinstance(headers, Sized) else len(found)
-    if len({name.lower() for name in found}) < given:
+    table = options.table("Http", "headers", headers)
+    count = len(headers) if isinstance(headers, Sized) else len(table)
+    if len({name.lower() for name in table}) < count:
         raise ValidationError("Http(headers=…): a header is given twice; join its values by commas")
-    for name, value in found.items():
+    for name, value in table.items():
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
             raise ValidationError(f"Http(headers={{{name!r}: …}}): not the name of a header")
         if re.search(r"[^\t\x20-\x7e\x80-\xff]", value):
             text = f"Http(headers={{{name!r}: …}}): its value has a character that cannot be sent"
             raise ValidationError(text)
-    return found
+    return table

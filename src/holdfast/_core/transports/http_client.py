@@ -261,21 +261,21 @@ class HttpClient:
 
         The request is sent again with other credentials after a 401, and along redirects.
         """
-        own, authorizer = self.http.headers, self.http.authorizer
-        fresh, hops, place = callable(own), 0, url or self.url
+        custom, authorizer = self.http.headers, self.http.authorizer
+        fresh, hops, place = callable(custom), 0, url or self.url
         permit: Permit | None = None
         try:
             while True:
-                sent = headers if not callable(own) else await self._with_own(own, headers)
+                sent = headers if not callable(custom) else await self._with_own(custom, headers)
                 if authorizer is not None:
-                    found: Mapping[str, str] | None = authorizer.ready()
-                    if found is None:
+                    credentials: Mapping[str, str] | None = authorizer.ready()
+                    if credentials is None:
                         permit = permit or self._permit(authorizer, held)
-                        found = await permit.headers(method, str(place))
-                    if found:
+                        credentials = await permit.headers(method, str(place))
+                    if credentials:
                         # The names of headers have no case: a dictionary would keep both spellings.
                         sent = CIMultiDict(sent)
-                        sent.update(found)
+                        sent.update(credentials)
                 response = await self._send(method, place, sent, body)
                 if response.status < 300:
                     return response if permit is None else permit.accepted(response, sent)
@@ -297,8 +297,8 @@ class HttpClient:
                 response.release()
         except BROKEN as error:
             raise await self._failed(error) from error
-        named, path = SESSION in headers, (url or self.url).path
-        raise http_responses.refusal(self.origin, response, start, named=named, path=path)
+        in_session, path = SESSION in headers, (url or self.url).path
+        raise http_responses.refusal(self.origin, response, start, in_session=in_session, path=path)
 
     def _permit(self, authorizer: Authorizer, held: Held | None) -> Permit:
         from holdfast._core.transports.authorization import Permit
@@ -342,14 +342,14 @@ class HttpClient:
         self._connector.trust(self._tls)
 
     async def _with_own(
-        self, own: Callable[..., object], headers: Mapping[str, str]
+        self, make: Callable[..., object], headers: Mapping[str, str]
     ) -> CIMultiDict[str]:
         """Add the protocol's headers to those that the application gives for this request."""
         try:
-            given_headers = call_plain(own)
-            if inspect.isawaitable(given_headers):
-                given_headers = await given_headers
-            merged = CIMultiDict(given_headers)
+            values = call_plain(make)
+            if inspect.isawaitable(values):
+                values = await values
+            merged = CIMultiDict(values)
             if merged != self._last_headers:
                 self._last_headers = merged.copy()
                 self._held = KNOWN.held(secrets_of("headers", self._last_headers))
@@ -386,15 +386,15 @@ class HttpClient:
 
     async def _failed(self, error: BaseException) -> Refused:
         """Return the refusal for a connection that failed before the response."""
-        found = self.refused(error, fresh=True)
+        refusal = self.refused(error, fresh=True)
         direct = self.secure and self._proxy is None and not self.http.cert
-        if found.reason is RefusalReason.BROKEN and direct and await self._is_hung_up_on():
+        if refusal.reason is RefusalReason.BROKEN and direct and await self._is_hung_up_on():
             text = (
                 f"{self.origin} ends TLS connections after the handshake, before any request: "
                 "does it demand a client certificate?"
             )
             return not_sent(TransportError(text, hints=(CLIENT_CERTIFICATE,)))
-        return found
+        return refusal
 
     async def _is_hung_up_on(self) -> bool:
         """Return True if the server ends a TLS connection on which nothing is sent.
@@ -435,7 +435,7 @@ def proxy_for(http: Http, url: URL) -> str | None:
     if getproxies is getproxies_environment and not any(name in os.environ for name in names):
         # Reading all of a large environment takes longer than all the rest of opening a link.
         return None
-    found = getproxies().get(url.scheme)
-    if found is None or url.host is None or proxy_bypass(url.host):
+    proxy = getproxies().get(url.scheme)
+    if proxy is None or url.host is None or proxy_bypass(url.host):
         return None
-    return found if "://" in found else f"http://{found}"
+    return proxy if "://" in proxy else f"http://{proxy}"

@@ -321,10 +321,10 @@ class HttpLink:
     # The end
 
     def _cancel_all(self) -> list[asyncio.Task[None]]:
-        own = [] if self._stream is None else [self._stream]
-        for task in own:
+        listening = [] if self._stream is None else [self._stream]
+        for task in listening:
             task.cancel()
-        return [*own, *self._requests.cancel(), *self._messages.cancel()]
+        return [*listening, *self._requests.cancel(), *self._messages.cancel()]
 
     async def _close(
         self, farewell: b.StreamOptions | None, tasks: list[asyncio.Task[None]]

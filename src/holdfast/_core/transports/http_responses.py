@@ -70,8 +70,8 @@ class Inflater:
         for start in range(0, len(chunk), SLICE):
             piece = chunk[start : start + SLICE]
             self._idle += len(piece)
-            more = True
-            while more:
+            unfinished = True
+            while unfinished:
                 if self._inflate is None or self._inflate.eof:
                     self._inflate = self._begin(piece)
                 inflate = self._inflate
@@ -85,7 +85,7 @@ class Inflater:
                     yield data
                 # ``unconsumed_tail`` may be that of an earlier call, once the end is reached.
                 piece = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
-                more = bool(piece) or (len(data) == PIECE and not inflate.eof)
+                unfinished = bool(piece) or (len(data) == PIECE and not inflate.eof)
             if self._idle > IDLE_INPUT:
                 raise BadBody(self._coding, f"{self._idle} bytes of it expand to nothing")
 
@@ -129,13 +129,13 @@ async def read_start(response: aiohttp.ClientResponse) -> bytes:
 
     A body that ends by then leaves its connection to be used again.
     """
-    found = b""
+    start = b""
     with suppress(aiohttp.ClientError, OSError, TimeoutError, BadBody):
         async with asyncio.timeout(LINGER):
             read = body_reader(response)
-            while len(found) <= START and (chunk := await read()):
-                found += chunk
-    return found
+            while len(start) <= START and (chunk := await read()):
+                start += chunk
+    return start
 
 
 def body_reader(response: aiohttp.ClientResponse) -> Callable[[], Awaitable[bytes]]:
@@ -147,7 +147,7 @@ def body_reader(response: aiohttp.ClientResponse) -> Callable[[], Awaitable[byte
     if "Content-Encoding" not in response.headers:
         return response.content.readany
     listed = ",".join(response.headers.getall("Content-Encoding")).lower().split(",")
-    coding = ", ".join(name for one in listed if (name := one.strip()) not in ("", "identity"))
+    coding = ", ".join(name for part in listed if (name := part.strip()) not in ("", "identity"))
     if not coding:
         return response.content.readany
     if coding not in CODINGS:
@@ -192,26 +192,26 @@ _PERMISSION: Final = re.compile(r"token|scope|credential|permission|login|api.?k
 
 
 def refusal(
-    origin: str, response: aiohttp.ClientResponse, body: bytes, *, named: bool, path: str
+    origin: str, response: aiohttp.ClientResponse, body: bytes, *, in_session: bool, path: str
 ) -> Refused:
     """Return the refusal in a response outside 2xx to a request that may have named a session."""
     status, headers = response.status, response.headers
     fault = fault_in(body)
-    said = (fault.message if fault else None) or snippet(body.strip()) or response.reason or ""
-    said = said.removeprefix(f"{status}: ").removeprefix(f"{status} ")
-    text = f"{origin} answered with HTTP status {status}: {said}"
+    message = (fault.message if fault else None) or snippet(body.strip()) or response.reason or ""
+    message = message.removeprefix(f"{status}: ").removeprefix(f"{status} ")
+    text = f"{origin} answered with HTTP status {status}: {message}"
     kind: type[HoldfastError] = TransportError
     hints: tuple[Hint, ...] = ()
     if status == 401:
         kind, fault = AuthError, None
         hints = (Hint("headers", "gives other credentials"),)
     elif status in (403, 421):
-        kind, hint = _forbidden(status, said, headers)
+        kind, hint = _forbidden(status, message, headers)
         hints, fault = (hint,), None
-    elif status in (404, 405) and fault is None and not named and not _ENDPOINT.search(path):
+    elif status in (404, 405) and fault is None and not in_session and not _ENDPOINT.search(path):
         text += f" (its MCP endpoint may be at another path, such as {path.rstrip('/')}/mcp)"
     reason = _REASONS.get(status)
-    if named and _no_such_session(status, fault):
+    if in_session and _no_such_session(status, fault):
         reason = RefusalReason.NO_SUCH_SESSION
     elif reason is None:
         client_error = RefusalReason.REJECTED if status >= 400 else RefusalReason.UNREADABLE
@@ -231,7 +231,7 @@ def refusal(
 
 
 def _forbidden(
-    status: int, said: str, headers: Mapping[str, str]
+    status: int, message: str, headers: Mapping[str, str]
 ) -> tuple[type[HoldfastError], Hint]:
     """Tell a check of the Origin or Host header from one of the credentials.
 
@@ -239,8 +239,8 @@ def _forbidden(
     Origin with 403; many check the Host header in the same way (DNS rebinding), some with 421
     (RFC 9110 §15.5.20).
     """
-    named = _REBINDING.search(said) and not _PERMISSION.search(said)
-    if status == 421 or (named and "WWW-Authenticate" not in headers):
+    is_rebinding = _REBINDING.search(message) and not _PERMISSION.search(message)
+    if status == 421 or (is_rebinding and "WWW-Authenticate" not in headers):
         text = "it does not accept the Host or Origin header: use the host name it was set up for"
         return TransportError, Hint("", text)
     text = "gives other credentials, if these do not allow this; or it admits only certain hosts"

@@ -79,9 +79,9 @@ class Stream(Struct):
         """
         self.mute = 0 if self.heard else self.mute + 1
         self.heard = False
-        said = RETRY if self.events.retry is None else self.events.retry
+        requested = RETRY if self.events.retry is None else self.events.retry
         grown = RETRY * 2.0 ** min(self.mute - 2, 10) if self.mute > 1 else SHORTEST_PAUSE
-        return max(said, min(grown, LONGEST_PAUSE))
+        return max(requested, min(grown, LONGEST_PAUSE))
 
 
 class StreamableLink(HttpLink):
@@ -279,10 +279,10 @@ class SseLink(HttpLink):
         if event.name != "endpoint":
             text = f"{self._client.origin} opened a stream, but did not name its endpoint first"
             raise b.Refused(ProtocolError(text), b.RefusalReason.UNREADABLE)
-        named = event.data.decode("utf-8", "replace").strip()
-        endpoint = self._client.joined(self._client.url, named)
+        address = event.data.decode("utf-8", "replace").strip()
+        endpoint = self._client.joined(self._client.url, address)
         if endpoint is None:
-            text = f"{self._client.origin} names an endpoint of another origin: {named}"
+            text = f"{self._client.origin} names an endpoint of another origin: {address}"
             raise b.Refused(ProtocolError(text), b.RefusalReason.UNREADABLE)
         return endpoint
 

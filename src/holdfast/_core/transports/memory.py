@@ -172,13 +172,13 @@ class ServerObject(Protocol):
 
 def lowlevel_server(target: Any) -> Any:
     """Return the low-level server in an SDK's server object; None for any other object."""
-    for found in (
+    for candidate in (
         getattr(target, "_lowlevel_server", None),
         getattr(target, "_mcp_server", None),
         target,
     ):
-        if callable(getattr(found, "create_initialization_options", None)):
-            return found
+        if callable(getattr(candidate, "create_initialization_options", None)):
+            return candidate
     return None
 
 
@@ -213,10 +213,10 @@ class SdkServer:
         from mcp.server.stdio import stdio_server
 
         lifespan = getattr(self._server, "_lifespan_manager", nullcontext)
-        given: Any = _lines(frames)
+        source: Any = _lines(frames)
         output: Any = _Output(line)
         try:
-            async with lifespan(), stdio_server(given, output) as (read, write):
+            async with lifespan(), stdio_server(source, output) as (read, write):
                 options = self._lowlevel.create_initialization_options()
                 await self._lowlevel.run(read, write, options)
         except Exception as error:

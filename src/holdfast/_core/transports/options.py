@@ -38,11 +38,11 @@ def path(owner: str, name: str, value: Any) -> str | None:
 
 def words(owner: str, name: str, value: Any, expected: str = "words") -> tuple[str, ...]:
     """Return strings and paths as strings; refuse one string in place of a list."""
-    listed = isinstance(value, Iterable) and not isinstance(value, str | bytes)
-    found = tuple(value) if listed else ()
-    usable = listed and all(isinstance(one, str | os.PathLike) for one in found)
+    is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    listing = tuple(value) if is_list else ()
+    usable = is_list and all(isinstance(word, str | os.PathLike) for word in listing)
     require(usable, owner, name, value, f"a list of {expected}, each a string or a path")
-    return tuple(os.fsdecode(one) for one in found)
+    return tuple(os.fsdecode(word) for word in listing)
 
 
 def command(owner: str, value: Any, args: Any) -> tuple[str, ...]:
@@ -51,29 +51,29 @@ def command(owner: str, value: Any, args: Any) -> tuple[str, ...]:
         from shlex import split
 
         try:
-            found = tuple(split(value))
+            line = tuple(split(value))
         except ValueError as error:
             raise ValidationError(f"command {value!r}: {error}") from None
     else:
         program = [value] if isinstance(value, str | os.PathLike) else value
-        found = (*words(owner, "command", program), *words(owner, "args", args or ()))
-    if not found or not found[0]:
+        line = (*words(owner, "command", program), *words(owner, "args", args or ()))
+    if not line or not line[0]:
         raise ValidationError(f"command {value!r}: there is no program in it")
-    return found
+    return line
 
 
 def table(owner: str, name: str, value: Any) -> dict[str, str]:
     """Return a mapping of strings to strings; pairs are taken as well."""
     try:
-        found = dict(value.items() if isinstance(value, Mapping) else value)
+        entries = dict(value.items() if isinstance(value, Mapping) else value)
     except (TypeError, ValueError):
         expected = "a mapping of strings, or pairs of them"
         raise ValidationError(f"{owner}({name}={_shown(value)}): must be {expected}") from None
-    for key, one in found.items():
-        if not isinstance(key, str) or not isinstance(one, str):
+    for key, entry in entries.items():
+        if not isinstance(key, str) or not isinstance(entry, str):
             where = f"{name}[{key!r}]"
-            raise ValidationError(f"{owner}({where}={_shown(one)}): names and values are strings")
-    return found
+            raise ValidationError(f"{owner}({where}={_shown(entry)}): names and values are strings")
+    return entries
 
 
 def _shown(value: object) -> str:

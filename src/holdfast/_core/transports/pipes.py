@@ -135,8 +135,8 @@ class Writer:
         with contextlib.suppress(OSError):
             if self._queue and not self._broken:
                 unsent = self.unsent()
-                left = [frame for key, frame in self._queue.items() if key not in unsent]
-                os.write(self._fd, b"".join(left))
+                frames = [frame for key, frame in self._queue.items() if key not in unsent]
+                os.write(self._fd, b"".join(frames))
         with contextlib.suppress(OSError):
             os.close(self._fd)
 
@@ -261,9 +261,9 @@ class PipeReader:
             if self._loop.time() > began + TURN:
                 self._size = max(LEAST, self._size // 4)
                 return
-            more = len(data) == self._size
+            is_full = len(data) == self._size
             self._size = min(CHUNK, self._size * 2)
-            if not more:
+            if not is_full:
                 return
 
     def pause(self) -> None:
