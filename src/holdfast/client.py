@@ -32,6 +32,7 @@ from holdfast._core.calls.unsolicited import Unsolicited
 from holdfast._core.engine.state import State
 from holdfast._core.eras import conversation
 from holdfast._core.eras.conversation import Facts, Plan
+from holdfast._core.forsaken import forsake
 from holdfast._core.observers.observer import Observer, Observers, wanted_observers
 from holdfast.policies import CacheMode, Policy
 from holdfast.types.base import Wire
@@ -116,7 +117,7 @@ class Client:
         # Not made completely, or never used: there is nothing to end.
         requester = self.__dict__.get("_requester")
         driver = None if requester is None else requester.opener.started
-        if driver is not None and driver.forsake():
+        if driver is not None and forsake(driver):
             text = f"unclosed client {self.name!r}: close it, or use 'async with'"
             warnings.warn(text, ResourceWarning, stacklevel=2, source=self)
 

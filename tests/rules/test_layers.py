@@ -51,6 +51,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.tap": ("_core.boundary", "_core.redact", "_core.text"),
     "_core.alarm": (),
     "_core.driver": ("_core.alarm", "_core.engine", "_core.mailbox", "_core.tap"),
+    "_core.forsaken": ("_core.driver",),
     "_core.observers": ("_core.engine", "_core.callbacks", "_core.redact", "schema"),
     "events": ("_core.observers",),
     "_core.calls": (
@@ -69,7 +70,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "lock": ("schema", "_core.files", "_core.redact"),
     "codegen": ("lock",),
     "calllog": ("_core.calls", "lock", "_core.serve"),
-    "client": ("_core.calls", "_core.transports"),
+    "client": ("_core.calls", "_core.forsaken", "_core.transports"),
     "_pool": ("client",),
     "_accounts": ("_pool",),
     "_options": ("_core.calls", "_core.transports", "calllog", "lock", "trace"),

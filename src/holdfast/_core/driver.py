@@ -83,7 +83,7 @@ class Driver:
         self._alarm = Alarm(self.loop, self._tick, self._received)
         self._changed: asyncio.Future[None] | None = None
         """Done when an attempt to connect is over or a link is drained, if anybody waits."""
-        self._pid = os.getpid()
+        self.pid: int = os.getpid()
         self._keeper: AsyncGenerator[None] | None = self._keep()
         _run(self._keeper.__anext__())
 
@@ -475,34 +475,9 @@ class Driver:
         finally:
             self._keeper = None
             if self._links:
-                self._abandon()
+                self.abandon()
 
-    # A client that is collected without having been closed would leave its server running: the
-    # loop holds the readers of the pipes, these the link, and that the driver. Nobody can call the
-    # driver any more. So the client forsakes it when it goes. That may happen in any thread and at
-    # any time: the loop may run, have stopped, or be closed.
-
-    def forsake(self) -> bool:
-        """End what nobody can close any more; return False if there is nothing to end.
-
-        A fork's child has a copy of the client, and its parent the server.
-        """
-        if self.engine.state in _OVER or self._pid != os.getpid():
-            return False
-        if self.loop.is_running():
-            with suppress(RuntimeError):  # It was closed in this moment.
-                self.loop.call_soon_threadsafe(self._close_alone)
-                return True
-        self._abandon()
-        return True
-
-    def _close_alone(self) -> None:
-        closing = self.loop.create_task(self.close())
-        # A loop holds its tasks weakly.
-        _FORSAKEN.add(closing)
-        closing.add_done_callback(_FORSAKEN.discard)
-
-    def _abandon(self) -> None:
+    def abandon(self) -> None:
         """The loop goes away under us: no more waiting, everything ends now."""
         self._alarm.stop()
         # RuntimeError: the loop is closed, so nobody waits on it any more.
@@ -532,9 +507,6 @@ def _random() -> float:
 
 _JITTER: Final = iter(_random, None)
 _UNDER_WAY: Final = frozenset({State.STARTING, State.INITIALIZING})
-_OVER: Final = frozenset({State.NEW, State.CLOSING, State.CLOSED})
-_FORSAKEN: Final[set[asyncio.Task[None]]] = set()
-"""Drivers that close themselves, because their clients are gone."""
 
 _EFFECTS: Final[dict[type, Callable[[Driver, Any], None]]] = {
     b.Open: Driver._open,
