@@ -478,7 +478,8 @@ def test_an_end_that_fails_with_the_program_is_logged_and_the_others_end(
             ended.append(self)
 
     loop = Portal()
-    loop.closables = {Closable(True), Closable(False), Closable(True)}
+    closables = [Closable(True), Closable(False), Closable(True)]
+    loop.closables.update(closables)
     loop.stop()
     assert len(ended) == 1
     assert caplog.text.count("it did not end") == 2
