@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
+from msgspec.structs import replace
+
 from holdfast import types
 from holdfast._core.boundary import Call
 from holdfast._core.calls.cache import ResponseCache, partition
@@ -20,7 +22,7 @@ from holdfast._core.calls.handlers import (
     require_callable,
     require_sync,
 )
-from holdfast._core.calls.inputs import Inputs
+from holdfast._core.calls.inputs import Inputs, RawAnswerer
 from holdfast._core.calls.logins import Logins
 from holdfast._core.calls.opener import Opener
 from holdfast._core.calls.options import CallOptions, require_toolset, require_type
@@ -204,6 +206,15 @@ class Client:
         opener.tap = tap if opener.tap is None else both(opener.tap, tap)
         if close is not None:
             self._tap_closers += (close,)
+
+    def _attach_answerer(self, answerer: RawAnswerer, abilities: Iterable[str]) -> None:
+        """Answer all that the server asks by one raw function; before the first use.
+
+        ``abilities`` are what is declared to the server, such as ``elicitation.form``.
+        """
+        opener = self._requester.opener
+        self._inputs.answerer = answerer
+        opener.plan = replace(opener.plan, abilities=frozenset(abilities))
 
     # Credentials
 

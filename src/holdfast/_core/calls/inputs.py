@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Raw, Struct
@@ -42,6 +42,11 @@ _NO_CALLER: Final = (
 server keeps that call open, so it could not be resumed later."""
 
 
+RawAnswerer: TypeAlias = Callable[[str, Raw], Awaitable[Raw]]
+"""Answers ``method`` and ``params`` of a server, both as they came, with a result that is sent as
+it is; refuses by raising an `RpcError`, whose code and message are sent."""
+
+
 class _Question(Struct):
     method: str
     params: Raw = EMPTY
@@ -59,6 +64,8 @@ class Inputs(Struct, eq=False):
     _handlers: Handlers
     _limit: int
     approval: ApprovalHandler | None = None
+    answerer: RawAnswerer | None = None
+    """Answers every question of the server instead of the handlers, for a relay."""
     _room: asyncio.Semaphore | None = None
     _threads: threading.Semaphore | None = None
 
@@ -89,6 +96,11 @@ class Inputs(Struct, eq=False):
         Raises:
             RpcError: There is none; ``code`` and ``message`` are for the server.
         """
+        if self._room is None:
+            self._room = asyncio.Semaphore(self._limit)
+        if self.answerer is not None:
+            async with self._room:
+                return await self.answerer(method, EMPTY if params is None else params)
         option, ask = _METHODS.get(method, ("", None))
         handler = getattr(self._handlers, option) if option else None
         if ask is None or handler is None:
@@ -96,8 +108,6 @@ class Inputs(Struct, eq=False):
             lacking = f" (the application gave no Handlers({option}=…))" if option else ""
             text = f"method not found: {method}{lacking}"
             raise RpcError(text, code=codes.METHOD_NOT_FOUND, hints=hints)
-        if self._room is None:
-            self._room = asyncio.Semaphore(self._limit)
         try:
             async with self._room:
                 result = await ask(self, handler, EMPTY if params is None else params)

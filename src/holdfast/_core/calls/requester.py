@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Context, copy_context
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -179,21 +179,72 @@ class Requester(Struct, eq=False):
         call = self.call(outgoing.method, outgoing.params, deadline, about=about, epoch=epoch)
         await self.request(call, deadline)
 
-    async def request(self, call: Call, deadline: Deadline) -> tuple[Raw, int]:
+    async def forward(
+        self,
+        method: str,
+        params: Raw | None = None,
+        *,
+        timeout: float | None = None,
+        total_timeout: float | None = None,
+        on_progress: ProgressHandler | None = None,
+    ) -> Raw:
+        """Send the request of another client, and return its result as it came.
+
+        For a relay: nothing is decoded but the names of the parameters, nothing is checked, and
+        no handler but the raw one (`Inputs.answerer`) sees a question of the server. Without one,
+        the questions of the stateless revisions are the result. The entries of ``_meta`` pass,
+        apart from those that belong to the connection, which are this client's, and the token of
+        progress: ``on_progress`` is called instead. A call that is cancelled is cancelled at the
+        server.
+        """
+        require_type("method", method)
+        fields, meta, about = _split(method, params)
+        deadline = self.deadline(method, timeout, total_timeout, about=about)
+        call = Call(
+            method,
+            fields,
+            meta,
+            idle=deadline.idle,
+            total=deadline.total,
+            about=about,
+            progress=on_progress is not None or bool(self.progress_handlers),
+            since=deadline.since,
+        )
+        passes = self.inputs.answerer is None
+        raw, _ = await self.request(call, deadline, on_progress, passes_questions=passes)
+        return raw
+
+    async def request(
+        self,
+        call: Call,
+        deadline: Deadline,
+        on_progress: ProgressHandler | None = None,
+        *,
+        passes_questions: bool = False,
+    ) -> tuple[Raw, int]:
         """Send a request and answer the server's questions.
+
+        Args:
+            call: The request.
+            deadline: Its time.
+            on_progress: Called with its progress, besides the handlers of all calls.
+            passes_questions: Return a result that is questions.
 
         Returns:
             The final result, and the number of rounds of questions before it.
         """
+        sink = None
+        if on_progress is not None or self.progress_handlers:
+            sink = self.sink(on_progress)
+        exchange = partial(self._exchange, deadline, sink, passes_questions)
         if not self.observers.all:
-            return await self._exchange(call, deadline)
+            return await exchange(call)
 
-        def exchange(observed: ObservedCall) -> Awaitable[tuple[Raw, int]]:
+        def observe(observed: ObservedCall) -> Awaitable[tuple[Raw, int]]:
             meta = {**observed.meta, **(call.meta or {})} or None
-            again = msgspec.structs.replace(call, meta=meta)
-            return self._exchange(again, deadline, observed.sent)
+            return exchange(msgspec.structs.replace(call, meta=meta), observed.sent)
 
-        return await self.observe(call.method, call.about, call.params, exchange)
+        return await self.observe(call.method, call.about, call.params, observe)
 
     async def observe(
         self,
@@ -213,11 +264,15 @@ class Requester(Struct, eq=False):
         return raw, value
 
     async def _exchange(
-        self, call: Call, deadline: Deadline, on_sent: Callable[[WireId], None] | None = None
+        self,
+        deadline: Deadline,
+        sink: Callable[[list[Progress]], None] | None,
+        passes_questions: bool,
+        call: Call,
+        on_sent: Callable[[WireId], None] | None = None,
     ) -> tuple[Raw, int]:
         """Send a request, log in if it needs that, answer the questions, send it again."""
         driver, rounds, first = self.driver, 0, call.params
-        sink = self.sink(None) if self.progress_handlers else None
 
         def attempt(logins: int) -> Awaitable[Raw]:
             present = self.again(call, deadline) if logins else call
@@ -230,7 +285,7 @@ class Requester(Struct, eq=False):
                 hold_arguments(error, first, None)
                 raise
             reading = driver.read(call.method, raw)
-            if reading is COMPLETE:
+            if reading is COMPLETE or passes_questions:
                 return raw, rounds
             rounds += 1
             call = await self.answer(call, first, reading, rounds, deadline)
@@ -272,8 +327,8 @@ class Requester(Struct, eq=False):
 
     def again(self, call: Call, deadline: Deadline) -> Call:
         """Return a call to be sent again, in the time that is left of its deadline."""
-        left = max(0.001, deadline.until - self.driver.loop.time())
-        return msgspec.structs.replace(call, total=left, since=None)
+        rest = max(0.001, deadline.until - self.driver.loop.time())
+        return msgspec.structs.replace(call, total=rest, since=None)
 
     def sink(self, on_progress: ProgressHandler | None) -> Callable[[list[Progress]], None] | None:
         """Return the receiver of the progress of one call; None if there is no handler."""
@@ -291,6 +346,36 @@ class Requester(Struct, eq=False):
         return messages.bad_answer(self.name, call, reason, *hints)
 
 
+_NAMING: Final = ("name", "uri", "taskId")
+"""Parameters that name what a request is about: some transports repeat them in headers."""
+
+
+def _split(
+    method: str, params: Raw | None
+) -> tuple[dict[str, Any] | None, dict[str, Any] | None, str]:
+    """Return the fields of parameters, each as it came, the entries of ``_meta``, and the subject.
+
+    Raises:
+        ValidationError: The parameters are no JSON object.
+    """
+    if params is None:
+        return None, None, ""
+    try:
+        fields: dict[str, Any] = _fields.decode(params)
+        meta = _fields.decode(fields.pop("_meta")) if "_meta" in fields else {}
+        for name in _NAMING:
+            if name in fields:
+                fields[name] = msgspec.json.decode(fields[name])
+    except UNREADABLE as error:
+        raise ValidationError(f"{method}: the parameters cannot be forwarded: {error}") from error
+    meta.pop("progressToken", None)
+    subject = next((fields[name] for name in _NAMING if name in fields), "")
+    return fields, meta or None, subject if isinstance(subject, str) else ""
+
+
+_fields: Final = msgspec.json.Decoder(dict[str, Raw])
+
+
 def progress_sink(
     name: str, handlers: Sequence[Callable[[Any], Any]], post: Callable[..., None]
 ) -> Callable[[Sequence[Any]], None]:
@@ -301,15 +386,17 @@ def progress_sink(
     made the call.
     """
     context = copy_context()
-    plain = [one for one in handlers if not inspect.iscoroutinefunction(one)]
-    posted = [in_context(context, one) for one in handlers if inspect.iscoroutinefunction(one)]
+    plain = [handler for handler in handlers if not inspect.iscoroutinefunction(handler)]
+    posted = [
+        in_context(context, handler) for handler in handlers if inspect.iscoroutinefunction(handler)
+    ]
 
-    def pass_on(progress: Sequence[Any]) -> None:
+    def pass_on(values: Sequence[Any]) -> None:
         ending: BaseException | None = None
-        for one in progress:
+        for value in values:
             for handler in plain:
                 try:
-                    result = call_plain(handler, one)
+                    result = call_plain(handler, value)
                 except EXITS as error:
                     ending = error
                 except BaseException:
@@ -320,12 +407,12 @@ def progress_sink(
         if ending is not None:
             raise ending
 
-    def sink(progress: Sequence[Any]) -> None:
+    def sink(values: Sequence[Any]) -> None:
         for handler in posted:
-            for one in progress:
-                post(handler, one, len(getattr(one, "message", None) or ""))
+            for value in values:
+                post(handler, value, len(getattr(value, "message", None) or ""))
         if plain:
-            context.run(pass_on, progress)
+            context.run(pass_on, values)
 
     return sink
 

@@ -177,7 +177,8 @@ class Unsolicited(Struct, eq=False):
         driver = self._requester.driver
         try:
             result = await self._requester.inputs.answer(asked.method, asked.params)
-            if asked.params is not None and _OF_TASK in bytes(asked.params):
+            is_raw = self._requester.inputs.answerer is not None
+            if asked.params is not None and not is_raw and _OF_TASK in bytes(asked.params):
                 result = _related(asked.params, result)
         except Exception as error:
             fault = error if isinstance(error, RpcError) else refusal(asked.method, error)
