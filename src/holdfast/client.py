@@ -697,8 +697,8 @@ class Client:
         if context is not None:
             params["context"] = {"arguments": context}
         deadline = self._requester.deadline(method, timeout)
-        found = await self._requester.read(method, params, deadline, CompleteResult, about=name)
-        return found.completion
+        result = await self._requester.read(method, params, deadline, CompleteResult, about=name)
+        return result.completion
 
     # The rest of the protocol
 

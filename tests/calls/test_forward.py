@@ -80,7 +80,7 @@ async def test_entries_of_meta_pass_and_those_of_the_connection_are_our_own(
     assert meta["traceparent"] == "00-1"
     assert "progressToken" not in meta
     if versions == STATELESS:
-        assert meta[version] == STATELESS[0]
+        assert meta["io.modelcontextprotocol/protocolVersion"] == STATELESS[0]
     assert len(records) == observed
 
 

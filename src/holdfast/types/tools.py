@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from holdfast.errors import ToolError, ValidationError
 from holdfast.types.base import Meta, Result, Wire, empty_list, encode
@@ -65,6 +65,28 @@ class ToolExecution(Wire, kw_only=True):
     task_support: str | None = None
 
 
+class ToolSettings(Struct):
+    """What a client keeps of a tool for itself: nothing of it comes from the wire or goes there."""
+
+    enabled: bool = True
+    """The client may call it."""
+    timeout: float | None = None
+    """Seconds without an answer; None: the client's timeouts apply."""
+    is_set: bool = False
+    """Set by the policy, or by the application."""
+    input_schema: Any = UNSET
+    """The schema of the arguments, once it is read."""
+    output_schema: Any = UNSET
+    """The schema of the structured result, once it is read."""
+    secret_names: frozenset[str] | None | UnsetType = UNSET
+    """The arguments that the schema declares secret, once they are looked for; None: maybe all."""
+
+    def apply(self, enabled: bool, timeout: float | None) -> None:
+        """Take what a policy says, unless it was set before."""
+        if not self.is_set:
+            self.enabled, self.timeout, self.is_set = enabled, timeout, True
+
+
 class Tool(Meta, kw_only=True):
     """A tool, as its server describes it, and the client's own record of it.
 
@@ -107,7 +129,9 @@ class Tool(Meta, kw_only=True):
     @property
     def input_schema(self) -> dict[str, Any]:
         """The JSON Schema of the arguments; any object will do if the server gave none."""
-        schema = self._schema("_input_schema", self.input_schema_json)
+        schema = self.settings.input_schema
+        if schema is UNSET:
+            schema = self.settings.input_schema = decode_schema(self.input_schema_json)
         readable = isinstance(schema, dict) and UNREADABLE not in schema
         return schema if readable else {"type": "object"}
 
@@ -116,14 +140,19 @@ class Tool(Meta, kw_only=True):
         """The JSON Schema of the structured result, if the server gave one."""
         if isinstance(self.output_schema_json, UnsetType):
             return None
-        schema = self._schema("_output_schema", self.output_schema_json)
+        schema = self.settings.output_schema
+        if schema is UNSET:
+            schema = self.settings.output_schema = decode_schema(self.output_schema_json)
         return schema if isinstance(schema, dict) and UNREADABLE not in schema else None
 
-    def _schema(self, slot: str, text: Raw) -> Any:
-        slots = self.__dict__
-        if slot not in slots:
-            slots[slot] = decode_schema(text)
-        return slots[slot]
+    @property
+    def settings(self) -> ToolSettings:
+        """What the client keeps of it for itself."""
+        # In __dict__, so never on the wire.
+        settings: ToolSettings | None = self.__dict__.get("_settings")
+        if settings is None:
+            settings = self.__dict__["_settings"] = ToolSettings()
+        return settings
 
     @property
     def mcp_name(self) -> str:
@@ -133,22 +162,20 @@ class Tool(Meta, kw_only=True):
     @property
     def timeout(self) -> float | None:
         """The timeout of this tool in seconds; None: the client's timeouts apply."""
-        seconds: float | None = self.__dict__.get("_timeout")
-        return seconds
+        return self.settings.timeout
 
     @timeout.setter
     def timeout(self, seconds: float | None) -> None:
-        self.__dict__["_timeout"] = seconds
+        self.settings.timeout, self.settings.is_set = seconds, True
 
     @property
     def enabled(self) -> bool:
         """True if the client may call this tool."""
-        is_enabled: bool = self.__dict__.get("_enabled", True)
-        return is_enabled
+        return self.settings.enabled
 
     @enabled.setter
-    def enabled(self, is_enabled: bool) -> None:
-        self.__dict__["_enabled"] = is_enabled
+    def enabled(self, enabled: bool) -> None:
+        self.settings.enabled, self.settings.is_set = enabled, True
 
 
 class ToolResult(Result, kw_only=True):

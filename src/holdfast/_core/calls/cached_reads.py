@@ -192,10 +192,10 @@ class CachedReads(Struct, eq=False):
         """Return every item of a list, within the limits on pages, items and bytes in all."""
         requester, limits = self._requester, self._requester.policy.limits
         first = call = requester.call(method, params, deadline, repeatable=True)
-        found: Listing[W] = Listing()
+        listing: Listing[W] = Listing()
         seen: set[str] = set()
         cached, size = False, 0
-        while len(found.pages) < limits.pages:
+        while len(listing.pages) < limits.pages:
             try:
                 answer = await self.fetch(call, deadline, mode)
             except RpcError as error:
@@ -204,23 +204,23 @@ class CachedReads(Struct, eq=False):
                 # Specification, "Pagination": an invalid cursor discards all pages. This one is
                 # from a cached page, so the list is read again.
                 self.cache.invalidate((method,))
-                mode, call, found, seen, size = "refresh", first, Listing(), set(), 0
+                mode, call, listing, seen, size = "refresh", first, Listing(), set(), 0
                 continue
             size += len(answer.raw)
             if size > limits.list_bytes:
                 text = f"more than {limits.list_bytes} bytes in all"
                 raise requester.broken(call, text, Hint("limits.list_bytes", "sets this"))
             page = self._decode(call, answer, key, kind, limits.list_items)
-            found.extend(page.items)
-            if len(found) > limits.list_items:
+            listing.extend(page.items)
+            if len(listing) > limits.list_items:
                 text = f"more than {limits.list_items} items in all"
                 raise requester.broken(call, text, Hint("limits.list_items", "sets this"))
-            found.pages += (page,)
-            found.stale = found.stale or answer.stale
+            listing.pages += (page,)
+            listing.stale = listing.stale or answer.stale
             cached = cached or answer.cached
             cursor = page.next_cursor
             if cursor is None:
-                return found
+                return listing
             if cursor in seen:
                 raise requester.broken(call, f"the cursor {cursor!r} came twice")
             seen.add(cursor)
@@ -244,8 +244,8 @@ class CachedReads(Struct, eq=False):
             text = "%s: %s: left out %s (number %d): %s"
             name = fault.name or "one without a name"
             log.warning(text, self._requester.name, call.method, name, fault.index, fault.reason)
-        if (more := len(page.faults) - MOST_FAULTS) > 0:
-            log.warning("%s: %s: left out %d more", self._requester.name, call.method, more)
+        if (hidden := len(page.faults) - MOST_FAULTS) > 0:
+            log.warning("%s: %s: left out %d more", self._requester.name, call.method, hidden)
         (answer if entry is None else entry).memo = page
         return page
 

@@ -26,7 +26,7 @@ class Deadline(Struct, frozen=True, gc=False):
     """Seconds in all."""
     since: float
     """The beginning, on the loop's clock."""
-    given: bool = False
+    by_caller: bool = False
     """The caller named it: connecting counts too, however slow the server starts."""
     method: str = "open"
     """The call whose time it is, for messages."""
@@ -44,11 +44,11 @@ class Deadline(Struct, frozen=True, gc=False):
         """Return the deadline of a step that may take a share of the time that is left."""
         rest = min(self.until, self.since + self.idle) - now
         span = max(0.001, rest * share)
-        return replace(self, idle=span, total=span, since=now, given=True)
+        return replace(self, idle=span, total=span, since=now, by_caller=True)
 
     def after_connecting(self, now: float) -> Deadline:
         """Return the deadline of what follows: a slow start costs a given time only."""
-        if self.given:
+        if self.by_caller:
             return self
         return replace(self, since=now)
 
@@ -76,8 +76,8 @@ def make_deadline(
         total = timeouts.total_for(idle)
     else:
         total, total_name = idle * PROGRESS_FACTOR if method == _TOOL_CALL else idle, "timeout"
-    given = timeout is not None or total_timeout is not None
-    return Deadline(idle, total, since, given, method, about, total_name)
+    by_caller = timeout is not None or total_timeout is not None
+    return Deadline(idle, total, since, by_caller, method, about, total_name)
 
 
 def seconds(name: str, value: float) -> float:

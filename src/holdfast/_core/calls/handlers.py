@@ -106,13 +106,13 @@ class Handlers(Struct, frozen=True, kw_only=True):
     @property
     def abilities(self) -> frozenset[str]:
         """The declared capabilities, as ``capability`` or ``capability.feature``."""
-        found = {
+        handlers = {
             "sampling": self.sampling,
             "elicitation.form": self.elicitation,
             "elicitation.url": self.elicitation,
             "roots": self.roots,
         }
-        return frozenset(name for name, handler in found.items() if handler is not None) or _NONE
+        return frozenset(name for name, handler in handlers.items() if handler is not None) or _NONE
 
 
 _EXPECTED: Final = {

@@ -87,7 +87,7 @@ class Opener(Struct, eq=False):
         driver = self.driver
         if driver.state is not State.READY:
             wait, span = persist or self.policy.when_down == "wait", deadline.total
-            if not persist and (deadline.given or wait):
+            if not persist and (deadline.by_caller or wait):
                 span = min(deadline.idle, span)
             rest = max(0.0, deadline.since + span - driver.loop.time())
             call = Call(deadline.method, about=deadline.about, wait=wait)

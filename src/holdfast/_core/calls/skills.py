@@ -45,7 +45,7 @@ _FRONTMATTER: Final = re.compile(
 )
 
 
-class _Found(Cacheable, kw_only=True):
+class _Entry(Cacheable, kw_only=True):
     skill: Skill
 
 
@@ -59,18 +59,18 @@ class Skills:
 
     async def list(self, mode: CacheMode | None, timeout: float | None) -> Listing[Skill]:
         deadline = await self._declared(LIST, timeout)
-        found = await self._cached.listing(LIST, "skills", Skill, deadline, mode)
-        found[:] = [self._own(skill) for skill in found]
-        self._guard(found)
-        return found
+        skills = await self._cached.listing(LIST, "skills", Skill, deadline, mode)
+        skills[:] = [self._with_origin(skill) for skill in skills]
+        self._guard(skills)
+        return skills
 
     async def get(self, uri: str, timeout: float | None) -> Skill:
         deadline = await self._declared(GET, timeout)
         try:
-            found = await self._requester.read(GET, {"uri": uri}, deadline, _Found, about=uri)
+            answer = await self._requester.read(GET, {"uri": uri}, deadline, _Entry, about=uri)
         except RpcError as error:
             raise not_found(error) from None
-        skill = self._own(found.skill)
+        skill = self._with_origin(answer.skill)
         if skill.uri != uri:
             call = Call(GET, about=uri)
             raise self._requester.broken(call, f"it is about {skill.uri[:200]!r}")
@@ -113,7 +113,7 @@ class Skills:
             raise StateError(f"{self._requester.name}: the server does not offer {method}")
         return deadline.after_connecting(self._requester.driver.loop.time())
 
-    def _own(self, skill: Skill) -> Skill:
+    def _with_origin(self, skill: Skill) -> Skill:
         """Return a skill with its origin; a copy, because pages are shared by a cache."""
         copy = msgspec.structs.replace(skill)
         copy.__dict__.update(skill.__dict__, _server=self._requester.name)
@@ -136,23 +136,23 @@ class Skills:
                 raise self._refused(skill, "it has no digests to verify", hint)
             if not is_inside(skill, uri):
                 raise self._refused(skill, f"{file[:200]!r} is not in its directory")
-        elif all(one.uri != uri for one in skill.files.values()):
-            known = join_words([label(one) for one in skill.files])
-            raise self._refused(skill, f"its manifest does not list {file[:200]!r}, but {known}")
+        elif all(entry.uri != uri for entry in skill.files.values()):
+            listed = join_words([label(name) for name in skill.files])
+            raise self._refused(skill, f"its manifest does not list {file[:200]!r}, but {listed}")
         return uri
 
     async def _verified(self, skill: Skill, uri: str, deadline: Deadline) -> SkillFile:
         """Read one file; a cached one that does not match is read again."""
-        found = await self._cached.read(uri, deadline)
+        result = await self._cached.read(uri, deadline)
         try:
-            return self._verify(skill, uri, found)
+            return self._verify(skill, uri, result)
         except DriftError:
-            if not found.__dict__.get("_cached"):
+            if not result.__dict__.get("_cached"):
                 raise
         return self._verify(skill, uri, await self._cached.read(uri, deadline, "refresh"))
 
-    def _verify(self, skill: Skill, uri: str, found: ReadResult) -> SkillFile:
-        data = _bytes(found, uri)
+    def _verify(self, skill: Skill, uri: str, result: ReadResult) -> SkillFile:
+        data = _bytes(result, uri)
         if data is None:
             raise self._refused(skill, f"{uri!r} was not answered with that one file")
         if isinstance(skill.resources, str):
@@ -161,7 +161,7 @@ class Skills:
             if sum(read.values()) > SKILL_BYTES:
                 raise self._refused(skill, f"more than {SKILL_BYTES} bytes in all")
         else:
-            (entry,) = (one for one in skill.resources if one.uri == uri)
+            (entry,) = (entry for entry in skill.resources if entry.uri == uri)
             if len(data) != entry.size:
                 raise self._refused(skill, f"{uri!r} has {len(data)} bytes, not {entry.size}")
             if f"sha256:{sha256(data).hexdigest()}" != entry.digest:
@@ -175,11 +175,11 @@ class Skills:
                 raise self._refused(skill, f"{SKILL_FILE} does not begin with frontmatter")
             if len(match[1]) > FRONTMATTER_BYTES:
                 raise self._refused(skill, f"its frontmatter has over {FRONTMATTER_BYTES} bytes")
-            found = read_yaml(match[1])
+            frontmatter = read_yaml(match[1])
         except (UnicodeDecodeError, YamlFault) as error:
             why = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
             raise self._refused(skill, f"the frontmatter of {SKILL_FILE} {why}") from None
-        if (difference := field_difference(skill.frontmatter, found)) is not None:
+        if (difference := field_difference(skill.frontmatter, frontmatter)) is not None:
             raise self._refused(skill, f"the frontmatter of {SKILL_FILE} differs: {difference}")
 
     def _refused(self, skill: Skill, why: str, hint: Hint = _UPDATED) -> DriftError:
@@ -187,33 +187,33 @@ class Skills:
         return DriftError(text, hints=(hint,))
 
 
-def _bytes(found: ReadResult, uri: str) -> bytes | None:
+def _bytes(result: ReadResult, uri: str) -> bytes | None:
     """Return the bytes of the one content of a read; None if it is not that."""
-    one = found.contents[0] if len(found.contents) == 1 else None
-    if isinstance(one, TextResourceContents) and one.uri == uri:
-        return one.text.encode("utf-8", "surrogatepass")
-    if isinstance(one, BlobResourceContents) and one.uri == uri:
+    content = result.contents[0] if len(result.contents) == 1 else None
+    if isinstance(content, TextResourceContents) and content.uri == uri:
+        return content.text.encode("utf-8", "surrogatepass")
+    if isinstance(content, BlobResourceContents) and content.uri == uri:
         with suppress(ValueError):
-            return one.bytes
+            return content.bytes
     return None
 
 
-def field_difference(entry: Any, found: Any, path: str = "") -> str | None:
+def field_difference(entry: Any, read: Any, path: str = "") -> str | None:
     """Return the first field in which two values differ, with both; None if there is none."""
-    if isinstance(entry, dict) and isinstance(found, dict):
-        keys = [*entry, *(key for key in found if key not in entry)]
+    if isinstance(entry, dict) and isinstance(read, dict):
+        keys = [*entry, *(key for key in read if key not in entry)]
         pairs = [(f"{path}.{key}" if path else str(key), key) for key in keys]
-        parts = [(where, entry.get(key, _ABSENT), found.get(key, _ABSENT)) for where, key in pairs]
-    elif isinstance(entry, list) and isinstance(found, list) and len(entry) == len(found):
-        numbered = enumerate(zip(entry, found, strict=True))
+        parts = [(where, entry.get(key, _ABSENT), read.get(key, _ABSENT)) for where, key in pairs]
+    elif isinstance(entry, list) and isinstance(read, list) and len(entry) == len(read):
+        numbered = enumerate(zip(entry, read, strict=True))
         parts = [(f"{path}[{index}]", *pair) for index, pair in numbered]
     else:
         # As JSON does: ``1`` is ``1.0``, and no boolean.
-        if isinstance(entry, bool) == isinstance(found, bool) and bool(entry == found):
+        if isinstance(entry, bool) == isinstance(read, bool) and bool(entry == read):
             return None
-        return f"{path or 'the whole'} is {_shown(found)}, and {_shown(entry)} in the manifest"
-    differences = (field_difference(one, other, where) for where, one, other in parts)
-    return next((found for found in differences if found is not None), None)
+        return f"{path or 'the whole'} is {_shown(read)}, and {_shown(entry)} in the manifest"
+    differences = (field_difference(stated, actual, where) for where, stated, actual in parts)
+    return next(filter(None, differences), None)
 
 
 _ABSENT: Final = object()

@@ -137,7 +137,7 @@ class Tasks(Struct, eq=False):
         total = deadline.total
         if total_timeout is None:
             total = requester.policy.timeouts.total_for(deadline.idle)
-        whole = structs.replace(deadline, total=total, given=False)
+        whole = structs.replace(deadline, total=total, by_caller=False)
         following = TaskPoller(self, task_id, "resume_task", whole, TaskView(on_task))
         params = {"taskId": task_id}
         _, result = await requester.observe(GET, task_id, params, lambda _: following.run(None))

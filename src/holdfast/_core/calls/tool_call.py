@@ -137,7 +137,7 @@ class ToolCall(Struct, eq=False):
             ValidationError: The tool is disabled, or the arguments do not fit.
         """
         tools = self.pipeline.tools
-        if not tool.own["_enabled"]:
+        if not tool.settings.enabled:
             raise tools.disabled(self.name)
         if tool.checker is None:
             return True
@@ -203,8 +203,8 @@ class ToolCall(Struct, eq=False):
         """Return the request of the present attempt. One deadline holds for all attempts."""
         deadline, form, params = self.deadline, self.form, self.params
         idle, total, total_name = self.pipeline.idle, self.pipeline.total, "Timeouts.total"
-        if tool.own["_timeout"] is not None:
-            idle = tool.own["_timeout"]
+        if tool.settings.timeout is not None:
+            idle = tool.settings.timeout
             total = self.pipeline.timeouts.total_for(idle)
         if deadline is not None:
             idle = idle if self.options.get("timeout") is None else deadline.idle
@@ -354,15 +354,15 @@ class ToolCall(Struct, eq=False):
         their own request. The last attempt's own error knows, once it is out.
         """
         requester = self.pipeline.requester
-        asked = self.rounds > 0 and not self.is_answered
+        has_asked = self.rounds > 0 and not self.is_answered
         if self.task is None and isinstance(error, HoldfastError):
             # A server that asks has begun: an error of ours leaves open what it has done.
-            ran = self.may_have_run or (asked and not isinstance(error, RpcError))
+            ran = self.may_have_run or (has_asked and not isinstance(error, RpcError))
             if ran or self.request is None:
                 about = Call(CALL, about=self.name)
                 error = messages.with_outcome(error, about, may_have_run=ran)
         elif self.task is None and isinstance(error, asyncio.CancelledError):
-            began = asked or self.may_have_run
+            began = has_asked or self.may_have_run
             if began or self.request is None:
                 # Cancelled while listing, or while the application answered a question.
                 about = Call(CALL, about=self.name)

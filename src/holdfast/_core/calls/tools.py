@@ -29,7 +29,7 @@ from holdfast.errors import (
 from holdfast.policies import CacheMode, ToolPolicy
 from holdfast.schema.explain import SchemaFault, Unusable, lines
 from holdfast.schema.simple import Check, SimpleCheck, simple_type
-from holdfast.types.tools import Tool, ToolResult
+from holdfast.types.tools import Tool, ToolResult, ToolSettings
 
 if TYPE_CHECKING:
     from holdfast.schema.validate import Checkers
@@ -64,8 +64,8 @@ class _Unusable(Struct, frozen=True):
 class ReadyTool(Struct):
     """Everything that a call of one tool needs, made once."""
 
-    own: dict[str, Any]
-    """The client's settings for it, as they are now: ``_enabled`` and ``_timeout``."""
+    settings: ToolSettings
+    """The client's settings for it, as they are now."""
     tool: Tool | None = None
     """None if the server was not asked for its definition."""
     checker: Check | None = None
@@ -129,28 +129,28 @@ class ToolTable(Struct, eq=False):
                 mode = "bypass"
                 await self._requester.opener.connected(deadline)
             epoch, changes = driver.epoch, self._changes
-            found = await self._cached.listing(LIST, "tools", Tool, deadline, mode)
+            tools = await self._cached.listing(LIST, "tools", Tool, deadline, mode)
             # Pages of two servers, or the list of one that is gone, are not a checked list; nor
             # is one that changed while it was read, unless it reads the same again.
             whole = epoch == driver.epoch
-            still = changes == self._changes or found == before
+            still = changes == self._changes or tools == before
             if not self._guards or (whole and still):
                 break
-            before = found if whole else None
+            before = tools if whole else None
         else:
             text = f"its list of tools changed {MOST_READINGS} times while it was read"
             raise ProtocolError(f"{self._requester.name}: {LIST}: {text}")
         self._headers.clear()
         if driver.param_headers:
-            found[:] = self._with_headers(found)
+            tools[:] = self._with_headers(tools)
         # A cached list, whose pages are the very same objects, is learned once.
-        same = len(found.pages) == len(self._pages) and all(map(is_, found.pages, self._pages))
+        same = len(tools.pages) == len(self._pages) and all(map(is_, tools.pages, self._pages))
         if not (same and self._current and self._epoch == epoch):
             self.forget()
             if self._guards:
-                self._show(found)
-            self._learn(found, epoch)
-        return found
+                self._show(tools)
+            self._learn(tools, epoch)
+        return tools
 
     async def any_enabled(self, deadline: Deadline) -> bool:
         """Return True if there is any tool to call."""
@@ -190,21 +190,20 @@ class ToolTable(Struct, eq=False):
         self._without_list = None
         self.ready.clear()
 
-    def _learn(self, found: Listing[Tool], epoch: int) -> None:
+    def _learn(self, listed: Listing[Tool], epoch: int) -> None:
         """Replace the known tools. Settings of a tool (timeout, enabled) are carried over."""
         former, self._tools = self._tools, {}
         timeouts, rules = self._policy.timeouts, self._policy.deny or self._policy.allow is not None
-        for tool in found:
+        for tool in listed:
             name = tool.name
             if name in former:
                 tool.timeout, tool.enabled = former[name].timeout, former[name].enabled
             elif timeouts or rules:
-                tool.__dict__.setdefault("_timeout", self._policy.timeout(name))
-                tool.__dict__.setdefault("_enabled", self._policy.enables(name))
+                tool.settings.apply(self._policy.enables(name), self._policy.timeout(name))
             self._tools.setdefault(name, tool)
         self.ready.clear()
-        self._pages = found.pages
-        self._current = not found.stale
+        self._pages = listed.pages
+        self._current = not listed.stale
         self._epoch = epoch
         self._listed_at = self._requester.driver.loop.time()
 
@@ -322,14 +321,14 @@ class ToolTable(Struct, eq=False):
             checker = _check(tool.input_schema_json, fills=True)
         if self._policy.results != "off" and not isinstance(output, UnsetType):
             returns = _check(output)
-        wanted = self._headers.get(tool.name)
+        paths = self._headers.get(tool.name)
         return ReadyTool(
-            _own(tool),
+            tool.settings,
             tool,
             checker,
             returns,
             repeatable,
-            None if wanted is None else partial(headers.param_headers, wanted),
+            None if paths is None else partial(headers.param_headers, paths),
             "" if tool.execution is None else tool.execution.task_support or "",
             self._epoch if self._guards else None,
         )
@@ -338,10 +337,10 @@ class ToolTable(Struct, eq=False):
         """Return a tool whose definition is unknown, or out of date: nothing is checked."""
         tool = self._tools.get(name)
         if tool is not None:
-            own = _own(tool)
+            settings = tool.settings
         else:
-            own = {"_enabled": self._policy.enables(name), "_timeout": self._policy.timeout(name)}
-        return ReadyTool(own, epoch=self._epoch if self._guards else None)
+            settings = ToolSettings(self._policy.enables(name), self._policy.timeout(name))
+        return ReadyTool(settings, epoch=self._epoch if self._guards else None)
 
     # Refusals
 
@@ -412,10 +411,3 @@ def _check(schema: Raw, *, fills: bool = False) -> Check:
 
     plain = simple_type(schema)
     return compiled() if plain is None else SimpleCheck(plain, compiled)
-
-
-def _own(tool: Tool) -> dict[str, Any]:
-    """Return the client's settings for a tool, as they are and will be."""
-    tool.__dict__.setdefault("_timeout", None)
-    tool.__dict__.setdefault("_enabled", True)
-    return tool.__dict__

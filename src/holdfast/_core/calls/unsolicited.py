@@ -124,21 +124,23 @@ class Unsolicited(Struct, eq=False):
         params = None if params is None else params.copy()
         size = 0 if params is None else len(params)
         notification = Notification(method, params)
-        for wanted, handler in self._registered:
-            if wanted is None or wanted == method:
+        for only, handler in self._registered:
+            if only is None or only == method:
                 requester.post(handler, notification, size)
 
-    def asked(self, asked: Asked) -> None:
+    def asked(self, request: Asked) -> None:
         driver = self._requester.driver
         limit = self._requester.policy.limits.asks
         if len(self._asks) >= limit:
             text = f"too many requests at once (more than {limit})"
-            driver.refuse(asked, INTERNAL_ERROR, text)
+            driver.refuse(request, INTERNAL_ERROR, text)
             return
         task = driver.loop.create_task(
-            self._answer(asked), name=f"holdfast-{asked.method}", context=driver.caller_context()
+            self._answer(request),
+            name=f"holdfast-{request.method}",
+            context=driver.caller_context(),
         )
-        self._asks[task] = (asked.generation, asked.id)
+        self._asks[task] = (request.generation, request.id)
         task.add_done_callback(self._asks.pop)
 
     def dismissed(self, dismissed: Dismissed) -> None:
@@ -172,21 +174,21 @@ class Unsolicited(Struct, eq=False):
         if self.events is not None and self.events.active:
             self.events.violated(violated)
 
-    async def _answer(self, asked: Asked) -> None:
+    async def _answer(self, request: Asked) -> None:
         handling.set(asyncio.current_task())
         driver = self._requester.driver
         try:
-            result = await self._requester.inputs.answer(asked.method, asked.params)
+            result = await self._requester.inputs.answer(request.method, request.params)
             is_raw = self._requester.inputs.answerer is not None
-            if asked.params is not None and not is_raw and _OF_TASK in bytes(asked.params):
-                result = _related(asked.params, result)
+            if request.params is not None and not is_raw and _OF_TASK in bytes(request.params):
+                result = _related(request.params, result)
         except Exception as error:
-            fault = error if isinstance(error, RpcError) else refusal(asked.method, error)
-            driver.refuse(asked, fault.code or INTERNAL_ERROR, fault.message)
+            fault = error if isinstance(error, RpcError) else refusal(request.method, error)
+            driver.refuse(request, fault.code or INTERNAL_ERROR, fault.message)
             if error.__cause__ is not None or fault is not error or fault.hints:
-                log.warning("%s: %s: %s", self._requester.name, asked.method, fault)
+                log.warning("%s: %s: %s", self._requester.name, request.method, fault)
         else:
-            driver.answer(asked, result)
+            driver.answer(request, result)
 
 
 def _related(params: Raw, result: Any) -> Any:
@@ -201,5 +203,6 @@ def _related(params: Raw, result: Any) -> Any:
     if mark is None:
         return result
     plain = msgspec.json.decode(result)
-    own = plain.get("_meta")
-    return {**plain, "_meta": {**(own if isinstance(own, dict) else {}), RELATED_TASK: mark}}
+    entries = plain.get("_meta")
+    entries = entries if isinstance(entries, dict) else {}
+    return {**plain, "_meta": {**entries, RELATED_TASK: mark}}

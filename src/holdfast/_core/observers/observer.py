@@ -15,7 +15,7 @@ from time import perf_counter, time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, UnsetType
 
 from holdfast._core.boundary import Moved, Transport, WireId
 from holdfast._core.callbacks import EXITS, call_plain
@@ -128,12 +128,11 @@ def secret_names_of(tool: Tool | None) -> frozenset[str] | None:
     """Return the arguments that a tool's schema declares secret; None: maybe all of them."""
     if tool is None:
         return frozenset()
-    remembered: dict[str, Any] = tool.__dict__
-    if "_secret_names" not in remembered:
+    names = tool.settings.secret_names
+    if isinstance(names, UnsetType):
         from holdfast.schema.annotations import secret_names
 
-        remembered["_secret_names"] = secret_names(tool.input_schema_json)
-    names: frozenset[str] | None = remembered["_secret_names"]
+        names = tool.settings.secret_names = secret_names(tool.input_schema_json)
     return names
 
 
