@@ -27,6 +27,35 @@ from holdfast._core.transports.http_responses import (
 
 log: logging.Logger = logging.getLogger("holdfast")
 
+# A link of many exchanges
+# ------------------------
+#
+# Over a pipe a link is one thing that lives or dies. Over HTTP each request is a POST of its own,
+# on a connection of its own for the time being, and fails alone. What holds them together:
+#
+# - A request has a *place*. There are as many places as connections, and requests beyond them
+#   wait here, where they count as unsent and can be withdrawn, not inside of aiohttp, where
+#   nothing is known of them. A request whose stream was closed by the server, to be resumed by
+#   polling, gives its place away: otherwise a few slow tools would stop all others.
+# - Messages that have no answer have places and a time of their own. Every request may be waiting
+#   for our answer to a question of the server; if that answer had to wait for a place of a request,
+#   both would wait for ever.
+# - *Unsent* is decided at one moment: when the request is given its connection (`CONNECTED`).
+#   Before it, no byte has left, and the engine may send the request again or say "nothing was
+#   sent". After it, it may have run, whatever the error says.
+# - *Held* is a request that waits for credentials, which may mean for a person. Its clock stands
+#   still meanwhile, and it is unsent again, because the refused one was not run.
+# - *Answered* requests may have a response that does not end, though the specification wants it
+#   to. They get LINGER, for the sake of the connection, and are cancelled then.
+# - The *gate*: a handshake is over for the server when it has read ``notifications/initialized``,
+#   and POSTs overtake each other. So all that is sent later waits until that one was accepted,
+#   but FIRST seconds at most: a server that never accepts it is no reason to be silent.
+#
+# Who may end what. A caller's cancellation and a deadline end one exchange (`withdraw`); since
+# 2026-07-28 closing the stream is the cancellation itself. `close` ends all of them, says farewell
+# to the session, and reports ``Drained`` in any case, within two CLOSE_WAITs. `kill` is for a loop
+# that goes away: everything is dropped, and nothing is reported.
+
 AT_ONCE: Final = 32
 """Messages without an answer on their way at once. They need places of their own: every request
 may be waiting for an answer of ours."""
