@@ -367,7 +367,7 @@ class _Equations:
             if not node.leaf
         ]
         self._budget = budget
-        self._units = len(order) // 8 + sum(len(node.all()) for node, *_ in self._inner) // 8
+        self._units = len(order) // 4 + sum(len(node.all()) for node, *_ in self._inner) // 4
 
     def solve(self, weight: Callable[[Node], int]) -> _Load:
         """Return what adds up on one value, round by round; ``weight`` is that of one schema."""
