@@ -214,7 +214,8 @@ def options_of_hints() -> set[str]:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Hint"
     ]
-    return {ast.literal_eval(call.args[0]) for call in calls}
+    options = [call.args[0] for call in calls]
+    return {str(option.value) for option in options if isinstance(option, ast.Constant)}
 
 
 @pytest.mark.req("E2")

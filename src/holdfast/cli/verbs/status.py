@@ -196,7 +196,9 @@ async def visit(
                 state = "not approved"
             elif isinstance(error, AuthError):
                 state = "needs login"
-            reason = explain(error).removeprefix(f"{name}: ")
+            # In a list of servers there is no room for the command that looks closer at one.
+            hints = tuple(hint for hint in error.hints if hint.option)
+            reason = explain(error.again(hints=hints)).removeprefix(f"{name}: ")
             return ServerHealth(name, state, ms, reason, exit=exit_for(error))
 
     async def in_turn(name: str) -> ServerHealth:
