@@ -115,7 +115,7 @@ class StdioLink:
         self._loop = asyncio.get_running_loop()
         self._generation = generation
         self._report = report
-        self._program = command[0]
+        self._program = command[0] if len(command) == 1 else f"{command[0]} …"
         self._stderr = stderr
         self._grace = grace
         self._startup = startup
@@ -257,7 +257,7 @@ class StdioLink:
         if printed is not None and b'"jsonrpc"' not in printed:
             if printed.strip():
                 text += f"; it does not look like an MCP server: it printed {_quoted(printed)}"
-            hints = (Hint("", f"to see what it does, run: holdfast doctor -- {self._program} …"),)
+            hints = (Hint("", f"to see what it does, run: holdfast doctor -- {self._program}"),)
         tail = self._stderr.tail()
         self._lose(TransportError(text, exit_code=code, stderr_tail=tail, hints=hints))
 
