@@ -17,7 +17,7 @@ pytest_plugins = ["pytester"]
 @pytest.mark.req("F4")
 def test_the_suite_on_the_page(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (PROJECT / "docs" / "how-to" / "pytest.md").read_text(encoding="utf-8")
-    source = [block.text for block in blocks(text) if block.info == "python"]
+    source = [block.text for block in blocks(text) if block.kind == "python"]
     pytester.makeini(INI + ASYNCIO.format(mode="auto"))
     pytester.makepyfile(test_page="\n".join(source))
     here = str(Path(sys.executable).parent)  # ``python`` on the page is the tests' own
