@@ -25,14 +25,14 @@ def lazily(
     def find(name: str) -> "Any":
         for home, names in homes.items():
             if name in names:
-                found = getattr(_load(f"{package}.{home}"), name)
+                value = getattr(_load(f"{package}.{home}"), name)
                 break
         else:
             if name not in parts:
                 raise AttributeError(f"module {package!r} has no attribute {name!r}")
-            found = _load(f"{package}.{name}")
-        setattr(sys.modules[package], name, found)
-        return found
+            value = _load(f"{package}.{name}")
+        setattr(sys.modules[package], name, value)
+        return value
 
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *parts}.union(*homes.values()))

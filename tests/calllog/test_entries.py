@@ -39,7 +39,7 @@ def test_a_failure_and_an_empty_result() -> None:
         '{"name":"t","arguments":{},"_phase":"after","_ok":true,"_ms":2,"_seq":2}',
     ]
     failed, empty = read_log(lines)
-    assert (failed.ok, failed.error, failed.asked) == (False, "no", False)
+    assert (failed.ok, failed.error, failed.has_request) == (False, "no", False)
     assert (empty.ok, empty.result) == (True, UNSET)
 
 
@@ -170,6 +170,6 @@ def test_every_line_finds_its_place(script: list[tuple[bool, int, str]]) -> None
     lines = [after(seq, None, name) if end else before(seq, name) for end, seq, name in script]
     log = read_log(lines)
     asked = sum(not end for end, _, _ in script)
-    assert sum(entry.asked for entry in log) == asked
+    assert sum(entry.has_request for entry in log) == asked
     assert sum(entry.ok is not None for entry in log) == len(script) - asked
     assert isinstance(log, RecordedLog)

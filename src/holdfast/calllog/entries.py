@@ -50,7 +50,7 @@ class Entry(Struct, kw_only=True):
     line: int
     """The line number in the log; the first line is 1."""
     seq: int | None = None
-    asked: bool = True
+    has_request: bool = True
     """False if only the line after the call is there."""
     recorded: bool = False
     """It is a line of a log, not a call written by hand: it is sent unchanged."""
@@ -194,7 +194,7 @@ class _Reading:
                 arguments=arguments,
                 line=number,
                 seq=fields.seq,
-                asked=not after,
+                has_request=not after,
                 recorded=fields.phase is not None,
             )
             self.entries.append(entry)

@@ -123,7 +123,7 @@ async def replay(
         ValidationError: The log cannot be read, has redacted arguments, or was not confirmed.
     """
     log = read_log(lines)
-    entries = [entry for entry in log if entry.asked and not _keeps(caller, entry)]
+    entries = [entry for entry in log if entry.has_request and not _keeps(caller, entry)]
     call = getattr(caller, "call_tool", None) or getattr(caller, "call", None)
     if not callable(call):
         raise ValidationError(f"{caller!r} is no client and no handle: it has no call_tool")

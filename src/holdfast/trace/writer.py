@@ -210,8 +210,8 @@ class TraceFile:
             return {**line, "text": text[:SHOWN_OF_LARGE]}
         self._sequence += 1
         method = str(line.get("method", line["kind"]))
-        shown = self._sidecars.keep(self._sequence, method, ".json", len(text), lambda: text)
-        return {**line, "text": text[:SHOWN_OF_LARGE], "sidecar": shown or ""}
+        path = self._sidecars.keep(self._sequence, method, ".json", len(text), lambda: text)
+        return {**line, "text": text[:SHOWN_OF_LARGE], "sidecar": path or ""}
 
     def _write(self, lines: list[bytes]) -> None:
         data = b"".join(lines)

@@ -241,11 +241,11 @@ def _state_events(process: int, states: list[Row], recording: Recording) -> Iter
         yield _event("X", process, _STATE_THREAD, row, {"why": row.note}, dur=span)
 
 
-def _event(phase: str, process: int, thread: int, row: Row, facts: Any, **more: Any) -> Json:
+def _event(phase: str, process: int, thread: int, row: Row, facts: Any, **fields: Any) -> Json:
     arguments = facts if isinstance(facts, dict) else {"body": facts}
     name, at = row.name or row.kind, round(row.t * 1e6, 3)
     event = {"ph": phase, "name": name, "cat": row.kind, "pid": process, "tid": thread, "ts": at}
-    return {**event, "args": arguments, **more}
+    return {**event, "args": arguments, **fields}
 
 
 FORMS: Final[dict[str, Callable[[Recording], Json]]] = {

@@ -130,56 +130,56 @@ class Index:
         if line.id is None:
             return []
         key = (line.server, line.link, _OTHER_WAY[line.dir], line.id)
-        asked = self._open.pop(key, None)
-        if asked is None:
+        request_number = self._open.pop(key, None)
+        if request_number is None:
             return self._take_late(number, row, self._ended.get(key))
-        request = self.rows[asked]
-        row.of, row.name, row.method = asked, request.name, request.method
+        request = self.rows[request_number]
+        row.of, row.name, row.method = request_number, request.name, request.method
         request.answer, request.end = number, row.t
         request.faults = line.faults or None
         request.outcome = "rpc" if line.kind == "error" else _verdict(line.body)
-        return [asked]
+        return [request_number]
 
-    def _take_late(self, number: int, row: Row, asked: int | None) -> list[int]:
-        if asked is None:
+    def _take_late(self, number: int, row: Row, request_number: int | None) -> list[int]:
+        if request_number is None:
             return []
-        request = self.rows[asked]
-        row.of, row.name, row.outcome = asked, request.name, "late"
+        request = self.rows[request_number]
+        row.of, row.name, row.outcome = request_number, request.name, "late"
         request.late = number
-        return [asked]
+        return [request_number]
 
     def _take_notification(self, number: int, row: Row, line: Line) -> list[int]:
         if line.of is None:
             return []
         # Progress comes from the side that was asked; a cancellation from the one that asks.
         way = line.dir if line.method == _CANCEL else _OTHER_WAY[line.dir]
-        asked = self._open.get((line.server, line.link, way, line.of))
-        if asked is None:
+        request_number = self._open.get((line.server, line.link, way, line.of))
+        if request_number is None:
             return []
-        row.of, row.name = asked, self.rows[asked].name
+        row.of, row.name = request_number, self.rows[request_number].name
         if line.method == _CANCEL:
-            return self._end(asked, row.t, "cancelled", line.why)
+            return self._end(request_number, row.t, "cancelled", line.why)
         return []
 
     def _take_outcome(self, number: int, row: Row, line: Line) -> list[int]:
         if line.of is None:
             return []
         key = (line.server, line.link, line.dir or ">", line.of)
-        asked = self._open.get(key, self._ended.get(key))
-        if asked is None:
+        request_number = self._open.get(key, self._ended.get(key))
+        if request_number is None:
             return []
-        row.of, row.name = asked, self.rows[asked].name
-        known = line.outcome if line.outcome in OUTCOMES else "failed"
-        return self._end(asked, row.t, known, line.why)
+        row.of, row.name = request_number, self.rows[request_number].name
+        outcome = line.outcome if line.outcome in OUTCOMES else "failed"
+        return self._end(request_number, row.t, outcome, line.why)
 
     def _take_state(self, number: int, row: Row, line: Line) -> list[int]:
         if line.to_state not in _GONE:
             return []
         lost = [key for key in self._open if key[0] == line.server and key[1] <= line.link]
         return [
-            asked
+            request_number
             for key in lost
-            for asked in self._end(self._open[key], row.t, "unknown", line.why)
+            for request_number in self._end(self._open[key], row.t, "unknown", line.why)
         ]
 
     def _take_dropped(self, number: int, row: Row, line: Line) -> list[int]:
@@ -189,16 +189,16 @@ class Index:
     def _take_other(self, number: int, row: Row, line: Line) -> list[int]:
         return []
 
-    def _end(self, asked: int, t: float, outcome: str, why: str) -> list[int]:
-        request = self.rows[asked]
+    def _end(self, request_number: int, t: float, outcome: str, why: str) -> list[int]:
+        request = self.rows[request_number]
         request.outcome, request.note = outcome, why or request.note
         if request.end < 0:
             request.end = t
         if request.id is not None:
             key = (request.server, request.link, request.dir, request.id)
             self._open.pop(key, None)
-            self._ended[key] = asked
-        return [asked]
+            self._ended[key] = request_number
+        return [request_number]
 
 
 _TAKE: Final = {
