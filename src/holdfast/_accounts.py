@@ -30,6 +30,7 @@ class AccountsClient(Client):
     whoever calls; which parts those are is listed here, and a test compares the list.
     """
 
+    _budget: Any = _OfCaller()
     _cached: Any = _OfCaller()
     _inputs: Any = _OfCaller()
     _logins: Any = _OfCaller()

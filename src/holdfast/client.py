@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from holdfast._core.boundary import Transport
     from holdfast._core.driver import Driver
     from holdfast._core.tap import Tap
+    from holdfast.agents.budget import ResultBudget
     from holdfast.agents.listing import ModelTool, Partial
     from holdfast.agents.providers import ModelAnswer, Provider
     from holdfast.agents.toolset import Toolset
@@ -83,6 +84,8 @@ class Client:
         self._transport = transport
         self._policy = policy
         self._closing: asyncio.Task[None] | None = None
+        self._budget: ResultBudget | None = None
+        """Cuts results for language models; made with the first list of tools for them."""
         traits, identity = transport.traits, policy.identity
         if traits.extensions:
             identity = identity.with_extensions(traits.extensions)

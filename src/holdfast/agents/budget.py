@@ -104,11 +104,10 @@ def budget_of(client: Client) -> ResultBudget:
 
     Of a client for many users, that of the caller: others must not read the results.
     """
-    slots = own_client(client).__dict__
-    if "_budget" not in slots:
-        slots["_budget"] = ResultBudget(client.name, client._policy.tools)
-    budget: ResultBudget = slots["_budget"]
-    return budget
+    owner = own_client(client)
+    if owner._budget is None:
+        owner._budget = ResultBudget(client.name, client._policy.tools)
+    return owner._budget
 
 
 def whole_text(result: ToolResult) -> str:
@@ -128,7 +127,7 @@ def shorten(result: ToolResult, text: str) -> ToolResult:
     media = [item for item in result.content if text_of(item) is None]
     content = [TextContent(text=text), *media]
     shortened = structs.replace(result, content=content, structured_content=UNSET)
-    shortened.__dict__.update(_full=result, _pending=result.pending)
+    shortened._notes = structs.replace(result._notes, full=result.full)
     return shortened
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, TypeVar
 
 import msgspec
@@ -37,16 +38,15 @@ class HandleResult(ToolResult, kw_only=True):
         made.__dict__.update(result.__dict__)
         return made
 
-    @property
+    @cached_property
     def data(self) -> Any:
         """The structured content, else the JSON object or array in the text, else the text."""
-        values = self.__dict__
-        if "_data" not in values:
-            values["_data"] = unwrapped(self.structured) if self.has_structured else self.text
-            if not self.has_structured and self.text.lstrip()[:1] in ("{", "["):
-                with suppress(ValueError, RecursionError):
-                    values["_data"] = msgspec.json.decode(self.text)
-        return values["_data"]
+        if self.has_structured:
+            return unwrapped(self.structured)
+        if self.text.lstrip()[:1] in ("{", "["):
+            with suppress(ValueError, RecursionError):
+                return msgspec.json.decode(self.text)
+        return self.text
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from holdfast.types.base import Cacheable, Meta, Result, Wire
 from holdfast.types.content import (
@@ -41,6 +43,18 @@ class ResourceTemplate(Meta, kw_only=True):
     annotations: Annotations | None = None
 
 
+class ReadNotes(Struct, frozen=True, kw_only=True):
+    """What a client notes of a read: nothing of it comes from the wire or goes there."""
+
+    cached: bool = False
+    """It was in the cache."""
+    stale: bool = False
+    """It is an old answer, given because the server is down."""
+
+
+_NO_NOTES: Final = ReadNotes()
+
+
 class ReadResult(Cacheable, kw_only=True):
     """The contents of a resource: one, or several where the URI names a collection."""
 
@@ -57,9 +71,19 @@ class ReadResult(Cacheable, kw_only=True):
         return joined_text(self.contents)
 
     @property
+    def _notes(self) -> ReadNotes:
+        """What the client notes of it; in __dict__, so neither on the wire nor compared."""
+        notes: ReadNotes = self.__dict__.get("_read_notes", _NO_NOTES)
+        return notes
+
+    @_notes.setter
+    def _notes(self, notes: ReadNotes) -> None:
+        self.__dict__["_read_notes"] = notes
+
+    @property
     def stale(self) -> bool:
         """True if this is an old answer, given because the server is down."""
-        return bool(self.__dict__.get("_stale", False))
+        return self._notes.stale
 
 
 class Root(Meta, kw_only=True):

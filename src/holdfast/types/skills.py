@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from holdfast._core.text import has_unseen
 from holdfast.types.base import Wire
@@ -29,6 +29,17 @@ class SkillResource(Wire, kw_only=True):
     uri: str
     digest: str
     size: int
+
+
+class SkillNotes(Struct, kw_only=True):
+    """What a client notes of a skill: nothing of it comes from the wire or goes there."""
+
+    server: str = ""
+    """The client's name for the server that it came from; empty if made by hand."""
+    is_verified: bool = False
+    """Its SKILL.md was read, and is as the entry says."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """The bytes of each file that was read, by URI, of a skill without digests."""
 
 
 class Skill(Wire, kw_only=True):
@@ -59,9 +70,21 @@ class Skill(Wire, kw_only=True):
         return str(self.frontmatter["description"])
 
     @property
+    def _notes(self) -> SkillNotes:
+        """What the client notes of it; in __dict__, so neither on the wire nor compared."""
+        notes: SkillNotes | None = self.__dict__.get("_skill_notes")
+        if notes is None:
+            notes = self.__dict__["_skill_notes"] = SkillNotes()
+        return notes
+
+    @_notes.setter
+    def _notes(self, notes: SkillNotes) -> None:
+        self.__dict__["_skill_notes"] = notes
+
+    @property
     def server(self) -> str:
         """The client's name for the server that it came from; empty if made by hand."""
-        return str(self.__dict__.get("_server", ""))
+        return self._notes.server
 
     @property
     def root(self) -> str:

@@ -178,6 +178,20 @@ class Tool(Meta, kw_only=True):
         self.settings.enabled, self.settings.is_set = enabled, True
 
 
+class ResultNotes(Struct, frozen=True, kw_only=True):
+    """What a client notes of a result: nothing of it comes from the wire or goes there."""
+
+    pending: Any = None
+    """The `PendingCall`, if the server answered with questions that are the caller's."""
+    full: ToolResult | None = None
+    """The whole result, if this one was cut to a budget."""
+    faults: tuple[Any, ...] = ()
+    """Where the structured result does not match the tool's schema, if checked."""
+
+
+_NO_NOTES: Final = ResultNotes()
+
+
 class ToolResult(Result, kw_only=True):
     """The result of a tool call. ``is_error`` is True if the tool ran and failed."""
 
@@ -200,22 +214,33 @@ class ToolResult(Result, kw_only=True):
         """All text contents, joined by newlines."""
         return joined_text(self.content)
 
+    # Underscored, because a public name would hide the server's key of that name in the results
+    # of a handle; in __dict__, so neither on the wire nor compared.
+
+    @property
+    def _notes(self) -> ResultNotes:
+        """What the client notes of it."""
+        notes: ResultNotes = self.__dict__.get("_result_notes", _NO_NOTES)
+        return notes
+
+    @_notes.setter
+    def _notes(self, notes: ResultNotes) -> None:
+        self.__dict__["_result_notes"] = notes
+
     @property
     def pending(self) -> Any:
         """The `PendingCall` of a call whose questions are its caller's to answer; else None."""
-        return self.__dict__.get("_pending")
+        return self._notes.pending
 
     @property
     def full(self) -> ToolResult:
         """The whole result, where this is one that was cut to a budget; otherwise itself."""
-        result: ToolResult = self.__dict__.get("_full", self)
-        return result
+        return self if self._notes.full is None else self._notes.full
 
     @property
     def faults(self) -> tuple[Any, ...]:
         """Return where the structured result does not match the tool's schema, if checked."""
-        faults: tuple[Any, ...] = self.__dict__.get("_faults", ())
-        return faults
+        return self._notes.faults
 
     def as_type(self, kind: type[T]) -> T:
         """The structured result as a dataclass, TypedDict, msgspec struct or pydantic model.

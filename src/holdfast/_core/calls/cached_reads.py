@@ -43,6 +43,7 @@ from holdfast.errors import (
 )
 from holdfast.policies import CACHE_MODES, CacheMode, one_of
 from holdfast.types.base import Page, Wire, decode_page
+from holdfast.types.resources import ReadNotes
 
 if TYPE_CHECKING:
     from holdfast._core.calls.skills import Skills
@@ -141,7 +142,7 @@ class CachedReads(Struct, eq=False):
             raise not_found(error) from None
         result = self._requester.decode(call, answer.raw, types.ReadResult)
         if answer.cached:
-            result.__dict__.update(_cached=True, _stale=answer.stale)
+            result._notes = ReadNotes(cached=True, stale=answer.stale)
         return result
 
     # Single flight

@@ -12,7 +12,7 @@ from holdfast._core.calls.inputs import accepted
 from holdfast._core.eras.base import NeedsInput
 from holdfast.errors import ValidationError
 from holdfast.types.content import TextContent
-from holdfast.types.tools import ToolResult
+from holdfast.types.tools import ResultNotes, ToolResult
 
 
 class PendingCall(Struct, frozen=True):
@@ -44,7 +44,7 @@ def pending_result(name: str, arguments: Mapping[str, Any], reading: NeedsInput)
         text = f"The server asks: {message or 'a question without a text'}"
         content.append(TextContent(text=text))
     result = ToolResult(content=content, result_type="input_required")
-    result.__dict__["_pending"] = PendingCall(name, dict(arguments), questions, state)
+    result._notes = ResultNotes(pending=PendingCall(name, dict(arguments), questions, state))
     return result
 
 

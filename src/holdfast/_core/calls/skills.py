@@ -13,7 +13,7 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
-import msgspec
+from msgspec import structs
 
 from holdfast._core.boundary import Call
 from holdfast._core.calls.cached_reads import CachedReads, Listing, not_found
@@ -28,7 +28,7 @@ from holdfast.policies import CacheMode
 from holdfast.types.base import Cacheable
 from holdfast.types.content import BlobResourceContents, TextResourceContents
 from holdfast.types.resources import ReadResult, Resource
-from holdfast.types.skills import SKILL_BYTES, SKILL_FILE, Skill, SkillFile, is_inside
+from holdfast.types.skills import SKILL_BYTES, SKILL_FILE, Skill, SkillFile, SkillNotes, is_inside
 
 LIST: Final = "skills/list"
 GET: Final = "skills/get"
@@ -91,11 +91,10 @@ class Skills:
         uri = self._listed(skill, file, dynamic=dynamic)
         self._guard([skill])
         deadline = self._requester.deadline(READ, timeout)
-        state = skill.__dict__
-        if uri == skill.uri or not state.get("_loaded"):
+        if uri == skill.uri or not skill._notes.is_verified:
             main = await self._verified(skill, skill.uri, deadline)
             self._compare_frontmatter(skill, main)
-            state["_loaded"] = True
+            skill._notes.is_verified = True
             if uri == skill.uri:
                 return main
         return await self._verified(skill, uri, deadline)
@@ -115,8 +114,9 @@ class Skills:
 
     def _with_origin(self, skill: Skill) -> Skill:
         """Return a skill with its origin; a copy, because pages are shared by a cache."""
-        copy = msgspec.structs.replace(skill)
-        copy.__dict__.update(skill.__dict__, _server=self._requester.name)
+        copy = structs.replace(skill)
+        copy.__dict__.update(skill.__dict__)
+        copy._notes = SkillNotes(server=self._requester.name)
         return copy
 
     def _guard(self, skills: Sequence[Skill]) -> None:
@@ -147,7 +147,7 @@ class Skills:
         try:
             return self._verify(skill, uri, result)
         except DriftError:
-            if not result.__dict__.get("_cached"):
+            if not result._notes.cached:
                 raise
         return self._verify(skill, uri, await self._cached.read(uri, deadline, "refresh"))
 
@@ -156,9 +156,9 @@ class Skills:
         if data is None:
             raise self._refused(skill, f"{uri!r} was not answered with that one file")
         if isinstance(skill.resources, str):
-            read = skill.__dict__.setdefault("_read", {})
-            read[uri] = len(data)
-            if sum(read.values()) > SKILL_BYTES:
+            sizes = skill._notes.sizes
+            sizes[uri] = len(data)
+            if sum(sizes.values()) > SKILL_BYTES:
                 raise self._refused(skill, f"more than {SKILL_BYTES} bytes in all")
         else:
             (entry,) = (entry for entry in skill.resources if entry.uri == uri)

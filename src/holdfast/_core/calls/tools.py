@@ -11,7 +11,7 @@ from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from msgspec import Raw, Struct, UnsetType
+from msgspec import Raw, Struct, UnsetType, structs
 
 from holdfast._core.calls.cached_reads import CachedReads, Listing
 from holdfast._core.calls.deadline import Deadline
@@ -369,7 +369,7 @@ class ToolTable(Struct, eq=False):
         self, name: str, result: ToolResult, faults: tuple[SchemaFault, ...]
     ) -> None:
         """Mark a result that does not fit its schema; warn, or raise where that is asked for."""
-        result.__dict__["_faults"] = faults
+        result._notes = structs.replace(result._notes, faults=faults)
         text = f"{self._subject(name)}: the result does not fit its schema"
         if self._policy.results == "raise":
             raise ValidationError(f"{text}:\n{lines(faults)}", data=result)
