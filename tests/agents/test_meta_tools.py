@@ -75,7 +75,7 @@ async def test_arguments_written_down_as_text_are_understood() -> None:
         assert said((await servers.perform(servers.finder("anthropic"), call)).message) == "hi"
 
 
-@pytest.mark.req("Y6")
+@pytest.mark.req("Y5")
 async def test_tools_for_applications_alone_are_neither_found_nor_called() -> None:
     peer = Peer("board")
     peer.tool("show_board", description="Shows the board.")(lambda: "shown")

@@ -41,7 +41,7 @@ def named(tools: Partial[ModelTool]) -> dict[str, ModelTool]:
     return {tool.name: tool for tool in tools}
 
 
-@pytest.mark.req("Y6")
+@pytest.mark.req("Y5")
 @pytest.mark.parametrize("many", [False, True])
 async def test_a_tool_describes_itself_and_is_called(many: bool) -> None:
     async with Servers({"sea": anchors()}) as servers:
@@ -56,7 +56,7 @@ async def test_a_tool_describes_itself_and_is_called(many: bool) -> None:
         assert (outcome.is_error, outcome.kind, outcome.details) == (False, None, "")
 
 
-@pytest.mark.req("Y6")
+@pytest.mark.req("Y5")
 async def test_names_and_descriptions_are_such_as_models_take() -> None:
     async with holdfast.connect(anchors()) as client:
         found = [tool for tool in await client.model_tools() if tool.tool.name == "log.all"]
@@ -64,14 +64,14 @@ async def test_names_and_descriptions_are_such_as_models_take() -> None:
         assert found[0].description == "The log"
 
 
-@pytest.mark.req("Y6")
+@pytest.mark.req("Y5")
 async def test_tools_for_applications_alone_are_left_out() -> None:
     async with Servers({"sea": anchors()}) as servers:
         assert not [one for one in await servers.model_tools() if one.tool.name == "redraw"]
         assert "redraw" not in str((await servers["sea"].toolset("openai")).definitions)
 
 
-@pytest.mark.req("Y6")
+@pytest.mark.req("Y5")
 async def test_a_tool_that_fails_is_an_outcome() -> None:
     async with Servers({"sea": anchors()}) as servers:
         (tool,) = [one for one in await servers.model_tools() if one.tool.name == "log.all"]
@@ -81,7 +81,7 @@ async def test_a_tool_that_fails_is_an_outcome() -> None:
         assert not outcome.outcome_unknown
 
 
-@pytest.mark.req("Y6")
+@pytest.mark.req("Y5")
 async def test_a_developer_reads_more_of_a_failure_than_a_model() -> None:
     peer = anchors()
     async with holdfast.connect(peer, backoff=holdfast.Backoff(first=60, jitter=0)) as client:
@@ -98,7 +98,7 @@ async def test_a_developer_reads_more_of_a_failure_than_a_model() -> None:
         assert "the server is down" in down.text
 
 
-@pytest.mark.req("Y6")
+@pytest.mark.req("Y5")
 def test_without_a_loop_a_call_is_not_awaited() -> None:
     with holdfast.sync.connect(anchors()) as client:
         tool = client.model_tools()[0]
@@ -112,7 +112,7 @@ def test_without_a_loop_a_call_is_not_awaited() -> None:
         assert answer.outcome.structured == {"depth": 4}
 
 
-@pytest.mark.req("Y6")
+@pytest.mark.req("Y5")
 async def test_cancelling_a_call_cancels_it_on_the_server() -> None:
     peer, begun = Peer(), asyncio.Event()
     stopped = asyncio.Event()

@@ -110,7 +110,7 @@ def test_text_about_a_server_hides_nothing_from_a_reader_of_a_pipe(
     assert not [char for char in HIDDEN_TEXT.replace("[31m", "") if char in said.out + said.err]
 
 
-@pytest.mark.req("Y6")
+@pytest.mark.req("Y5")
 @pytest.mark.parametrize(
     ("meta", "told"),
     [

@@ -90,7 +90,7 @@ def test_a_deadline_that_progress_moved_is_met_later(inflight: Inflight) -> None
     assert list(inflight.expired(8.0)) == [pending]
 
 
-@pytest.mark.req("S3")
+@pytest.mark.req("R5")
 def test_answered_requests_leave_no_deadlines_behind(inflight: Inflight) -> None:
     first = inflight.admit(CALL, 0.0)
     for _ in range(10_000):

@@ -177,7 +177,7 @@ def test_a_toolset_takes_them_as_any_value(schema: Any, provider: Provider, stri
         json.encode(parameters)
 
 
-@pytest.mark.req("Y2")
+@pytest.mark.req("H3")
 @pytest.mark.parametrize("schema", WHOLE, ids=repr)
 def test_codegen_takes_them_as_any_value(schema: Any) -> None:
     tool = made(schema, Raw(json.encode(schema)))
