@@ -1,0 +1,210 @@
+"""The contract of a child process: what every implementation does, over real programs.
+
+Another system's implementation is another class at the foot of this file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from holdfast._core.boundary import WireId
+from holdfast._core.transports.child import ChildProcess
+from holdfast._core.transports.posix_child import PosixChild
+from holdfast._core.transports.spawn import spawn
+from tests.faults.harness import eventually
+
+PYTHON = sys.executable
+BACKLOG = 256 * 1024
+
+
+class Heard:
+    """A listener that remembers, and lets a test wait for something."""
+
+    def __init__(self) -> None:
+        self.output = b""
+        self.errors = b""
+        self.calls: list[str] = []
+        self.broken: OSError | None = None
+        self._changed = asyncio.Event()
+
+    def _note(self, name: str) -> None:
+        self.calls.append(name)
+        self._changed.set()
+
+    def on_data(self, data: bytes) -> None:
+        self.output += data
+        self._note("data")
+
+    def on_output_end(self) -> None:
+        self._note("output end")
+
+    def on_error_data(self, data: bytes) -> None:
+        self.errors += data
+        self._note("error data")
+
+    def on_error_end(self) -> None:
+        self._note("error end")
+
+    def on_input_broken(self, error: OSError) -> None:
+        self.broken = error
+        self._note("input broken")
+
+    def on_room(self) -> None:
+        self._note("room")
+
+    def on_exit(self) -> None:
+        self._note("exit")
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        while not condition():
+            self._changed.clear()
+            await self._changed.wait()
+
+
+class ChildContract:
+    """The tests; a subclass starts the program."""
+
+    def start(self, listener: Heard, *command: str, backlog: int = BACKLOG) -> ChildProcess:
+        raise NotImplementedError
+
+    def python(self, listener: Heard, code: str, backlog: int = BACKLOG) -> ChildProcess:
+        return self.start(listener, PYTHON, "-S", "-c", code, backlog=backlog)
+
+    async def end(self, child: ChildProcess, heard: Heard) -> None:
+        child.kill()
+        await heard.until(lambda: child.exited)
+        await eventually(child.reap)
+        child.release()
+
+    async def test_what_is_sent_is_read_and_what_is_written_is_heard(self) -> None:
+        heard = Heard()
+        child = self.start(heard, "cat")
+        assert child.send(b"one\n", WireId(1))
+        assert child.send(b"two\n", None)
+        await heard.until(lambda: heard.output == b"one\ntwo\n")
+        assert child.unsent() == frozenset()
+        child.close_input()
+        await heard.until(lambda: "exit" in heard.calls)
+        assert child.exit_code() == 0
+        await self.end(child, heard)
+
+    async def test_stdout_and_stderr_are_two(self) -> None:
+        heard = Heard()
+        code = "import sys; print('out', flush=True); print('err', file=sys.stderr, flush=True)"
+        child = self.python(heard, code)
+        await heard.until(lambda: "exit" in heard.calls)
+        child.drain_errors()
+        assert (heard.output.strip(), heard.errors.strip()) == (b"out", b"err")
+        await self.end(child, heard)
+
+    async def test_an_exit_is_told_once_after_all_that_was_written(self) -> None:
+        heard = Heard()
+        child = self.python(heard, "import os; os.write(1, b'x' * 300_000); os._exit(3)")
+        await heard.until(lambda: "exit" in heard.calls)
+        assert len(heard.output) == 300_000
+        assert (child.exited, child.exit_code()) == (True, 3)
+        await self.end(child, heard)
+        assert heard.calls.count("exit") == 1
+
+    async def test_a_death_by_a_signal_is_a_negative_code(self) -> None:
+        heard = Heard()
+        child = self.start(heard, "cat")
+        assert child.exit_code() is None
+        assert not child.reap()
+        child.kill()
+        await heard.until(lambda: "exit" in heard.calls)
+        assert child.exit_code() == -9
+        await self.end(child, heard)
+
+    @pytest.mark.parametrize("how", ["terminate", "kill"])
+    async def test_what_a_child_has_started_ends_with_it(self, how: str) -> None:
+        heard = Heard()
+        child = self.start(heard, "sh", "-c", "sleep 600 & echo started; wait")
+        await heard.until(lambda: heard.output)
+        assert not child.is_gone()
+        getattr(child, how)()
+        await heard.until(lambda: child.exited)
+        await eventually(child.reap)
+        await eventually(child.is_gone)
+        child.release()
+
+    async def test_a_child_that_ignores_a_termination_can_be_killed(self) -> None:
+        heard = Heard()
+        code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('on', flush=True)"
+        child = self.python(heard, f"{code}; time.sleep(600)")
+        await heard.until(lambda: heard.output)
+        child.terminate()
+        assert not child.exited
+        await self.end(child, heard)
+        assert child.exit_code() == -9
+
+    async def test_a_child_that_does_not_read_is_not_written_to_without_end(self) -> None:
+        heard = Heard()
+        code = "import sys; sys.stdin.buffer.read(1); print('on', flush=True)"
+        code += "; sys.stdin.buffer.read()"
+        child = self.start(heard, "sh", "-c", f'read line; exec {PYTHON} -S -c "{code}"')
+        frame, sent = b"x" * 65_535 + b"\n", 0
+        while child.send(frame, WireId(sent)):
+            sent += 1
+            assert sent < 100
+        assert child.unsent()
+        last = max(child.unsent())
+        assert child.withdraw(last)
+        assert last not in child.unsent()
+        await heard.until(lambda: heard.output)
+        await eventually(lambda: not child.unsent())
+        await self.end(child, heard)
+
+    async def test_a_child_that_closes_its_input_is_told_of(self) -> None:
+        heard = Heard()
+        child = self.python(
+            heard, "import os, time; os.close(0); print(1, flush=True); time.sleep(600)"
+        )
+        await heard.until(lambda: heard.output)
+        child.send(b"x\n", WireId(1))
+        await heard.until(lambda: heard.broken is not None)
+        assert not child.exited
+        await self.end(child, heard)
+
+    async def test_work_shows_in_the_activity(self) -> None:
+        heard = Heard()
+        code = "import sys\nprint('on', flush=True)\nwhile True: pass"
+        child = self.python(heard, code)
+        await heard.until(lambda: heard.output)
+        before = child.activity()
+        await eventually(lambda: child.activity() != before)
+        await self.end(child, heard)
+
+    async def test_nothing_is_heard_after_the_release(self) -> None:
+        heard = Heard()
+        child = self.start(heard, "cat")
+        child.send(b"one\n", None)
+        await heard.until(lambda: heard.output)
+        child.kill()
+        child.release()
+        count = len(heard.calls)
+        await eventually(child.reap)
+        assert len(heard.calls) == count
+        child.release()
+
+
+class TestPosixChild(ChildContract):
+    """Descriptors on the loop, told of the end by the kernel."""
+
+    def start(self, listener: Heard, *command: str, backlog: int = BACKLOG) -> ChildProcess:
+        process = spawn(command, dict(os.environ), None, inherit_stderr=False)
+        return PosixChild(process, listener, backlog)
+
+
+class TestPosixChildWithoutPidfd(TestPosixChild):
+    """The same on a system that does not tell of the end, such as macOS."""
+
+    @pytest.fixture(autouse=True)
+    def _no_pidfd(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
