@@ -334,7 +334,8 @@ def test_our_own_client_is_without_fault_on_stdio(key: str) -> None:
     outcome = faults.attempt(fault, OURS, faults.target_of(fault, "", 0))
     assert faults.shortcomings(fault, outcome) == []
     assert outcome.call == "error"
-    assert outcome.kind == ("ShutdownError" if key == "closed" else "TransportError")
+    kinds = {"dies": "TransportError", "closed": "ShutdownError", "babbles": "ProtocolError"}
+    assert outcome.kind == kinds[key]
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ GOOD = [
     ["config", "explain", "demo"],
     ["config", "trust", "demo"],
     ["config", "untrust", "demo"],
+    ["view", "run.jsonl"],
 ]
 
 BAD = [
@@ -104,6 +105,7 @@ BAD = [
     (["run", "dead", "log.jsonl", "--yes"], 3, "replay"),
     (["diff", "log.jsonl", "other.jsonl"], 1, "difference"),
     (["tasks", "nope"], 2, "usage"),
+    (["view", "nowhere.jsonl"], 2, "validation"),
     (["skills", "none"], 3, "state"),
     (["skill", "dead", "x"], 3, "transport"),
     (["login", "demo"], 5, "auth"),
@@ -135,6 +137,7 @@ def place(cli: Cli, configure: Configure) -> Path:
     lines = [json.dumps({**call, **facts}) for facts in ({"_phase": "before"}, after)]
     Path("log.jsonl").write_text("\n".join(lines))
     Path("other.jsonl").write_text("")
+    Path("run.jsonl").write_text('{"holdfast-trace": 1}\n')
     return Path.cwd()
 
 

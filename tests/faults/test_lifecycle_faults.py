@@ -493,7 +493,7 @@ def test_a_loop_that_ends_without_close_takes_the_server_with_it(
         await client.open()
         assert await answers(client)
 
-    with nothing_left(log):
+    with nothing_left(log), pytest.warns(ResourceWarning, match="unclosed client"):
         asyncio.run(main())
 
 
@@ -522,7 +522,7 @@ def test_a_loop_that_ends_while_connecting(log: Log) -> None:
         asyncio.ensure_future(client.open()).add_done_callback(lambda task: task.cancelled())
         await eventually(lambda: log.events("hang"), "the server to start")
 
-    with nothing_left(log):
+    with nothing_left(log), pytest.warns(ResourceWarning, match="unclosed client"):
         asyncio.run(main())
 
 

@@ -190,7 +190,10 @@ def test_an_abandoned_client_ends_with_its_loop(log: Log, factory: str) -> None:
         client = connect(command(log, *STUBBORN), {"grace": 30.0})
         await client.open()
 
-    with asyncio.Runner(loop_factory=make) as runner:
+    with (
+        pytest.warns(ResourceWarning, match="unclosed client"),
+        asyncio.Runner(loop_factory=make) as runner,
+    ):
         runner.run(abandon())
     assert not any(map(alive, log.spawns))
 

@@ -16,7 +16,8 @@ def test_a_call_reaches_the_driver_by_one_function() -> None:
     found = walk.steadiest("stdio")
     names = [name for name, _, _ in found.steps]
     before = names[: names.index("Driver.request")]
-    assert before == ["Client.call_tool", "Pipeline.call_tool", "SimpleCheck.faults"]
+    assert before[:2] == ["Client.call_tool", "Pipeline.call_tool"]
+    assert {name.partition(".")[0] for name in before[2:]} == {"ToolCall", "SimpleCheck"}
 
 
 @pytest.mark.parametrize("name", ["http", "reconnect", "command", "codegen"])

@@ -455,7 +455,7 @@ class Link(Protocol):
     def listen(self, options: StreamOptions) -> None:
         """Open a stream for unsolicited messages of the server, if the transport has one."""
 
-    def withdraw(self, wire_id: WireId) -> bool:
+    def withdraw(self, wire_id: WireId, /) -> bool:
         """Drop a frame of which no byte has left; False if it has. A stream of its own ends."""
 
     def finish(self, wire_id: WireId) -> None:

@@ -292,7 +292,8 @@ class ToolTable(Struct, eq=False):
         required = bool(self._guards) or self._policy.validate == "required"
         offered = driver.facts is None or driver.facts.offers("tools")
         missing = self._without_list == driver.epoch and now < self._list_again_at
-        if not self._guards and (not offered or missing):
+        # A server that refuses a call because of its definition has a list, whatever it declares.
+        if mode is None and not self._guards and (not offered or missing):
             return False
         try:
             await self.list(mode, deadline if required else deadline.part(LIST_SHARE, now))

@@ -53,7 +53,7 @@ class ChildProcess(Protocol):
     ) -> bool:
         """Write or queue a frame; False if too much is waiting already."""
 
-    def withdraw(self, wire_id: WireId) -> bool:
+    def withdraw(self, wire_id: WireId, /) -> bool:
         """Take back a frame of which no byte was written."""
 
     def unsent(self) -> frozenset[WireId]:
