@@ -67,10 +67,11 @@ if TYPE_CHECKING:
         Bearer, ClientCredentials, EnterpriseManaged, LoginRequest, OAuth, WorkloadIdentity,
     )
     from holdfast._core.calls.cached_reads import Listing
+    from holdfast._core.calls.invocation import Invocation
     from holdfast._core.calls.handlers import ApprovalRequest, Handlers, Notification
     from holdfast._core.calls.options import CallOptions
     from holdfast._core.calls.pending import PendingCall
-    from holdfast._core.calls.call_values import Invocation, RunningCall
+    from holdfast._core.calls.call_values import RunningCall
     from holdfast._core.engine.state import State
     from holdfast._core.observers.audit import AuditRecord
     from holdfast._core.transports.http import Http
@@ -123,7 +124,8 @@ _HOMES = {
     "_core.calls.options": ("CallOptions",),
     "schema.explain": ("SchemaFault",),
     "_core.calls.cached_reads": ("Listing",),
-    "_core.calls.call_values": ("Invocation", "RunningCall"),
+    "_core.calls.call_values": ("RunningCall",),
+    "_core.calls.invocation": ("Invocation",),
     "_core.calls.pending": ("PendingCall",),
     "client": ("Client",),
     "_version": ("__version__",),

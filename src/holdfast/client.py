@@ -13,7 +13,7 @@ from holdfast import types
 from holdfast._core.boundary import Call
 from holdfast._core.calls.cache import ResponseCache, partition
 from holdfast._core.calls.cached_reads import CachedReads, Listing
-from holdfast._core.calls.call_values import Invocation, RunningCall, invoke
+from holdfast._core.calls.call_values import RunningCall
 from holdfast._core.calls.handlers import (
     Handlers,
     Notification,
@@ -42,6 +42,7 @@ from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
     from holdfast._core.boundary import Transport
+    from holdfast._core.calls.invocation import Invocation
     from holdfast._core.driver import Driver
     from holdfast._core.tap import Tap
     from holdfast.agents.budget import ResultBudget
@@ -402,6 +403,8 @@ class Client:
 
         Takes what `call_tool` takes.
         """
+        from holdfast._core.calls.invocation import invoke
+
         return await invoke(self.call_tool(name, arguments, **options))
 
     def start_tool(

@@ -14,8 +14,8 @@ import logging
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from holdfast._core.calls.invocation import Invocation
 from holdfast.agents.listing import ToolSource, convert_each
-from holdfast.agents.outcome import ToolOutcome
 
 if TYPE_CHECKING:
     from langchain_core.tools import StructuredTool
@@ -105,9 +105,9 @@ def _tool_class() -> Any:
         def _run(self, /, **arguments: Any) -> Any:
             return self._answer(self.func(arguments))
 
-        def _answer(self, outcome: ToolOutcome) -> tuple[Any, Any]:
+        def _answer(self, outcome: Invocation) -> tuple[Any, Any]:
             text, facts = outcome.text, outcome.facts()
-            if not outcome.is_error:
+            if outcome.success:
                 return _content(outcome), facts
             # The id of the call is known to the tool alone, which writes it in.
             options = {"artifact": facts, "tool_call_id": "", "name": self.name}
@@ -123,7 +123,7 @@ def _tool_class() -> Any:
     return HoldfastTool
 
 
-def _content(outcome: ToolOutcome) -> Any:
+def _content(outcome: Invocation) -> Any:
     parts = outcome.parts()
     if not parts.media:
         return parts.text

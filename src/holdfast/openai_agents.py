@@ -22,7 +22,7 @@ from holdfast.errors import ValidationError
 if TYPE_CHECKING:
     from agents.mcp import MCPServer
 
-    from holdfast.agents.outcome import ToolOutcome
+    from holdfast._core.calls.invocation import Invocation
     from holdfast.servers.group import Servers
 
 
@@ -97,7 +97,7 @@ def _server_class() -> Any:
     return HoldfastServer
 
 
-def _result(outcome: ToolOutcome) -> dict[str, Any]:
+def _result(outcome: Invocation) -> dict[str, Any]:
     parts = outcome.parts(PICTURES)
     content = parts.blocks(
         lambda item: {"type": "image", "data": item.data, "mimeType": item.mime_type}

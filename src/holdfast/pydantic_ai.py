@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from holdfast._core.calls.invocation import Invocation
 from holdfast.agents.listing import ToolSource
-from holdfast.agents.outcome import ToolOutcome
 
 if TYPE_CHECKING:
     from pydantic_ai.toolsets import AbstractToolset
@@ -62,7 +62,7 @@ def _toolset_class() -> Any:
     class HoldfastToolFailed(ToolFailed):  # type: ignore[misc, unused-ignore]
         """A call that failed."""
 
-        def __init__(self, outcome: ToolOutcome) -> None:
+        def __init__(self, outcome: Invocation) -> None:
             super().__init__(outcome.text)
             self.kind = outcome.kind
             self.outcome_unknown = outcome.outcome_unknown
@@ -112,15 +112,15 @@ def _toolset_class() -> Any:
             """Call a tool; raise the framework's own errors."""
             outcome = await self._source.call(name, tool_args)
             if outcome.kind == "validation":
-                raise ModelRetry(outcome.text) from outcome.error
-            if outcome.is_error:
-                raise HoldfastToolFailed(outcome) from outcome.error
+                raise ModelRetry(outcome.text) from outcome.exception
+            if not outcome.success:
+                raise HoldfastToolFailed(outcome) from outcome.exception
             return ToolReturn(_value(outcome), metadata=outcome.facts())
 
     return HoldfastToolset
 
 
-def _value(outcome: ToolOutcome) -> Any:
+def _value(outcome: Invocation) -> Any:
     parts = outcome.parts()
     if not parts.media:
         return parts.text if parts.structured is UNSET else parts.structured

@@ -74,7 +74,7 @@ async def test_a_model_reads_the_rest_piece_by_piece(many: bool) -> None:
             at += 9000
         assert whole == LINES
         gone = await tools["read_more"].call({"handle": "talk-99", "offset": 0})
-        assert gone.is_error
+        assert not gone.success
         assert "no result 'talk-99'" in gone.text
 
 
@@ -127,8 +127,8 @@ async def test_whatever_a_model_would_read_is_held_to_the_budget(kind: str) -> N
         assert len(outcome.text) < 700
         assert len(str(_result(outcome)["content"])) < 900
         assert len(str(_result(outcome).get("structuredContent"))) < 500
-        assert outcome.is_error or len(str(_value(outcome))) < 900
-        whole = outcome.details if outcome.result is None else str(outcome.result.full.raw)
+        assert not outcome.success or len(str(_value(outcome))) < 900
+        whole = str(outcome.error) if outcome.result is None else str(outcome.result.full.raw)
         assert len(whole) > 10_000
 
 
@@ -148,9 +148,9 @@ async def test_a_failure_that_was_cut_can_be_read_on_and_stays_a_failure() -> No
     async with holdfast.connect(peer, tools=ToolPolicy(budget=500)) as client:
         tools = {tool.name: tool for tool in await client.model_tools()}
         outcome = await tools["long"].call()
-        assert (outcome.kind, type(outcome.error)) == ("jsonrpc", RpcError)
+        assert (outcome.kind, type(outcome.exception)) == ("jsonrpc", RpcError)
         more = await tools["read_more"].call({"handle": "talk-1", "offset": 400})
-        assert more.text[:100] in outcome.details
+        assert more.text[:100] in str(outcome.error)
 
 
 @pytest.mark.req("D1")
@@ -236,7 +236,7 @@ async def test_old_results_are_forgotten_first() -> None:
         for _ in range(33):
             await tools["long"].call()
         asked = [{"handle": f"talk-{number}", "offset": 0} for number in (1, 2)]
-        assert [(await tools["read_more"].call(one)).is_error for one in asked] == [True, False]
+        assert [(await tools["read_more"].call(one)).success for one in asked] == [False, True]
 
 
 @pytest.mark.req("D1", "D3")

@@ -53,7 +53,7 @@ async def test_a_tool_describes_itself_and_is_called(many: bool) -> None:
         assert tool.annotations.destructive_hint
         outcome = await tool.call({"depth": 3})
         assert (outcome.text, outcome.structured) == ('{"depth":3}', {"depth": 3})
-        assert (outcome.is_error, outcome.kind, outcome.details) == (False, None, "")
+        assert (outcome.success, outcome.kind, outcome.error) == (True, None, None)
 
 
 @pytest.mark.req("Y5")
@@ -76,7 +76,7 @@ async def test_a_tool_that_fails_is_an_outcome() -> None:
     async with Servers({"sea": anchors()}) as servers:
         (tool,) = [one for one in await servers.model_tools() if one.tool.name == "log.all"]
         outcome = await tool.call()
-        assert (outcome.kind, outcome.is_error) == ("tool", True)
+        assert (outcome.kind, outcome.success) == ("tool", False)
         assert "no log" in outcome.text
         assert not outcome.outcome_unknown
 
@@ -93,7 +93,7 @@ async def test_a_developer_reads_more_of_a_failure_than_a_model() -> None:
         down = await tool.call({"depth": 1}, timeout=0.05)
         assert (down.kind, down.outcome_unknown) == ("state", False)
         assert down.retry_in is not None
-        assert "when_down" in down.details
+        assert "when_down" in str(down.error)
         assert "when_down" not in down.text
         assert "the server is down" in down.text
 

@@ -94,6 +94,68 @@ async def test_a_lost_server_is_no_success_either(client: holdfast.Client, peer:
     assert found.exception.kind == "shutdown"
 
 
+# One value for a program, for a model and for a developer
+
+
+@pytest.mark.req("T3", "Y6")
+async def test_a_call_of_a_program_and_one_of_a_model_have_the_same_outcome(
+    client: holdfast.Client,
+) -> None:
+    tools = {tool.name: tool for tool in await client.model_tools()}
+    calls: list[tuple[str, dict[str, Any]]] = [("echo", {"a": 5}), ("echo", {}), ("fail", {})]
+    for name, arguments in calls:
+        by_program = await client.invoke_tool(name, arguments)
+        by_model = await tools[name].call(arguments)
+        assert type(by_model) is type(by_program) is Invocation
+        assert by_model.duration > 0
+        for field in ("success", "content", "error", "result", "text", "kind", "structured"):
+            assert getattr(by_model, field) == getattr(by_program, field)
+        assert by_model.facts() == by_program.facts()
+
+
+@pytest.mark.req("T3", "Y6")
+async def test_a_model_reads_an_outcome_without_the_hints(
+    client: holdfast.Client, peer: Peer
+) -> None:
+    peer.on("tools/call", lambda _: peer.hang_up())
+    lost = await client.invoke_tool("fail")
+    assert (lost.kind, lost.outcome_unknown) == ("transport", True)
+    assert lost.exception is not None
+    assert lost.text == lost.exception.redacted
+    assert lost.facts()["details"] == lost.error == str(lost.exception)
+
+
+@pytest.mark.req("Y6")
+@pytest.mark.parametrize(
+    ("error", "text"), [(KeyError("anchor"), "'anchor'"), (RuntimeError(), "RuntimeError")]
+)
+def test_an_error_of_another_library_is_the_cause(error: Exception, text: str) -> None:
+    outcome = Invocation.of_error(error)
+    assert (outcome.success, outcome.text, outcome.error) == (False, text, text)
+    assert outcome.exception is not None
+    assert outcome.exception.__cause__ is error
+
+
+@pytest.mark.req("T3", "Y6")
+async def test_an_outcome_that_is_cut_for_a_model_keeps_duration_and_reason() -> None:
+    peer = Peer()
+
+    @peer.tool()
+    def fail() -> str:
+        raise ValueError("no luck, " * 500)
+
+    policy = holdfast.ToolPolicy(budget=300)
+    async with holdfast.connect(peer, tools=policy) as client:
+        tools = {tool.name: tool for tool in await client.model_tools()}
+        cut = await tools["fail"].call()
+    assert cut.duration > 0
+    assert not cut.success
+    assert cut.result is not None
+    assert cut.content == cut.result.content
+    assert len(cut.text) < 600 < len(str(cut.error))
+    assert cut.result.full.text == cut.error
+
+
 # Types
 
 

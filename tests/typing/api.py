@@ -176,7 +176,7 @@ async def tools(client: holdfast.Client) -> None:
     pending = holdfast.PendingCall("add", {}, {})
     assert_type(await client.resume(pending, {}, timeout=1), holdfast.ToolResult)
     for one in await client.model_tools():
-        assert_type(await one.call({"a": 1}, timeout=2), holdfast.agents.ToolOutcome)
+        assert_type(await one.call({"a": 1}, timeout=2), holdfast.Invocation)
 
 
 async def calls(client: holdfast.Client) -> None:
@@ -211,6 +211,10 @@ async def calls_as_values(client: holdfast.Client) -> None:
     assert_type(came.duration, float)
     assert_type(came.result, holdfast.ToolResult | None)
     assert_type(came.exception, holdfast.HoldfastError | None)
+    assert_type(came.text, str)
+    assert_type(came.kind, str | None)
+    assert_type(came.outcome_unknown, bool)
+    assert_type(came.retry_in, float | None)
 
 
 async def calls_under_way(client: holdfast.Client) -> None:

@@ -1,6 +1,5 @@
 """Tools as language models see them.
 
-outcome     what came of a call, for the model and for the developer       (pure)
 listing     tools in one list, ready to be called, and what could not be listed
 naming      names for language models                                   (pure)
 providers   definitions and results for OpenAI, Anthropic and Gemini    (pure)
@@ -16,12 +15,11 @@ from typing import TYPE_CHECKING
 from holdfast._lazy import lazily
 
 if TYPE_CHECKING:
+    from holdfast._core.calls.invocation import Media as Media
     from holdfast.agents.listing import ModelTool as ModelTool
     from holdfast.agents.listing import Partial as Partial
     from holdfast.agents.listing import ServerTool as ServerTool
     from holdfast.agents.naming import Names as Names
-    from holdfast.agents.outcome import Media as Media
-    from holdfast.agents.outcome import ToolOutcome as ToolOutcome
     from holdfast.agents.providers import ModelAnswer as ModelAnswer
     from holdfast.agents.search import Hit as Hit
     from holdfast.agents.search import Index as Index
@@ -31,8 +29,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "listing": ("ModelTool", "Partial", "ServerTool"),
     "naming": ("Names",),
-    "outcome": ("Media", "ToolOutcome"),
-    "providers": ("ModelAnswer",),
+    "providers": ("Media", "ModelAnswer"),
     "search": ("Hit", "Index"),
     "toolset": ("ModelCall", "Toolset"),
 }

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import UNSET, structs
 
 from holdfast._accounts import own_client
+from holdfast._core.calls.invocation import Invocation, says_the_same, text_of
 from holdfast._core.text import truncate
-from holdfast.agents.outcome import ToolOutcome, says_the_same, text_of
 from holdfast.errors import ValidationError
 from holdfast.policies import ToolPolicy
 from holdfast.types.content import TextContent
@@ -57,7 +57,7 @@ class ResultBudget:
         """Each text with the budget that it was cut to."""
         self._count = 0
 
-    def fit(self, name: str, outcome: ToolOutcome) -> ToolOutcome:
+    def fit(self, name: str, outcome: Invocation) -> Invocation:
         """Return the outcome of a call, cut to the tool's budget if it is longer."""
         budget = self._policy.budget_of(name)
         if budget is None:
@@ -69,7 +69,8 @@ class ResultBudget:
         shortened = cut(text, budget, lambda at: f"read_more(handle={handle!r}, offset={at})")
         if outcome.result is None:
             return structs.replace(outcome, message=shortened)
-        return ToolOutcome(shorten(outcome.result, shortened))
+        result = shorten(outcome.result, shortened)
+        return structs.replace(outcome, result=result, content=result.content)
 
     def _keep(self, text: str, budget: int) -> str:
         self._count += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
@@ -13,11 +14,11 @@ import msgspec
 from msgspec import Struct
 
 from holdfast._accounts import account_of
+from holdfast._core.calls.invocation import Invocation
 from holdfast._core.calls.options import CallOptions
 from holdfast._core.text import truncate
 from holdfast.agents.budget import READ_MORE, ResultBudget, budget_of, read_more
 from holdfast.agents.naming import LIMIT, VALID, Names, no_tool
-from holdfast.agents.outcome import ToolOutcome
 from holdfast.agents.schemas import Losses, object_root, restore
 from holdfast.errors import HoldfastError, RequestTimeout, ValidationError
 from holdfast.schema.walk import Schema
@@ -34,7 +35,7 @@ CALL: Final = "tools/call"
 MOMENT: Final = 0.1
 """Seconds that a call has at least, once its server is up."""
 
-Caller: TypeAlias = Callable[..., Awaitable[ToolResult | ToolOutcome]]
+Caller: TypeAlias = Callable[..., Awaitable[ToolResult | Invocation]]
 """Called like `Client.call_tool`, or with the arguments alone."""
 
 
@@ -91,24 +92,29 @@ class ModelTool(ServerTool, frozen=True):
 
     async def call(
         self, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
-    ) -> ToolOutcome:
+    ) -> Invocation:
         """Call the tool. A failure is an outcome too; cancelling this cancels the call.
 
         A server that is down is waited for, within the time of the call: a model that is told of
         each failed attempt has made all of its plan's calls before the server is back.
         """
         budget: ResultBudget | None = None
+        began = time.perf_counter()
         try:
             budget = None if self.budget is None else self.budget()
             result = await self._call_when_up(arguments, options)
-            outcome = result if isinstance(result, ToolOutcome) else ToolOutcome(result)
+            outcome = (
+                result
+                if isinstance(result, Invocation)
+                else Invocation.of_result(result, time.perf_counter() - began)
+            )
         except HoldfastError as error:
-            outcome = ToolOutcome(error=error)
+            outcome = Invocation.of_error(error, time.perf_counter() - began)
         return outcome if budget is None else budget.fit(self.tool.name, outcome)
 
     async def _call_when_up(
         self, arguments: Mapping[str, Any] | None, options: CallOptions
-    ) -> ToolResult | ToolOutcome:
+    ) -> ToolResult | Invocation:
         loop = asyncio.get_running_loop()
         began = loop.time()
         while True:
@@ -141,11 +147,11 @@ class SyncModelTool(ServerTool, frozen=True):
     """A `ModelTool` for code without a loop."""
 
     inner: ModelTool
-    wait: Callable[[Coroutine[Any, Any, ToolOutcome]], ToolOutcome]
+    wait: Callable[[Coroutine[Any, Any, Invocation]], Invocation]
 
     def call(
         self, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
-    ) -> ToolOutcome:
+    ) -> Invocation:
         """Call the tool. A failure is an outcome too."""
         return self.wait(self.inner.call(arguments, **options))
 
@@ -209,7 +215,7 @@ def local_tool(tool: Tool, work: Caller) -> ModelTool:
 
     async def call(
         name: str, arguments: Mapping[str, Any] | None, **options: Any
-    ) -> ToolResult | ToolOutcome:
+    ) -> ToolResult | Invocation:
         from holdfast.schema.explain import lines
         from holdfast.schema.validate import Checker
 
@@ -325,14 +331,14 @@ class ToolSource:
 
     async def call(
         self, name: str, arguments: Mapping[str, Any] | None, **options: Unpack[CallOptions]
-    ) -> ToolOutcome:
+    ) -> Invocation:
         """Call a tool of the list seen last; one that is not there is an outcome too."""
         try:
             tool = self._last.get(name) or (await self.tools()).get(name)
         except HoldfastError as error:
-            return ToolOutcome(error=error)
+            return Invocation.of_error(error)
         if tool is None:
-            return ToolOutcome(error=no_tool(name, self._last))
+            return Invocation.of_error(no_tool(name, self._last))
         return await tool.call(arguments, **options)
 
 

@@ -18,9 +18,15 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Struct
 
+from holdfast._core.calls.invocation import (
+    NO_REASON,
+    Invocation,
+    InvocationParts,
+    Media,
+    says_the_same,
+)
 from holdfast.agents import gemini, openai_strict
 from holdfast.agents.listing import describe
-from holdfast.agents.outcome import Media, OutcomeParts, ToolOutcome, says_the_same
 from holdfast.agents.schemas import Loss, Losses, object_root, restore, safe_keys
 from holdfast.schema.types import listed_types
 from holdfast.schema.walk import Schema, rewrite
@@ -153,7 +159,6 @@ def fenced_schema(node: Any, server: str) -> Any:
 
 PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 PDF: Final = "application/pdf"
-_NO_REASON: Final = "The tool failed and gave no reason."
 
 
 class ModelAnswer(Struct, frozen=True):
@@ -163,13 +168,13 @@ class ModelAnswer(Struct, frozen=True):
     """
 
     message: dict[str, Any]
-    losses: tuple[Loss, ...] = ()
-    outcome: ToolOutcome = ToolOutcome()
+    losses: tuple[Loss, ...]
+    outcome: Invocation
 
 
 def answer(
     shape: str,
-    outcome: ToolOutcome | ToolResult | BaseException,
+    outcome: Invocation | ToolResult | BaseException,
     *,
     call_id: str,
     name: str,
@@ -180,28 +185,29 @@ def answer(
     ``media=False`` is for models that take text alone from tools.
     """
     if isinstance(outcome, BaseException):
-        outcome = ToolOutcome(error=outcome)
+        outcome = Invocation.of_error(outcome)
     elif isinstance(outcome, ToolResult):
-        outcome = ToolOutcome(outcome)
+        outcome = Invocation.of_result(outcome)
     takes, build = PROVIDERS[shape]
     # Anthropic refuses media in an error.
-    if not media or (shape == "anthropic" and outcome.is_error):
+    if not media or (shape == "anthropic" and not outcome.success):
         takes = frozenset()
     parts = outcome.parts(takes)
-    return ModelAnswer(build(parts, call_id, name), tuple(parts.report), outcome)
+    losses = tuple(Loss(*omission) for omission in dict.fromkeys(parts.omissions))
+    return ModelAnswer(build(parts, call_id, name), losses, outcome)
 
 
-def _openai(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
+def _openai(parts: InvocationParts, call_id: str, name: str) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": _text(parts)}
 
 
-def _text(parts: OutcomeParts) -> str:
+def _text(parts: InvocationParts) -> str:
     """Return one text; an error begins with ``Error:``, as the message has no field for it."""
     text = parts.text or "(no output)"
     return f"Error: {text}" if parts.is_error else text
 
 
-def _responses(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
+def _responses(parts: InvocationParts, call_id: str, name: str) -> dict[str, Any]:
     output: Any = _text(parts)
     if parts.media:
         error = [{"type": "input_text", "text": "Error:"}] if parts.is_error else []
@@ -217,10 +223,10 @@ def _responses_media(item: Media) -> dict[str, Any]:
     return {"type": "input_file", "filename": filename, "file_data": url}
 
 
-def _anthropic(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
+def _anthropic(parts: InvocationParts, call_id: str, name: str) -> dict[str, Any]:
     message: dict[str, Any] = {"type": "tool_result", "tool_use_id": call_id}
     if parts.is_error:
-        return {**message, "content": parts.text or _NO_REASON, "is_error": True}
+        return {**message, "content": parts.text or NO_REASON, "is_error": True}
     content = parts.blocks(
         lambda item: {
             "type": "document" if item.mime_type == PDF else "image",
@@ -230,10 +236,10 @@ def _anthropic(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
     return {**message, "content": content} if content else message
 
 
-def _gemini(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
+def _gemini(parts: InvocationParts, call_id: str, name: str) -> dict[str, Any]:
     response: dict[str, Any]
     if parts.is_error:
-        response = {"error": parts.text or _NO_REASON}
+        response = {"error": parts.text or NO_REASON}
     elif parts.structured is UNSET:
         response = {"output": parts.text}
     else:
@@ -250,7 +256,7 @@ def _gemini(parts: OutcomeParts, call_id: str, name: str) -> dict[str, Any]:
     return {"functionResponse": answered}
 
 
-_Build: TypeAlias = Callable[[OutcomeParts, str, str], dict[str, Any]]
+_Build: TypeAlias = Callable[[InvocationParts, str, str], dict[str, Any]]
 PROVIDERS: Final[dict[str, tuple[frozenset[str], _Build]]] = {
     "openai": (frozenset(), _openai),
     "openai-responses": (PICTURES | {PDF}, _responses),

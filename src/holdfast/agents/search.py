@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from holdfast._core.calls.invocation import Invocation
 from holdfast._core.text import close_matches, truncate
 from holdfast.agents.budget import READ_MORE, budget_of, read_more
 from holdfast.agents.listing import ModelTool, ServerTool, for_models, local_tool
 from holdfast.agents.naming import hint
-from holdfast.agents.outcome import ToolOutcome
 from holdfast.agents.providers import fenced, fenced_schema
 from holdfast.agents.schemas import Losses, object_root
 from holdfast.errors import ValidationError
@@ -205,7 +205,7 @@ def _described(tool: ServerTool, fence: bool) -> dict[str, Any]:
     return {"name": tool.name, "description": text, "parameters": schema}
 
 
-async def _call(servers: Servers, arguments: Mapping[str, Any], **options: Any) -> ToolOutcome:
+async def _call(servers: Servers, arguments: Mapping[str, Any], **options: Any) -> Invocation:
     name, inner_arguments = arguments["name"], arguments.get("arguments")
     if name == READ_MORE.name:
         members = servers._members.values()

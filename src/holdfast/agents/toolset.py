@@ -10,10 +10,10 @@ from typing import Any, Final, Unpack
 
 from msgspec import Struct
 
+from holdfast._core.calls.invocation import Invocation
 from holdfast._core.calls.options import CallOptions
 from holdfast.agents.listing import ModelTool
 from holdfast.agents.naming import no_tool
-from holdfast.agents.outcome import ToolOutcome
 from holdfast.agents.providers import (
     PROVIDERS,
     SEARCH_TOOLS,
@@ -146,7 +146,7 @@ class Toolset:
         arguments = provider_tool.restore(_arguments(name, raw_arguments))
         return ModelCall(call_id, name, tool.server, tool.tool.name, arguments)
 
-    def answer(self, call: Any, outcome: ToolOutcome | ToolResult | BaseException) -> ModelAnswer:
+    def answer(self, call: Any, outcome: Invocation | ToolResult | BaseException) -> ModelAnswer:
         """Return the message that answers a model's call.
 
         ``call`` is a `ModelCall`, or what `read` takes: calls that could not be read are
@@ -158,7 +158,7 @@ class Toolset:
             call_id, name, _ = _take_apart(call)
         return answer(self.shape, outcome, call_id=call_id, name=name, media=self._media)
 
-    async def run(self, call: ModelCall, **options: Unpack[CallOptions]) -> ToolOutcome:
+    async def run(self, call: ModelCall, **options: Unpack[CallOptions]) -> Invocation:
         """Make the call that a model asked for."""
         return await self._tools[call.name][0].call(call.arguments, **options)
 

@@ -1,17 +1,13 @@
-"""Calls as values: one that is under way, and the outcome of one."""
+"""A call that is under way, as a value."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Coroutine, Generator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from msgspec import Struct
-
 from holdfast import types
-from holdfast.errors import CancelledCallError, HoldfastError, StateError
-from holdfast.types.tools import ToolResult
+from holdfast.errors import CancelledCallError, StateError
 
 if TYPE_CHECKING:
     from holdfast._core.calls.task_poller import TaskView
@@ -120,42 +116,3 @@ class RunningCall(Generic[R]):
 
     def _unsent(self) -> CancelledCallError:
         return CancelledCallError(f"{self._label}: cancelled by its owner; nothing was sent")
-
-
-class Invocation(Struct, frozen=True, kw_only=True):
-    """The outcome of one tool call, good or bad, as a value.
-
-    Attributes:
-        success: True if the tool ran and did not fail.
-        content: The tool's contents, also when it failed.
-        error: The reason in words why there is no success; None if there is one.
-        duration: Seconds.
-        result: The whole result, if the server gave one.
-        exception: The error that ``call_tool`` would have raised, if any.
-    """
-
-    success: bool
-    content: list[Any]
-    error: str | None
-    duration: float
-    result: ToolResult | None = None
-    exception: HoldfastError | None = None
-
-
-async def invoke(call: Awaitable[ToolResult]) -> Invocation:
-    """Await a call and return its outcome; its own failure becomes a value."""
-    began = time.perf_counter()
-    try:
-        result = await call
-    except HoldfastError as error:
-        duration = time.perf_counter() - began
-        return Invocation(
-            success=False, content=[], error=str(error), duration=duration, exception=error
-        )
-    return Invocation(
-        success=not result.is_error,
-        content=result.content,
-        error=(result.text or "The tool failed and gave no reason.") if result.is_error else None,
-        duration=time.perf_counter() - began,
-        result=result,
-    )

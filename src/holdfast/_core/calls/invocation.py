@@ -1,17 +1,17 @@
-"""The outcome of one tool call: what a model should read, and what a developer should."""
+"""The outcome of one tool call as a value: for a program, for a model and for a developer."""
 
 from __future__ import annotations
 
 import json
+import time
 from base64 import b64encode
-from collections.abc import Callable, Container
-from typing import Any
+from collections.abc import Awaitable, Callable, Container
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from holdfast._core.text import truncate
-from holdfast.agents.schemas import Losses
 from holdfast.errors import HoldfastError
 from holdfast.schema.explain import pointer
 from holdfast.types.content import (
@@ -25,6 +25,11 @@ from holdfast.types.content import (
     UnknownContent,
 )
 from holdfast.types.tools import ToolResult
+
+NO_REASON: Final = "The tool failed and gave no reason."
+
+Omission: TypeAlias = tuple[str, str, str]
+"""What a model does not get: its place in the result, what it is, and why."""
 
 
 class Media(Struct, frozen=True):
@@ -41,13 +46,13 @@ class Media(Struct, frozen=True):
         return kind if kind in ("image", "audio") else "file"
 
 
-class OutcomeParts(Struct):
+class InvocationParts(Struct):
     """An outcome taken apart: texts and media in their order."""
 
     items: list[str | Media]
     is_error: bool
     structured: Any
-    report: Losses
+    omissions: list[Omission]
 
     @property
     def texts(self) -> list[str]:
@@ -72,30 +77,52 @@ class OutcomeParts(Struct):
         ]
 
 
-class ToolOutcome(Struct, frozen=True):
-    """The outcome of one tool call, good or bad.
+class Invocation(Struct, frozen=True, kw_only=True):
+    """The outcome of one tool call, good or bad, as a value.
 
-    For the model: ``text``, ``is_error``, ``parts()``. For the developer, and not for a model:
-    ``error`` and ``details``, with hints on settings and the end of the server's stderr.
+    For a model: ``text`` and ``parts()``. For the developer, and not for a model: ``error``,
+    ``exception`` and ``facts()``, with hints on settings and the end of the server's stderr.
 
     Attributes:
-        result: The result, if the server gave one.
-        error: The error, if it did not.
-        message: What a model reads of the error, where that was cut to a budget.
+        success: True if the tool ran and did not fail.
+        content: The tool's contents, also when it failed.
+        error: The reason in words why there is no success; None if there is one.
+        duration: Seconds.
+        result: The whole result, if the server gave one.
+        exception: The error that ``call_tool`` would have raised, if any.
+        message: What a model reads of the exception, where that was cut to a budget.
     """
 
+    success: bool
+    content: list[Any]
+    error: str | None
+    duration: float
     result: ToolResult | None = None
-    error: BaseException | None = None
+    exception: HoldfastError | None = None
     message: str | None = None
 
-    @property
-    def is_error(self) -> bool:
-        """True if the tool failed, or the call did."""
-        return self.result is None or self.result.is_error
+    @classmethod
+    def of_result(cls, result: ToolResult, duration: float = 0.0) -> Invocation:
+        """Return the outcome of a call that the server answered."""
+        return cls(
+            success=not result.is_error,
+            content=result.content,
+            error=(result.text or NO_REASON) if result.is_error else None,
+            duration=duration,
+            result=result,
+        )
+
+    @classmethod
+    def of_error(cls, error: BaseException, duration: float = 0.0) -> Invocation:
+        """Return the outcome of a call that failed; an error of another library is the cause."""
+        if not isinstance(error, HoldfastError):
+            cause, error = error, HoldfastError(str(error) or type(error).__name__)
+            error.__cause__ = cause
+        return cls(success=False, content=[], error=str(error), duration=duration, exception=error)
 
     @property
     def text(self) -> str:
-        """All texts, joined; a picture or other media is replaced by its type and size."""
+        """What a model reads: all texts, joined; media are replaced by their type and size."""
         return self.parts(frozenset()).text
 
     @property
@@ -109,65 +136,68 @@ class ToolOutcome(Struct, frozen=True):
 
         None if there is none.
         """
-        if self.error is None:
-            return "tool" if self.is_error else None
-        return getattr(self.error, "kind", "internal")
+        if self.exception is None:
+            return None if self.success else "tool"
+        return self.exception.kind
 
     @property
     def outcome_unknown(self) -> bool:
         """True if the call failed and the tool may have run."""
-        return bool(getattr(self.error, "outcome_unknown", False))
+        return self.exception is not None and self.exception.outcome_unknown
 
     @property
     def retry_in(self) -> float | None:
         """Seconds until the next attempt to reach the server; None if unknown."""
-        seconds: float | None = getattr(self.error, "retry_in", None)
+        seconds: float | None = getattr(self.exception, "retry_in", None)
         return seconds
-
-    @property
-    def details(self) -> str:
-        """The text for a developer: the whole error; empty if there is none."""
-        return "" if self.error is None else str(self.error)
 
     def facts(self) -> dict[str, Any]:
         """Return the facts for a developer as plain JSON, for frameworks that store them."""
-        if not self.is_error:
+        if self.success:
             return {"structured_content": self.structured}
         return {
             "kind": self.kind,
             "outcome_unknown": self.outcome_unknown,
             "retry_in": self.retry_in,
-            "details": self.details,
+            "details": "" if self.exception is None else self.error,
         }
 
-    def parts(self, takes: Container[str] | None = None) -> OutcomeParts:
+    def parts(self, takes: Container[str] | None = None) -> InvocationParts:
         """Return texts and media in their order.
 
         Args:
             takes: The MIME types of the media that can be taken; others are named in a text.
                 None takes all.
         """
-        report = Losses()
+        omissions: list[Omission] = []
         if self.result is None:
             text = self.message
-            if text is None:
-                error = self.error
-                text = error.redacted if isinstance(error, HoldfastError) else str(error)
-                text = text or type(error).__name__
-            return OutcomeParts([text], True, msgspec.UNSET, report)
+            if text is None and self.exception is not None:
+                text = self.exception.redacted or type(self.exception).__name__
+            return InvocationParts([text or ""], not self.success, msgspec.UNSET, omissions)
         items: list[str | Media] = []
         for index, content in enumerate(self.result.content):
             where, text = pointer("content", index), text_of(content)
             if text is None:
-                items.append(_media(content, takes, where, report))
+                items.append(_media(content, takes, where, omissions))
             elif text:  # an empty one is refused by some
                 items.append(text)
             if isinstance(content, UnknownContent):
-                report.add(where, _kind(content) or "content", "is of an unknown kind")
+                omissions.append((where, _kind(content) or "content", "is of an unknown kind"))
         structured = self.result.structured_content
         if not items and structured is not msgspec.UNSET:
             items.append(json.dumps(structured, ensure_ascii=False))
-        return OutcomeParts(items, self.result.is_error, structured, report)
+        return InvocationParts(items, not self.success, structured, omissions)
+
+
+async def invoke(call: Awaitable[ToolResult]) -> Invocation:
+    """Await a call and return its outcome; its own failure becomes a value."""
+    began = time.perf_counter()
+    try:
+        result = await call
+    except HoldfastError as error:
+        return Invocation.of_error(error, time.perf_counter() - began)
+    return Invocation.of_result(result, time.perf_counter() - began)
 
 
 def text_of(content: Any) -> str | None:
@@ -210,17 +240,19 @@ def _read(text: str) -> Any:
         return text
 
 
-def _media(content: Any, takes: Container[str] | None, where: str, report: Losses) -> str | Media:
+def _media(
+    content: Any, takes: Container[str] | None, where: str, omissions: list[Omission]
+) -> str | Media:
     if isinstance(content, EmbeddedResource):
         content = content.resource
     kind = truncate(content.mime_type or "application/octet-stream", 100)
     try:
         data = content.bytes
     except ValueError as error:
-        report.add(where, kind, str(error))
+        omissions.append((where, kind, str(error)))
         return f"[{kind}, which could not be read]"
     if takes is None or kind in takes:
         # Encoded anew: one line break in it, and some providers refuse the whole request.
         return Media(kind, b64encode(data).decode(), getattr(content, "uri", ""))
-    report.add(where, kind, "cannot be given to the model; its size and type are named")
+    omissions.append((where, kind, "cannot be given to the model; its size and type are named"))
     return f"[{kind}, {len(data)} bytes, not shown]"
