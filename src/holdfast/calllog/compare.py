@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Struct
@@ -68,19 +69,26 @@ def differences(
     """Yield the differences; with ``hidden``, redacted parts of ``first`` match anything."""
     if hidden and first == HIDDEN and second is not UNSET:
         return
-    if isinstance(first, dict) and isinstance(second, dict):
-        for name in dict.fromkeys((*first, *second)):
-            inside = f"{path}.{name}" if path else str(name)
-            yield from differences(
-                first.get(name, UNSET), second.get(name, UNSET), inside, hidden=hidden
-            )
-    elif isinstance(first, list) and isinstance(second, list):
-        for index in range(max(len(first), len(second))):
-            here = first[index] if index < len(first) else UNSET
-            there = second[index] if index < len(second) else UNSET
-            yield from differences(here, there, f"{path}[{index}]", hidden=hidden)
+    parts = _side_by_side(first, second, path)
+    if parts is not None:
+        for part in parts:
+            yield from differences(*part, hidden=hidden)
     elif type(first) is not type(second) or first != second:
         yield Differing(path, first, second)
+
+
+def _side_by_side(first: Any, second: Any, path: str) -> Iterable[tuple[Any, Any, str]] | None:
+    """Return the parts of two objects or lists in pairs, with their paths; None for the rest."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        inside = f"{path}." if path else ""
+        names = dict.fromkeys((*first, *second))
+        return [
+            (first.get(name, UNSET), second.get(name, UNSET), f"{inside}{name}") for name in names
+        ]
+    if isinstance(first, list) and isinstance(second, list):
+        pairs = enumerate(zip_longest(first, second, fillvalue=UNSET))
+        return [(here, there, f"{path}[{index}]") for index, (here, there) in pairs]
+    return None
 
 
 def brief(value: Any) -> str:
@@ -245,10 +253,7 @@ def _increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
 def _outcomes(first_log: RecordedLog, first: Entry, second_log: RecordedLog, second: Entry) -> str:
     """Return how two calls ended, if they did not end alike."""
     if not (first.ok and second.ok):
-        then, now = (
-            "not ended" if entry.ok is None else "ok" if entry.ok else f"failed ({entry.error})"
-            for entry in (first, second)
-        )
+        then, now = _ending(first), _ending(second)
         return "" if then == now else f"{then}, then {now}"
     try:
         values = [log.value(entry) for log, entry in ((first_log, first), (second_log, second))]
@@ -258,6 +263,12 @@ def _outcomes(first_log: RecordedLog, first: Entry, second_log: RecordedLog, sec
             return ""  # only one of them has the whole result: they cannot be compared
     then, now = (normal(value) for value in values)
     return describe(differences(then, now, "result"), "first", "then")
+
+
+def _ending(entry: Entry) -> str:
+    if entry.ok is None:
+        return "not ended"
+    return "ok" if entry.ok else f"failed ({entry.error})"
 
 
 def size_of(entry: Entry) -> str | None:

@@ -118,12 +118,15 @@ def read_log(source: Source, *, sidecars: str | os.PathLike[str] | None = None) 
     if any(entry.recorded for entry in reading.entries):  # in a sequence it is an error
         faults = [(why, line) for why, line in faults if not _broke_off(line)]
     if faults:
-        listing = "\n".join(f"  {why}" for why, _ in faults[:MOST_SHOWN])
-        rest = f"\n  and {len(faults) - MOST_SHOWN} more" if len(faults) > MOST_SHOWN else ""
-        text = f"{label} has lines that are no calls:\n{listing}{rest}"
-        raise ValidationError(text, data=[why for why, _ in faults])
+        raise _no_calls(label, [why for why, _ in faults])
     folders = () if sidecars is None else (Path(os.path.abspath(base / sidecars)),)
     return RecordedLog(reading.entries, label, base, folders)
+
+
+def _no_calls(label: str, faults: list[str]) -> ValidationError:
+    listing = "\n".join(f"  {why}" for why in faults[:MOST_SHOWN])
+    rest = f"\n  and {len(faults) - MOST_SHOWN} more" if len(faults) > MOST_SHOWN else ""
+    return ValidationError(f"{label} has lines that are no calls:\n{listing}{rest}", data=faults)
 
 
 def _broke_off(line: Any) -> bool:
@@ -183,32 +186,38 @@ class _Reading:
             return str(error)
         except MALFORMED as error:
             return f"not JSON: {error}"
+        entry = self._entry(number, fields)
+        if fields.phase == "after":
+            _take_outcome(entry, fields)
+        return ""
+
+    def _entry(self, number: int, fields: _Line) -> Entry:
+        """Return the entry that a line belongs to, a new one if it begins a call."""
         arguments, after = fields.arguments or {}, fields.phase == "after"
         waiting = self._open.setdefault((fields.seq, canonical([fields.name, arguments])), [])
         if after and waiting:
             # The newest: an older one with the same number is of a run that broke off.
-            entry = waiting.pop()
-        else:
-            entry = Entry(
-                name=fields.name,
-                arguments=arguments,
-                line=number,
-                seq=fields.seq,
-                has_request=not after,
-                recorded=fields.phase is not None,
-            )
-            self.entries.append(entry)
-            if fields.phase == "before":
-                waiting.append(entry)
-        if after:
-            entry.ok, entry.result = fields.ok, fields.result
-            entry.error = None if fields.error is None else str(fields.error)
-            entry.ms = fields.ms if isinstance(fields.ms, int | float) else None
-            if isinstance(fields.task, dict):
-                facts = (str(fields.task.get(fact, "")) for fact in ("id", "status"))
-                entry.task = TaskEntry(*facts)
+            return waiting.pop()
+        entry = Entry(
+            name=fields.name,
+            arguments=arguments,
+            line=number,
+            seq=fields.seq,
+            has_request=not after,
+            recorded=fields.phase is not None,
+        )
+        self.entries.append(entry)
+        if fields.phase == "before":
+            waiting.append(entry)
+        return entry
 
-        return ""
+
+def _take_outcome(entry: Entry, fields: _Line) -> None:
+    entry.ok, entry.result = fields.ok, fields.result
+    entry.error = None if fields.error is None else str(fields.error)
+    entry.ms = fields.ms if isinstance(fields.ms, int | float) else None
+    if isinstance(fields.task, dict):
+        entry.task = TaskEntry(*(str(fields.task.get(fact, "")) for fact in ("id", "status")))
 
 
 def _read_line(line: str | bytes | Mapping[str, Any]) -> _Line:

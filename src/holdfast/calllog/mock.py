@@ -85,14 +85,7 @@ class MockServer:
         self.name = name
         self.log: RecordedLog = read_log(log)
         self._redactor = Redactor(redaction or Redaction())
-        if tools is None:
-            self._tools = _derived(self.log)
-        else:
-            listed = tools.values() if isinstance(tools, Mapping) else tools
-            plain = [definition(tool) if isinstance(tool, Tool) else dict(tool) for tool in listed]
-            self._tools = {tool["name"]: tool for tool in plain}
-            for tool in plain:
-                tool.pop("fingerprint", None)
+        self._tools = _derived(self.log) if tools is None else _by_name(tools)
         self._calls: dict[str, dict[bytes, RecordedCall]] = {}
         """By name, and by arguments."""
         self._served: set[int] = set()
@@ -226,6 +219,15 @@ class MockServer:
 
 
 _TYPES: Final = {str: "string", bool: "boolean", int: "number", float: "number", list: "array"}
+
+
+def _by_name(tools: Definitions) -> dict[str, dict[str, Any]]:
+    """Return definitions as a server lists them."""
+    listed = tools.values() if isinstance(tools, Mapping) else tools
+    plain = [definition(tool) if isinstance(tool, Tool) else dict(tool) for tool in listed]
+    for tool in plain:
+        tool.pop("fingerprint", None)
+    return {tool["name"]: tool for tool in plain}
 
 
 def _derived(log: RecordedLog) -> dict[str, dict[str, Any]]:

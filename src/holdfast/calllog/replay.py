@@ -124,20 +124,14 @@ async def replay(
     """
     log = read_log(lines)
     entries = [entry for entry in log if entry.has_request and not _keeps(caller, entry)]
-    call = getattr(caller, "call_tool", None) or getattr(caller, "call", None)
-    if not callable(call):
-        raise ValidationError(f"{caller!r} is no client and no handle: it has no call_tool")
+    call = _call_method(caller)
     secrets = dict(fill or {})
     if ask is None:
         _filled(entries, secrets)  # refuse before the user is asked to confirm
     if confirm is not None:
         await _require_confirmation(caller, entries, confirm)
     if ask is not None:
-        for entry in entries:
-            _, missing = _fill(entry.arguments, secrets)
-            for name in missing:
-                if (answer := await _settled(ask(entry, name))) is not None:
-                    secrets[name] = answer
+        await _ask_for_missing(ask, entries, secrets)
     filled = _filled(entries, secrets)
     redactor = Redactor(redaction or Redaction())
     report = ReplayReport([Outcome(entry=entry) for entry in entries])
@@ -164,6 +158,13 @@ async def run_sequence(
     The options are those of `replay`.
     """
     return await replay(caller, Path(path), stop=stop, fill=fill, ask=ask, confirm=confirm)
+
+
+def _call_method(caller: Any) -> Callable[..., Any]:
+    call: Any = getattr(caller, "call_tool", None) or getattr(caller, "call", None)
+    if not callable(call):
+        raise ValidationError(f"{caller!r} is no client and no handle: it has no call_tool")
+    return call  # type: ignore[no-any-return]
 
 
 async def _settled(value: Any) -> Any:
@@ -200,9 +201,17 @@ def _judge(outcome: Outcome, log: RecordedLog, redactor: Redactor) -> None:
         outcome.note = f"recorded: {'ok' if then.ok else f'failed: {then.error}'}"
     if not (then.ok and outcome.ok):
         return  # Two failures are alike: their words often have times and addresses in them.
-    if not isinstance(result, ToolResult):
+    if isinstance(result, ToolResult):
+        _compare_results(outcome, result, log, redactor)
+    else:
         outcome.note = "the result was not compared: it is no tool result"
-        return
+
+
+def _compare_results(
+    outcome: Outcome, result: ToolResult, log: RecordedLog, redactor: Redactor
+) -> None:
+    """Compare two results; where only the size of the recorded one is known, their sizes."""
+    then = outcome.entry
     try:
         values = (log.value(then), redactor.value(short(whole_of(result))))
         empty: dict[str, Any] = {"content": []}
@@ -236,19 +245,32 @@ def _keeps(caller: Any, entry: Entry) -> bool:
 
 async def _require_confirmation(caller: Any, entries: list[Entry], confirm: Confirm) -> None:
     """Ask before calls that may change something: the log may be part of a cloned repository."""
-    client = getattr(caller, "client", caller)
-    listed = await _settled(client.list_tools()) if hasattr(client, "list_tools") else ()
-    # With two tools of one name, either may be called: both must be read-only.
-    hints = [(tool.name, tool.annotations) for tool in listed]
-    risky = {name for name, hint in hints if hint is None or hint.read_only_hint is not True}
-    safe = {name for name, _ in hints} - risky
+    safe = await _read_only_tools(getattr(caller, "client", caller))
     unsafe = [entry for entry in entries if entry.name not in safe]
     if unsafe and not await _settled(confirm(unsafe)):
         names = join_words([label(name) for name in dict.fromkeys(tool.name for tool in unsafe)])
         raise ValidationError(f"calls of {names} were not confirmed; nothing was sent")
 
 
+async def _read_only_tools(client: Any) -> set[str]:
+    """Return the names of the tools that their server declares read-only."""
+    listed = await _settled(client.list_tools()) if hasattr(client, "list_tools") else ()
+    # With two tools of one name, either may be called: both must be read-only.
+    hints = [(tool.name, tool.annotations) for tool in listed]
+    risky = {name for name, hint in hints if hint is None or hint.read_only_hint is not True}
+    return {name for name, _ in hints} - risky
+
+
 # Secrets
+
+
+async def _ask_for_missing(ask: Ask, entries: list[Entry], secrets: dict[str, Any]) -> None:
+    """Ask for the values of redacted fields, once for each name; add them to the secrets."""
+    for entry in entries:
+        _, missing = _fill(entry.arguments, secrets)
+        for name in missing:
+            if (answer := await _settled(ask(entry, name))) is not None:
+                secrets[name] = answer
 
 
 def _fill(value: Any, secrets: Mapping[str, Any]) -> tuple[Any, list[str]]:
