@@ -33,12 +33,16 @@ def _positive(
         value = getattr(policy, name)
         if value is None and name in _MAY_BE_NONE:
             continue
-        number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-        # An integer may be more than a clock can add up.
-        usable = number and (0 <= value < _LARGEST or value == float("inf"))
-        if not usable or (value == 0 and not zero):
+        if not _is_usable(value, whole=whole) or (value == 0 and not zero):
             kind = "a whole number" if whole else "a number"
             raise refused(policy, name, f"{kind}, {'0 or more' if zero else 'more than 0'}")
+
+
+def _is_usable(value: Any, *, whole: bool) -> bool:
+    """Return True for a number that is not negative, and that a clock can add up."""
+    if not isinstance(value, int if whole else int | float) or isinstance(value, bool):
+        return False
+    return 0 <= value < _LARGEST or value == float("inf")
 
 
 def refused(policy: Struct, name: str, expected: str) -> ValidationError:
@@ -234,10 +238,7 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
     budget: int | Mapping[str, int] | None = None
 
     def __post_init__(self) -> None:
-        rules = self.approve.values() if isinstance(self.approve, Mapping) else (self.approve,)
-        for rule in rules:
-            if not (rule is self.approve and (rule is None or callable(rule))):
-                one_of("approve", rule, ("annotations", "always", "never"))
+        self._check_approvals()
         budgets = self.budget.values() if isinstance(self.budget, Mapping) else (self.budget,)
         for budget in budgets:
             if budget is not None and (type(budget) is not int or budget < 1):
@@ -250,6 +251,12 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
             if type(seconds) not in (int, float) or not seconds > 0:
                 option = f"ToolPolicy(timeouts={{{tool!r}: {seconds!r}}})"
                 raise ValidationError(f"{option}: must be a number, more than 0")
+
+    def _check_approvals(self) -> None:
+        rules = self.approve.values() if isinstance(self.approve, Mapping) else (self.approve,)
+        for rule in rules:
+            if not (rule is self.approve and (rule is None or callable(rule))):
+                one_of("approve", rule, ("annotations", "always", "never"))
 
     def enables(self, name: str) -> bool:
         """Return True if the tool may be called."""

@@ -85,10 +85,7 @@ def read_bytes(
     try:
         facts = _facts(path, descriptor, links, "read")
         if owned and os.name == "posix":
-            if facts.st_uid not in (os.geteuid(), 0):
-                raise RefusedFileError(path, "belongs to another user; not used")
-            if facts.st_mode & (stat.S_IWOTH if owned == "group" else stat.S_IWGRP | stat.S_IWOTH):
-                raise RefusedFileError(path, "can be written by other users; not used (chmod 600)")
+            _require_owner(path, facts, owned)
         data = bytearray()
         # The size may be wrong, or change during the read: what counts is what comes.
         while facts.st_size <= limit and len(data) <= limit:
@@ -98,9 +95,21 @@ def read_bytes(
             data += piece
     finally:
         os.close(descriptor)
-    size = f"{limit >> 10} KiB" if limit >= 1 << 10 else f"{limit} bytes"
-    size = f"{limit >> 20} MiB" if limit >= 1 << 20 else size
-    raise RefusedFileError(path, f"is longer than {size}", errno.EFBIG)
+    raise RefusedFileError(path, f"is longer than {_size_text(limit)}", errno.EFBIG)
+
+
+def _size_text(size: int) -> str:
+    if size >= 1 << 20:
+        return f"{size >> 20} MiB"
+    return f"{size >> 10} KiB" if size >= 1 << 10 else f"{size} bytes"
+
+
+def _require_owner(path: StrPath, facts: os.stat_result, owned: Owned) -> None:
+    """Refuse a file that another user owns or may write."""
+    if facts.st_uid not in (os.geteuid(), 0):
+        raise RefusedFileError(path, "belongs to another user; not used")
+    if facts.st_mode & (stat.S_IWOTH if owned == "group" else stat.S_IWGRP | stat.S_IWOTH):
+        raise RefusedFileError(path, "can be written by other users; not used (chmod 600)")
 
 
 def _facts(path: StrPath, descriptor: int, links: bool, use: str) -> os.stat_result:

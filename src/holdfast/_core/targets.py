@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
 
 from holdfast._core.text import close_matches
 from holdfast.errors import Hint, ValidationError
@@ -60,10 +60,8 @@ def transport_for(
     """
     options = dict(options)
     if target is None and not any(options.get(name) for name in _URL_OPTIONS):
-        target = environment.get(VARIABLE)
-        if not target:
-            raise ValidationError(f"no target: give a command or a URL, or set {VARIABLE}")
-    if target is None or (isinstance(target, str) and (_is_url(target) or "base_url" in options)):
+        target = _target_from(environment)
+    if target is None or _is_address(target, options):
         from holdfast._core.transports.http import Http
 
         url = options.pop("url", None) if target is None else target.strip()
@@ -73,6 +71,22 @@ def transport_for(
     if options:
         names = ", ".join(sorted(options))
         raise ValidationError(f"{names}: only for a command or a URL; {target!r} has its own")
+    return _object_transport(target)
+
+
+def _is_address(target: Target, options: Mapping[str, Any]) -> TypeGuard[str]:
+    return isinstance(target, str) and (_is_url(target) or "base_url" in options)
+
+
+def _target_from(environment: Mapping[str, str]) -> str:
+    target = environment.get(VARIABLE)
+    if not target:
+        raise ValidationError(f"no target: give a command or a URL, or set {VARIABLE}")
+    return target
+
+
+def _object_transport(target: object) -> Transport:
+    """Return the transport that an object is, or the one to a server in memory."""
     if hasattr(target, "open") and hasattr(target, "key"):
         return target  # type: ignore[return-value]
     from holdfast._core.transports.memory import Memory, SdkServer, lowlevel_server

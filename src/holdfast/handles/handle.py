@@ -78,13 +78,7 @@ class Handle:
         registry: Registry | None = None,
         **options: Any,
     ) -> None:
-        if session is not None and adapter is None:
-            raise ValidationError(
-                f"session={session!r}: there is no adapter that knows how the server keeps "
-                "sessions (give adapter=…, or generate the handle with --session)"
-            )
-        if session is None and open_arguments is not None:
-            raise ValidationError("open_arguments=…: there is no session to open with them")
+        _check_session(session, adapter, open_arguments)
         one_of("drift", drift, MODES)
         self.registry: Registry | None = registry or getattr(self, "_REGISTRY", None)
         client = client_for(target, Client, connect, self.registry, options, log=log)
@@ -405,3 +399,18 @@ def client_for(
         identity = options.get("identity") or Identity()
         options["identity"] = identity.declaring(capabilities(registry.capabilities))
     return connect(target, **options)
+
+
+def _check_session(
+    session: str | None,
+    adapter: SessionAdapter | None,
+    open_arguments: Mapping[str, object] | None,
+) -> None:
+    """Refuse a session without an adapter, and arguments without a session."""
+    if session is not None and adapter is None:
+        raise ValidationError(
+            f"session={session!r}: there is no adapter that knows how the server keeps "
+            "sessions (give adapter=…, or generate the handle with --session)"
+        )
+    if session is None and open_arguments is not None:
+        raise ValidationError("open_arguments=…: there is no session to open with them")

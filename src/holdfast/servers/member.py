@@ -148,13 +148,21 @@ class Member:
             state = "disabled"
         elif self.closed:
             state = str(State.CLOSED)
-        else:
-            try:
-                self._check()
-            except HoldfastError as error:
-                distrust = isinstance(error, StateError) and error.state == "untrusted"
-                state = "untrusted" if distrust else "invalid"
-                failure = Failure(server=self.name, error=error)
+        elif (refusal := self._refusal()) is not None:
+            distrust = isinstance(refusal, StateError) and refusal.state == "untrusted"
+            state = "untrusted" if distrust else "invalid"
+            failure = Failure(server=self.name, error=refusal)
+        return self._status_of(client, state, failure)
+
+    def _refusal(self) -> HoldfastError | None:
+        """Return why it could not be started as it is configured."""
+        try:
+            self._check()
+        except HoldfastError as error:
+            return error
+        return None
+
+    def _status_of(self, client: Client | None, state: str, failure: Failure | None) -> Status:
         info = None if client is None else client.server_info
         return Status(
             name=self.name,

@@ -25,8 +25,15 @@ from holdfast.calllog.log import CallLog
 from holdfast.client import Client
 from holdfast.errors import ValidationError
 from holdfast.handles import Handle, SyncHandle
-from holdfast.policies import Observability
-from holdfast.testing.recording import MissingRecording, Notes, Recording, RecordingLog, Replay
+from holdfast.policies import Observability, Redaction
+from holdfast.testing.recording import (
+    MissingRecording,
+    Notes,
+    RecordedServer,
+    Recording,
+    RecordingLog,
+    Replay,
+)
 
 LONGEST_END: Final = 30.0
 """Seconds that a client on a loop of another thread has to close."""
@@ -97,21 +104,12 @@ class ClientScope:
         logs = [CallLog(notes.take, redaction=redaction)]
         marker = self._item.get_closest_marker("mcp_log")
         if marker is not None:
-            if self._file is None:
-                path, settings = _marked(marker, "path")
-                place = self._item.config.rootpath / path
-                place.parent.mkdir(parents=True, exist_ok=True)
-                self._file = CallLog(place, **{"redaction": redaction, **settings})
-            logs.append(self._file)
+            logs.append(self._log_file(marker, redaction))
         if self._recording is not None:
             recorder = self._recording.log(redaction)
             logs.append(recorder)
         elif self._replay is not None:
-            try:
-                server, name = self._replay.server(redaction)
-            except MissingRecording as missing:
-                self._reported = True
-                pytest.fail(str(missing), pytrace=False)
+            server, name = self._recorded_server(self._replay, redaction)
             policies = {
                 key: value for key, value in options.items() if key not in _TRANSPORT_OPTIONS
             }
@@ -126,6 +124,22 @@ class ClientScope:
             self._replay.served.append(server)
         self._tracked.append(Tracked(made, notes, recorder))
         return made
+
+    def _recorded_server(self, replay: Replay, redaction: Redaction) -> tuple[RecordedServer, str]:
+        try:
+            return replay.server(redaction)
+        except MissingRecording as missing:
+            self._reported = True
+            pytest.fail(str(missing), pytrace=False)
+
+    def _log_file(self, marker: pytest.Mark, redaction: Redaction) -> CallLog:
+        """Return the log that the marker names; all clients of the test share it."""
+        if self._file is None:
+            path, settings = _marked(marker, "path")
+            place = self._item.config.rootpath / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            self._file = CallLog(place, **{"redaction": redaction, **settings})
+        return self._file
 
     # The target
 

@@ -267,16 +267,19 @@ class Approver:
         if ask is None:
             hint = Hint("handlers.approval", "gets to be asked")
             raise self._refusal(name, "it needs approval, and nobody can be asked", hint)
+        verdict = await self._verdict(ask, request)
+        if verdict is not True:
+            why = f"not approved: {verdict}" if isinstance(verdict, str) else "not approved"
+            raise self._refusal(name, why)
+
+    async def _verdict(self, ask: Any, request: ApprovalRequest) -> Any:
         try:
-            verdict = await (ask if is_async(ask) else in_thread(ask))(request)
+            return await (ask if is_async(ask) else in_thread(ask))(request)
         except BaseException as error:
             if ends_task(error):
                 raise
             text = f"asking for approval failed: {type(error).__name__}: {error}"
-            raise self._refusal(name, text) from error
-        if verdict is not True:
-            why = f"not approved: {verdict}" if isinstance(verdict, str) else "not approved"
-            raise self._refusal(name, why)
+            raise self._refusal(request.tool, text) from error
 
     def _refusal(self, name: str, why: str, *hints: Hint) -> ApprovalError:
         text = f"{self._server}: tools/call {name!r}: {why}; nothing was sent"

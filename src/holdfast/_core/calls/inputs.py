@@ -104,10 +104,7 @@ class Inputs(Struct, eq=False):
         option, ask = _METHODS.get(method, ("", None))
         handler = getattr(self._handlers, option) if option else None
         if ask is None or handler is None:
-            hints = (Hint(f"handlers.{option}", "answers it"),) if option else ()
-            lacking = f" (the application gave no Handlers({option}=…))" if option else ""
-            text = f"method not found: {method}{lacking}"
-            raise RpcError(text, code=codes.METHOD_NOT_FOUND, hints=hints)
+            raise _no_handler(method, option)
         try:
             async with self._room:
                 result = await ask(self, handler, EMPTY if params is None else params)
@@ -218,6 +215,13 @@ class Inputs(Struct, eq=False):
             raise refusal(f"the handler {_name(handler)} failed", error) from error
 
 
+def _no_handler(method: str, option: str) -> RpcError:
+    hints = (Hint(f"handlers.{option}", "answers it"),) if option else ()
+    lacking = f" (the application gave no Handlers({option}=…))" if option else ""
+    text = f"method not found: {method}{lacking}"
+    return RpcError(text, code=codes.METHOD_NOT_FOUND, hints=hints)
+
+
 def accepted(result: Any, fields: Container[str] | None = ()) -> Any:
     """Return the answer to a question, of which ``fields`` are those of its form, if it is one.
 
@@ -227,10 +231,8 @@ def accepted(result: Any, fields: Container[str] | None = ()) -> Any:
     if result is None:
         return {"action": "decline"}
     if isinstance(result, dict):
-        is_answer = "action" in result and (
-            result["action"] in ACTIONS or fields is None or "action" not in fields
-        )
-        return result if is_answer or fields is None else {"action": "accept", "content": result}
+        is_whole = fields is None or _is_answer(result, fields)
+        return result if is_whole else {"action": "accept", "content": result}
     if hasattr(result, "action"):
         return result
     dump = getattr(result, "model_dump", None)
@@ -238,6 +240,11 @@ def accepted(result: Any, fields: Container[str] | None = ()) -> Any:
     if isinstance(result, msgspec.Struct):
         msgspec.convert(content, type(result))  # a struct does not check its own fields
     return {"action": "accept", "content": content} if isinstance(content, dict) else result
+
+
+def _is_answer(result: dict[str, Any], fields: Container[str]) -> bool:
+    """Tell an answer from the values of a form, which may have a field ``action`` itself."""
+    return "action" in result and (result["action"] in ACTIONS or "action" not in fields)
 
 
 def fill_defaults(request: FormElicitation, result: Any) -> Any:

@@ -200,20 +200,25 @@ def _bytes(result: ReadResult, uri: str) -> bytes | None:
 
 def field_difference(entry: Any, read: Any, path: str = "") -> str | None:
     """Return the first field in which two values differ, with both; None if there is none."""
+    parts = _parts(entry, read, path)
+    if parts is not None:
+        return next(filter(None, (field_difference(*part) for part in parts)), None)
+    # As JSON does: ``1`` is ``1.0``, and no boolean.
+    if isinstance(entry, bool) == isinstance(read, bool) and bool(entry == read):
+        return None
+    return f"{path or 'the whole'} is {_shown(read)}, and {_shown(entry)} in the manifest"
+
+
+def _parts(entry: Any, read: Any, path: str) -> list[tuple[Any, Any, str]] | None:
+    """Return the parts of two objects or lists in pairs, with their paths; None for the rest."""
     if isinstance(entry, dict) and isinstance(read, dict):
+        inside = f"{path}." if path else ""
         keys = [*entry, *(key for key in read if key not in entry)]
-        pairs = [(f"{path}.{key}" if path else str(key), key) for key in keys]
-        parts = [(where, entry.get(key, _ABSENT), read.get(key, _ABSENT)) for where, key in pairs]
-    elif isinstance(entry, list) and isinstance(read, list) and len(entry) == len(read):
+        return [(entry.get(key, _ABSENT), read.get(key, _ABSENT), f"{inside}{key}") for key in keys]
+    if isinstance(entry, list) and isinstance(read, list) and len(entry) == len(read):
         numbered = enumerate(zip(entry, read, strict=True))
-        parts = [(f"{path}[{index}]", *pair) for index, pair in numbered]
-    else:
-        # As JSON does: ``1`` is ``1.0``, and no boolean.
-        if isinstance(entry, bool) == isinstance(read, bool) and bool(entry == read):
-            return None
-        return f"{path or 'the whole'} is {_shown(read)}, and {_shown(entry)} in the manifest"
-    differences = (field_difference(stated, actual, where) for where, stated, actual in parts)
-    return next(filter(None, differences), None)
+        return [(*pair, f"{path}[{index}]") for index, pair in numbered]
+    return None
 
 
 _ABSENT: Final = object()

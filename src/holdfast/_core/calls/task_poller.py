@@ -314,25 +314,17 @@ class TaskPoller:
 
     async def _answer(self, questions: dict[str, Raw]) -> None:
         """Answer each question once, and send the answers that are not confirmed yet."""
-        inputs, name = self._requester.inputs, self._requester.name
-        if inputs.for_caller(questions):
+        if self._requester.inputs.for_caller(questions):
             text = "it waits for answers, which Handlers(elicitation='return') does not return"
             raise self._error(StateError, f"{text} for tasks; a handler function gives them")
         new = {key: raw for key, raw in questions.items() if self._is_new(key, raw)}
-        if new:
-            try:
-                async with self._requester.waits.until_closed(self._shut(), self._deadline.until):
-                    self._answers |= await inputs.answer_all(name, new)
-            except TimeoutError as error:
-                if isinstance(error, HoldfastError):
-                    raise
-                return
-            except ProtocolError as error:
-                text = error.message.removeprefix(f"{name}: ")
-                raise self._error(ProtocolError, text, hints=error.hints) from error
-        waiting = {key: self._answers[key] for key in questions if key in self._answers}
-        if not waiting:
+        if new and not await self._ask_application(new):
             return
+        waiting = {key: self._answers[key] for key in questions if key in self._answers}
+        if waiting:
+            await self._send_answers(waiting)
+
+    async def _send_answers(self, waiting: dict[str, Any]) -> None:
         try:
             idle = self._deadline.idle
             if await self._ask("tasks/update", idle, inputResponses=waiting) is None:
@@ -343,6 +335,21 @@ class TaskPoller:
             # An unknown task, or a question that is no longer open: the next poll tells.
         for key in waiting:
             del self._answers[key]
+
+    async def _ask_application(self, questions: dict[str, Raw]) -> bool:
+        """Get the answers to new questions; return False if the time is up before."""
+        inputs, name = self._requester.inputs, self._requester.name
+        try:
+            async with self._requester.waits.until_closed(self._shut(), self._deadline.until):
+                self._answers |= await inputs.answer_all(name, questions)
+        except TimeoutError as error:
+            if isinstance(error, HoldfastError):
+                raise
+            return False
+        except ProtocolError as error:
+            text = error.message.removeprefix(f"{name}: ")
+            raise self._error(ProtocolError, text, hints=error.hints) from error
+        return True
 
     def _is_new(self, key: str, question: Raw) -> bool:
         """Note a question; refuse one that comes under the key of another."""

@@ -20,6 +20,7 @@ from holdfast._core.eras import headers
 from holdfast._core.text import close_matches
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.errors import (
+    HoldfastError,
     ProtocolError,
     RequestTimeout,
     RpcError,
@@ -301,16 +302,23 @@ class ToolTable(Struct, eq=False):
             lacking = isinstance(error, RpcError) and error.code == METHOD_NOT_FOUND
             if required and not lacking:
                 raise
-            # It may have tools and no list of them: nothing can be checked.
-            self.forget()
-            self._epoch = self._without_list = driver.epoch
-            self._list_again_at = math.inf if lacking else driver.loop.time() + LIST_AGAIN
-            self._show(())
-            level = logging.DEBUG if lacking else logging.WARNING
-            text = "%s: the arguments of calls are not checked: its tools cannot be listed: %s"
-            log.log(level, text, requester.name, error.message)
+            self._go_without_list(error, lacking=lacking)
             return False
         return True
+
+    def _go_without_list(self, error: HoldfastError, *, lacking: bool) -> None:
+        """Note that the tools cannot be listed; ``lacking``: the server has no such method.
+
+        It may have tools and no list of them: nothing can be checked.
+        """
+        driver = self._requester.driver
+        self.forget()
+        self._epoch = self._without_list = driver.epoch
+        self._list_again_at = math.inf if lacking else driver.loop.time() + LIST_AGAIN
+        self._show(())
+        level = logging.DEBUG if lacking else logging.WARNING
+        text = "%s: the arguments of calls are not checked: its tools cannot be listed: %s"
+        log.log(level, text, self._requester.name, error.message)
 
     def _make_ready(self, tool: Tool) -> ReadyTool:
         hints, output = tool.annotations, tool.output_schema_json

@@ -96,37 +96,46 @@ class Unsolicited(Struct, eq=False):
 
     def noticed(self, method: str, params: Raw | None) -> None:
         self.notified(method, 1)
-        requester = self._requester
         if method == PROGRESS:
-            # The progress of a call that became a task; any other comes too late.
-            if requester.task_progress and params is not None:
-                progress = decode(params, Progress)
-                sink = requester.task_progress.get(progress.progress_token)  # type: ignore[call-overload]
-                if sink is not None:
-                    sink([progress])
+            self._pass_task_progress(params)
             return
         self._cache.noticed(method, params)
-        if method == TASK_CHANGED and requester.task_changes:
-            from holdfast._core.eras import tasks
-
-            wake = requester.task_changes.get(tasks.changed(params) or "")
-            if wake is not None:
-                wake()
-        if method == TOOLS_CHANGED:
+        if method == TASK_CHANGED:
+            self._wake_poller(params)
+        elif method == TOOLS_CHANGED:
             self._tools.forget()
         subscriptions = self._subscriptions
         if method == UPDATED and subscriptions is not None and subscriptions.is_unwanted(params):
             # Sent before the server had read that the subscription ended.
             return
-        if not self._registered:
-            return
+        if self._registered:
+            self._post_to_handlers(method, params)
+
+    def _pass_task_progress(self, params: Raw | None) -> None:
+        """Pass on the progress of a call that became a task; any other comes too late."""
+        if self._requester.task_progress and params is not None:
+            progress = decode(params, Progress)
+            sink = self._requester.task_progress.get(progress.progress_token)  # type: ignore[call-overload]
+            if sink is not None:
+                sink([progress])
+
+    def _wake_poller(self, params: Raw | None) -> None:
+        """Have a task asked for at once that the server says has changed."""
+        if self._requester.task_changes:
+            from holdfast._core.eras import tasks
+
+            wake = self._requester.task_changes.get(tasks.changed(params) or "")
+            if wake is not None:
+                wake()
+
+    def _post_to_handlers(self, method: str, params: Raw | None) -> None:
         # A copy: the parameters keep everything that was read with them in memory.
         params = None if params is None else params.copy()
         size = 0 if params is None else len(params)
         notification = Notification(method, params)
         for only, handler in self._registered:
             if only is None or only == method:
-                requester.post(handler, notification, size)
+                self._requester.post(handler, notification, size)
 
     def asked(self, request: Asked) -> None:
         driver = self._requester.driver

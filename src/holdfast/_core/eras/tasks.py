@@ -80,33 +80,46 @@ class TaskForm(Struct, frozen=True, kw_only=True):
         fields = _fields(answer)
         answered_id = _field(fields, "taskId", str) or ""
         status = _field(fields, "status", str) or ""
-        # People store ids, paste them into commands and read them in errors.
-        if not 0 < len(answered_id) <= LONGEST_ID or has_unseen(answered_id):
-            return Invalid("the task has no usable id")
-        if task_id not in (None, answered_id):
-            return Invalid(f"it is about the task {answered_id[:80]!r}")
-        if status not in _STATUSES:
-            return Invalid(f"a task cannot be {status[:80]!r}")
+        if (invalid := _unusable(answered_id, status, task_id)) is not None:
+            return invalid
         ttl = _field(fields, "ttl" if self.core else "ttlMs", float)
         poll = _field(fields, "pollInterval" if self.core else "pollIntervalMs", float)
-        poll = POLL if poll is None else min(max(poll / 1000, SHORTEST), LONGEST)
+        poll = _poll_pause(poll)
         result = None if fields.get("result") == _NULL else fields.get("result")
         error = _field(fields, "error", ErrorObject)
         requests = _field(fields, "inputRequests", dict[str, Raw])
-        if not self.core and task_id is not None:
-            promised = {"completed": result, "failed": error, "input_required": requests}
-            if promised.get(status, task_id) is None:
-                return Invalid(f"a task that is {status} without {_PROMISED[status]}")
+        promised = {"completed": result, "failed": error, "input_required": requests}
+        if not self.core and task_id is not None and promised.get(status, task_id) is None:
+            return Invalid(f"a task that is {status} without {_PROMISED[status]}")
         task = Task(
             task_id=answered_id,
             status=status,
             status_message=_text(fields, "statusMessage") or None,
             created_at=_text(fields, "createdAt"),
             last_updated_at=_text(fields, "lastUpdatedAt"),
-            ttl=None if ttl is None or ttl < 1 else int(min(ttl, LONGEST_TTL)),
+            ttl=_life(ttl),
             poll_interval=int(poll * 1000),
         )
         return TaskState(task=task, poll=poll, result=result, error=error, requests=requests)
+
+
+def _poll_pause(milliseconds: float | None) -> float:
+    return POLL if milliseconds is None else min(max(milliseconds / 1000, SHORTEST), LONGEST)
+
+
+def _life(ttl: float | None) -> int | None:
+    return None if ttl is None or ttl < 1 else int(min(ttl, LONGEST_TTL))
+
+
+def _unusable(answered_id: str, status: str, task_id: str | None) -> Invalid | None:
+    # People store ids, paste them into commands and read them in errors.
+    if not 0 < len(answered_id) <= LONGEST_ID or has_unseen(answered_id):
+        return Invalid("the task has no usable id")
+    if task_id not in (None, answered_id):
+        return Invalid(f"it is about the task {answered_id[:80]!r}")
+    if status not in _STATUSES:
+        return Invalid(f"a task cannot be {status[:80]!r}")
+    return None
 
 
 def core_tasks(capabilities: Raw) -> TaskForm | None:

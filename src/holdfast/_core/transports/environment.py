@@ -103,6 +103,11 @@ def _without_credentials(name: str, value: str) -> str | None:
         return value
     if _SECRET_NAME.search(name) or "PRIVATE KEY" in value:
         return None
+    return _without_user_info(value)
+
+
+def _without_user_info(value: str) -> str | None:
+    """Return a value without the user info of its addresses; None if that cannot be taken out."""
     if "//" not in value and "@" not in value:
         return value
     value = _USER_INFO.sub(_keep_login_name, value)

@@ -283,12 +283,8 @@ def failure(
     """
     if isinstance(error, Refused):
         return error
-    if isinstance(error, FrameTooLarge):
-        hint = Hint("limits.frame_bytes", "sets this")
-        too_large = ProtocolError(f"{origin} sent {error}", hints=(hint,))
-        return Refused(too_large, RefusalReason.UNREADABLE, frame_size=error.size)
-    if isinstance(error, BadBody):
-        return Refused(ProtocolError(f"{origin} answered {error}"), RefusalReason.UNREADABLE)
+    if isinstance(error, FrameTooLarge | BadBody):
+        return _unreadable(origin, error)
     if not isinstance(error, BROKEN):
         text = f"the request to {origin} failed: {error!r}"
         return Refused(TransportError(text), RefusalReason.BROKEN, processed=sent)
@@ -299,6 +295,19 @@ def failure(
     if alert is not None:
         text = f"{origin} ended the TLS handshake: {alert}"
         return not_sent(TransportError(text, hints=(CLIENT_CERTIFICATE,)))
+    return _broken(origin, error, proxy)
+
+
+def _unreadable(origin: str, error: FrameTooLarge | BadBody) -> Refused:
+    if isinstance(error, BadBody):
+        return Refused(ProtocolError(f"{origin} answered {error}"), RefusalReason.UNREADABLE)
+    hint = Hint("limits.frame_bytes", "sets this")
+    too_large = ProtocolError(f"{origin} sent {error}", hints=(hint,))
+    return Refused(too_large, RefusalReason.UNREADABLE, frame_size=error.size)
+
+
+def _broken(origin: str, error: BaseException, proxy: str | None) -> Refused:
+    """Return the refusal for a connection that could not be made, or that broke."""
     through = ""
     if isinstance(error, aiohttp.ClientConnectorError):
         if isinstance(error, aiohttp.ClientProxyConnectionError) and proxy:

@@ -56,16 +56,25 @@ def spawn(
             os.close(ours)
         if not isinstance(error, OSError | ValueError):
             raise
-        path = env.get("PATH", "")
-        missing = isinstance(error, FileNotFoundError) and os.sep not in command[0]
-        hint = Hint("env.PATH", f"is {path!r}")
-        hints = (*near_names(command[0], path), hint) if missing else ()
-        raise TransportError(_why(error, command, path, cwd), hints=hints) from None
+        raise _not_started(error, command, env.get("PATH", ""), cwd, near_names) from None
     finally:
         for theirs, _ in ends:
             os.close(theirs)
     process.returncode = 0  # The caller waits for it.
     return Spawned(process.pid, *(ours for _, ours in ends))
+
+
+def _not_started(
+    error: Exception,
+    command: tuple[str, ...],
+    path: str,
+    cwd: str | None,
+    near_names: Callable[[str, str], tuple[Hint, ...]],
+) -> TransportError:
+    hints: tuple[Hint, ...] = ()
+    if isinstance(error, FileNotFoundError) and os.sep not in command[0]:
+        hints = (*near_names(command[0], path), Hint("env.PATH", f"is {path!r}"))
+    return TransportError(_why(error, command, path, cwd), hints=hints)
 
 
 def _why(error: Exception, command: tuple[str, ...], path: str, cwd: str | None) -> str:
@@ -77,17 +86,21 @@ def _why(error: Exception, command: tuple[str, ...], path: str, cwd: str | None)
 
     location = which(program, path=path)
     if isinstance(error, FileNotFoundError):
-        if os.sep not in program:
-            return f"command not found: {program!r}"
-        if not os.path.exists(program):
-            return f"command not found: {program!r} does not exist"
-        return f"cannot start {program!r}: the interpreter in its first line does not exist"
+        return _what_is_missing(program)
     if isinstance(error, PermissionError):
         what = "is a directory" if os.path.isdir(program) else "is not executable"
         return f"cannot start {program!r}: it {what}"
     if isinstance(error, OSError) and error.errno == errno.ENOEXEC:
         return f"cannot start {location or program!r}: not a program (does it lack a #! line?)"
     return f"cannot start {program!r}: {error}"
+
+
+def _what_is_missing(program: str) -> str:
+    if os.sep not in program:
+        return f"command not found: {program!r}"
+    if not os.path.exists(program):
+        return f"command not found: {program!r} does not exist"
+    return f"cannot start {program!r}: the interpreter in its first line does not exist"
 
 
 def ending(code: int | None) -> str:

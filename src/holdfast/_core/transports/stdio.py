@@ -89,9 +89,7 @@ class Stdio:
         else:
             self.inherit_env = options.words("Stdio", "inherit_env", inherit_env, "names")
         self.cwd: str | None = options.path("Stdio", "cwd", cwd)
-        first, *rest = self.command
-        script = rest[0] if rest and re.search(_SCRIPT, rest[0]) else first
-        self.name: str = os.path.basename(script)
+        self.name: str = _program_name(self.command)
         """The name of the program for messages, or of the script that an interpreter runs."""
         self.key: Hashable = ("stdio", self.command, self.cwd, tuple(sorted(self.env.items())))
         """Equal for all transports that start the same server in the same way."""
@@ -110,7 +108,7 @@ class Stdio:
         self._stderr_watchers: tuple[Callable[[str], object], ...] = ()
         self.ended_by: str | None = None
         """The step that ended the last run: the end of its input, or a signal."""
-        if self.env or self.inherit_env or rest:
+        if self.env or self.inherit_env or len(self.command) > 1:
             KNOWN.hold(self, secrets_of("stdio", self.command, self.env, self.inherit_env))
 
     def __repr__(self) -> str:
@@ -163,3 +161,8 @@ class Stdio:
 
     def _ended(self, by: str) -> None:
         self.ended_by = by
+
+
+def _program_name(command: tuple[str, ...]) -> str:
+    first, *rest = command
+    return os.path.basename(rest[0] if rest and re.search(_SCRIPT, rest[0]) else first)
