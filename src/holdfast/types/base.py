@@ -148,11 +148,18 @@ class _Plans(dict[type, "Plan | None"]):
         return plan
 
 
+class _Decoders(dict[Any, "msgspec.json.Decoder[Any]"]):
+    """The decoder of each type, built once; a dictionary for the same reason."""
+
+    def __missing__(self, kind: Any) -> msgspec.json.Decoder[Any]:
+        decoder = self[kind] = msgspec.json.Decoder(kind)
+        return decoder
+
+
 _plans = _Plans()
+_decoders = _Decoders()
 
 encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
-decoder: Callable[[Any], msgspec.json.Decoder[Any]] = cache(msgspec.json.Decoder)
-"""The decoder of a type, built once."""
 
 
 def decode(raw: bytes | Raw, kind: type[T]) -> T:
@@ -162,27 +169,32 @@ def decode(raw: bytes | Raw, kind: type[T]) -> T:
     Raises `msgspec.ValidationError` when a field that cannot be done without is missing or
     wrong, and when the text is not UTF-8.
     """
-    if not isinstance(raw, Raw):
-        raw = Raw(raw)
-    elif len(raw) < DETACH:
+    if isinstance(raw, Raw) and len(raw) < DETACH:
         raw = raw.copy()
-    # Attack: in 16 MiB of ``[[],[],…]`` are five million lists, and the collector of garbage goes
-    # through them again and again while they are made: two thirds of the time. None is garbage.
-    pauses = len(raw) > LARGE and gc.isenabled()
-    if pauses:
-        gc.disable()
+    elif len(raw) > LARGE and gc.isenabled():
+        return _decode_large(raw, kind)
+    elif not isinstance(raw, Raw):
+        raw = Raw(raw)
+    value: T
     try:
-        value = decoder(kind).decode(raw)
+        value = _decoders[kind].decode(raw)
         attach(value, raw)
     except (msgspec.ValidationError, UnicodeDecodeError):
         from holdfast.types.lenient import decode_leniently
 
         value = decode_leniently(raw, kind)
         attach(value, raw)
+    return value
+
+
+def _decode_large(raw: bytes | Raw, kind: type[T]) -> T:
+    # Attack: in 16 MiB of ``[[],[],…]`` are five million lists, and the collector of garbage goes
+    # through them again and again while they are made: two thirds of the time. None is garbage.
+    gc.disable()
+    try:
+        return decode(raw, kind)
     finally:
-        if pauses:
-            gc.enable()
-    return cast("T", value)
+        gc.enable()
 
 
 def attach(obj: Any, source: Source) -> None:
@@ -318,7 +330,7 @@ def _in_one_pass(raw: bytes | Raw, item_type: type[W], key: str) -> Any:
     """Return a page with its items; None if not all of it fits."""
     raw = raw.copy() if isinstance(raw, Raw) else Raw(raw)
     try:
-        page = decoder(_head_type(key, item_type)).decode(raw)
+        page = _decoders[_head_type(key, item_type)].decode(raw)
     except (msgspec.ValidationError, UnicodeDecodeError):
         return None
     texts = _Texts(raw, key)
@@ -339,12 +351,12 @@ class _Texts:
 
     def __getitem__(self, index: int) -> Any:
         if self._cut is None:
-            self._cut = decoder(_head_type(self._key, Raw)).decode(self._page).found
+            self._cut = _decoders[_head_type(self._key, Raw)].decode(self._page).found
         return plain_json(self._cut[index])
 
 
 def _one_by_one(texts: list[Raw], item_type: type[W], items: list[W], faults: list[Fault]) -> None:
-    read = decoder(item_type).decode
+    read = _decoders[item_type].decode
     unfit = 0
     for index, text in enumerate(texts):
         source = text.copy() if len(text) < DETACH else text
