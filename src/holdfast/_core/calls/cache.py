@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import secrets
+import os
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
@@ -325,7 +325,7 @@ class ResponseCache(Struct, eq=False):
         ttl = max(self.policy.max_ttl, 1.0)
         while self._unpublished:
             subject, number = next(iter(self._unpublished.items()))
-            token = secrets.token_hex(8).encode()
+            token = os.urandom(8).hex().encode()
             await self.policy.store.put(self._token_key(subject), token, ttl)
             # If it was invalidated again meanwhile, it needs another one.
             if self._unpublished.get(subject) == number:
