@@ -213,8 +213,8 @@ class PipeReader:
     """Read a pipe; each read is handed on before the next one is asked for (flow control)."""
 
     __slots__ = (
-        *("_closed", "_fd", "_loop", "_on_data", "_on_end", "_paused", "_size", "_writer"),
-        "ended",
+        *("_closed", "_fd", "_loop", "_on_data", "_on_end", "_paused", "_size", "_stopped"),
+        *("_writer", "ended"),
     )
 
     def __init__(
@@ -234,59 +234,63 @@ class PipeReader:
         self._on_end = on_end
         self._closed = False
         self._paused = False
+        self._stopped = False
+        """Closed or paused."""
         self._size = CHUNK
         os.set_blocking(fd, False)
         loop.add_reader(fd, self.read)
 
-    def read(self) -> None:
-        for _ in range(TURNS):
-            if self._closed or self._paused:
-                return
+    def read(self) -> bool:
+        """Read what is there, but not too much at once; return False if there was nothing."""
+        turns = TURNS
+        while not self._stopped:
             try:
                 data = os.read(self._fd, self._size)
             except (BlockingIOError, InterruptedError):
-                return
+                return False
             except OSError:
                 data = b""
             if not data:
                 self._end()
-                return
+                return False
             if self._writer is not None:
                 self._writer.burst = 0
             if len(data) < LEAST:
                 self._on_data(data)
-                return
+                return True
             began = self._loop.time()
             self._on_data(data)
             if self._loop.time() > began + TURN:
                 self._size = max(LEAST, self._size // 4)
-                return
+                return True
             is_full = len(data) == self._size
             self._size = min(CHUNK, self._size * 2)
-            if not is_full:
-                return
+            turns -= 1
+            if not is_full or not turns:
+                return True
+        return False
 
     def pause(self) -> None:
         """Read no more until `resume`: what was read has to be digested first."""
-        if not self._paused and not self._closed and not self.ended:
-            self._paused = True
+        if not self._stopped and not self.ended:
+            self._paused = self._stopped = True
             self._loop.remove_reader(self._fd)
 
     def resume(self) -> None:
         if self._paused and not self._closed:
-            self._paused = False
+            self._paused = self._stopped = False
             self._loop.add_reader(self._fd, self.read)
 
     def drain(self) -> None:
         """Read what is there now: the server is gone, but a child of it may hold the pipe open."""
         for _ in range(TURNS):
-            if not self._closed and not self.ended:
-                self.read()
+            if self.ended or not self.read():
+                return
 
     def close(self) -> None:
         if self._closed:
             return
-        self._closed = True
+        self._closed = self._stopped = True
         if not self.ended and not self._paused:
             self._loop.remove_reader(self._fd)
         with contextlib.suppress(OSError):
