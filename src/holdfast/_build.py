@@ -80,6 +80,8 @@ def build_client(
 
 def _policy(options: ClientOptions) -> Policy:
     """Return the policy of some options, each of which must be of its type."""
+    if not options:
+        return _DEFAULTS
     settings: dict[str, Any] = {
         option: value for option in POLICIES if (value := options.get(option)) is not None
     }

@@ -48,19 +48,18 @@ PASSED_ENVIRONMENT: Final = tuple(
 LAUNCHERS_ENVIRONMENT: Final = tuple(LAUNCHER_ENVIRONMENT.split())
 """The variables that launchers inherit beside these."""
 _PASSED: Final = frozenset(PASSED_ENVIRONMENT)
+_HARMLESS: Final = frozenset(name for name in _PASSED if not name.lower().endswith("proxy"))
 _PREFIXES: Final = tuple(name.removesuffix("*") for name in LAUNCHERS_ENVIRONMENT)
-_SECRET_NAME: Final = re.compile(
-    r"auth(?!or)|token|passw|passphrase|secret|credential|publish|otp$|username|_key$|:key$|"
-    r"npm_config_(key|cert)$|api_?key|private|cookie|session|netrc",
-    re.IGNORECASE,
+# Patterns are compiled when they are needed: most commands are no launchers, and have no proxy.
+_SECRET_NAME: Final = (
+    r"(?i)auth(?!or)|token|passw|passphrase|secret|credential|publish|otp$|username|_key$|:key$|"
+    r"npm_config_(key|cert)$|api_?key|private|cookie|session|netrc"
 )
-_SCHEME: Final = re.compile(r"([A-Za-z][\w+.-]*:)?//")
-_BARE_USER_INFO: Final = re.compile(r"[^\s/@:]+:[^\s/@]+@")
-_USER_INFO: Final = re.compile(r"([\w+.-]*:)?//([^/\s?#]*)@")
-_ODD_AUTHORITY: Final = re.compile(r"//(?!\[)[^/\s?#:]*:(?!\d*(?:[/\s?#,;]|$))")
-_SECRET_QUERY: Final = re.compile(
-    r"[?&;][^=&;\s]*(auth|token|passw|secret|key|sig|credential)[^=&;\s]*=", re.IGNORECASE
-)
+_SCHEME: Final = r"([A-Za-z][\w+.-]*:)?//"
+_BARE_USER_INFO: Final = r"[^\s/@:]+:[^\s/@]+@"
+_USER_INFO: Final = r"([\w+.-]*:)?//([^/\s?#]*)@"
+_ODD_AUTHORITY: Final = r"//(?!\[)[^/\s?#:]*:(?!\d*(?:[/\s?#,;]|$))"
+_SECRET_QUERY: Final = r"(?i)[?&;][^=&;\s]*(auth|token|passw|secret|key|sig|credential)[^=&;\s]*="
 
 
 def environment(
@@ -79,12 +78,16 @@ def environment(
         launcher: The server is started by a package manager.
     """
     names = frozenset() if isinstance(inherit, bool) else frozenset(inherit)
+    candidates: Iterable[str] = ours
+    if inherit is not True:
+        allowed = _PASSED | names
+        candidates = [
+            name for name in ours if name in allowed or (launcher and name.startswith(_PREFIXES))
+        ]
     passed: dict[str, str] = {}
-    for name in ours:
-        value: str | None = None
-        if inherit is True or name in names:
-            value = ours[name]
-        elif name in _PASSED or (launcher and name.startswith(_PREFIXES)):
+    for name in candidates:
+        value: str | None = ours[name]
+        if inherit is not True and name not in names and name not in _HARMLESS:
             value = _without_credentials(name, ours[name])
         # CVE-2014-6271: old versions of bash run functions found in values that begin with "()".
         if value is not None and not value.startswith("()"):
@@ -97,11 +100,9 @@ def _without_credentials(name: str, value: str) -> str | None:
     if name.lower().endswith("proxy"):
         # An address and nothing behind it, with or without a scheme: what is before the last "@"
         # is user info, however badly it is escaped.
-        scheme = _SCHEME.match(value)
+        scheme = re.match(_SCHEME, value)
         return (scheme[0] if scheme and "@" in value else "") + value.rpartition("@")[2]
-    if name in _PASSED:
-        return value
-    if _SECRET_NAME.search(name) or "PRIVATE KEY" in value:
+    if re.search(_SECRET_NAME, name) or "PRIVATE KEY" in value:
         return None
     return _without_user_info(value)
 
@@ -110,11 +111,11 @@ def _without_user_info(value: str) -> str | None:
     """Return a value without the user info of its addresses; None if that cannot be taken out."""
     if "//" not in value and "@" not in value:
         return value
-    value = _USER_INFO.sub(_keep_login_name, value)
+    value = re.sub(_USER_INFO, _keep_login_name, value)
     if "//" not in value:
-        return None if _BARE_USER_INFO.search(value) else value
+        return None if re.search(_BARE_USER_INFO, value) else value
     # A password with an unescaped "/" ends the address for some readers, and not for others.
-    if _ODD_AUTHORITY.search(value) or _SECRET_QUERY.search(value):
+    if re.search(_ODD_AUTHORITY, value) or re.search(_SECRET_QUERY, value):
         return None
     return value
 
