@@ -211,14 +211,21 @@ class Client:
         if close is not None:
             self._tap_closers += (close,)
 
-    def _attach_answerer(self, answerer: RawAnswerer, abilities: Iterable[str]) -> None:
+    def _attach_answerer(
+        self,
+        answerer: RawAnswerer,
+        abilities: Iterable[str] = (),
+        capabilities: Mapping[str, Any] | None = None,
+    ) -> None:
         """Answer all that the server asks by one raw function; before the first use.
 
-        ``abilities`` are what is declared to the server, such as ``elicitation.form``.
+        ``abilities`` are what is declared to the server, such as ``elicitation.form``;
+        ``capabilities`` the same as they are sent, such as those of a host.
         """
         opener = self._requester.opener
         self._inputs.answerer = answerer
-        opener.plan = replace(opener.plan, abilities=frozenset(abilities))
+        identity = opener.plan.identity.declaring(capabilities or {})
+        opener.plan = replace(opener.plan, abilities=frozenset(abilities), identity=identity)
 
     # Credentials
 

@@ -71,6 +71,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "codegen": ("lock",),
     "calllog": ("_core.calls", "lock", "_core.serve"),
     "client": ("_core.calls", "_core.forsaken", "_core.transports"),
+    "relay": ("client", "_core.serve"),
     "_pool": ("client",),
     "_accounts": ("_pool",),
     "_options": ("_core.calls", "_core.transports", "calllog", "lock", "trace"),
@@ -95,7 +96,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     ),
     "testing": ("__init__",),
     "demo": ("__init__",),
-    "cli": ("__init__", "testing", "demo", "view"),
+    "cli": ("__init__", "testing", "demo", "view", "relay"),
     "__main__": ("cli",),
 }
 

@@ -226,9 +226,9 @@ class Driver:
         assert self.engine.link.era is not None
         return self.engine.link.era.read(method, result)
 
-    def notify(self, method: str) -> None:
+    def notify(self, method: str, params: dict[str, Any] | Raw | None = None) -> None:
         """Send a notification, if there is a connection."""
-        self._apply(self.engine.notify(method))
+        self._apply(self.engine.notify(method, params))
 
     def dispatch(self, call: Call) -> None:
         """Send a request whose answer nobody waits for."""

@@ -187,15 +187,16 @@ class Requester(Struct, eq=False):
         timeout: float | None = None,
         total_timeout: float | None = None,
         on_progress: ProgressHandler | None = None,
+        passes_questions: bool = False,
     ) -> Raw:
         """Send the request of another client, and return its result as it came.
 
         For a relay: nothing is decoded but the names of the parameters, nothing is checked, and
         no handler but the raw one (`Inputs.answerer`) sees a question of the server. Without one,
-        the questions of the stateless revisions are the result. The entries of ``_meta`` pass,
-        apart from those that belong to the connection, which are this client's, and the token of
-        progress: ``on_progress`` is called instead. A call that is cancelled is cancelled at the
-        server.
+        or with ``passes_questions``, the questions of the stateless revisions are the result. The
+        entries of ``_meta`` pass, apart from those that belong to the connection, which are this
+        client's, and the token of progress: ``on_progress`` is called instead. A call that is
+        cancelled is cancelled at the server.
         """
         require_type("method", method)
         fields, meta, about = _split(method, params)
@@ -210,7 +211,7 @@ class Requester(Struct, eq=False):
             progress=on_progress is not None or bool(self.progress_handlers),
             since=deadline.since,
         )
-        passes = self.inputs.answerer is None
+        passes = passes_questions or self.inputs.answerer is None
         raw, _ = await self.request(call, deadline, on_progress, passes_questions=passes)
         return raw
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from holdfast._core import boundary as b
 from holdfast._core.boundary import Call, Effect, Ticket, WireId
@@ -196,7 +196,7 @@ class Connection:
         self.timers.watch(self.inflight, now)
         return out
 
-    def notify(self, method: str, params: dict[str, Any] | None = None) -> Effects:
+    def notify(self, method: str, params: dict[str, Any] | Raw | None = None) -> Effects:
         """Send a notification, if there is a connection."""
         if self.state is not State.READY or self.link.era is None or not self.link.era.may_ask:
             return []

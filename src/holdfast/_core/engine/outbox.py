@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from msgspec import Raw
+
 from holdfast._core.boundary import Asked, Effect, OpenStream, Send, Violated
 from holdfast._core.engine.inflight import NEVER, Inflight
 from holdfast._core.engine.link_state import LinkState
@@ -39,7 +41,7 @@ class Outbox:
         """Those of them that it was offered again last."""
         self._dropped = 0
 
-    def notify(self, method: str, params: dict[str, Any] | None) -> list[Effect]:
+    def notify(self, method: str, params: dict[str, Any] | Raw | None) -> list[Effect]:
         return [Send(jsonrpc.notification(method, params), None, self._link.options(method))]
 
     def answer(self, request: Asked, result: Any) -> list[Effect]:
