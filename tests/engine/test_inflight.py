@@ -194,3 +194,10 @@ def test_after_a_sweep_nothing_expired_is_left(gaps: list[float], at: float) -> 
 def test_the_deadline_of_an_answered_request_is_passed_over(inflight: Inflight) -> None:
     inflight.settle(inflight.dispatch(inflight.admit(Call("x", idle=5.0, total=9.0), 0.0)))
     assert list(inflight.expired(10.0)) == []
+
+
+def test_a_request_under_way_is_found_by_its_wire_id(inflight: Inflight) -> None:
+    pending = inflight.admit(CALL, 0.0)
+    wire_id = inflight.dispatch(pending)
+    assert inflight.ticket_of(wire_id) == pending.ticket
+    assert inflight.ticket_of("of the server") is None

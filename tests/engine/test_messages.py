@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast._core.boundary import Call
+from holdfast._core.boundary import Call, LinkChanged
 from holdfast._core.engine import messages
 from holdfast._core.wire.jsonrpc import ErrorObject
 from holdfast.errors import (
@@ -239,3 +239,42 @@ def test_a_server_that_cannot_be_reached_is_named() -> None:
     error = messages.unconnected("srv", LOSS)
     assert error.message == "srv: exited with code 3"
     assert error.__cause__ is LOSS
+
+
+@pytest.mark.req("R11")
+@pytest.mark.parametrize("may_have_run", [False, True])
+def test_an_error_that_is_right_about_the_call_stays_as_it_is(may_have_run: bool) -> None:
+    error = TransportError("gone", outcome_unknown=may_have_run)
+    assert messages.with_outcome(error, CALL, may_have_run=may_have_run) is error
+
+
+@pytest.mark.req("R11")
+def test_the_error_of_another_request_says_that_the_call_was_not_sent() -> None:
+    error = TransportError("the list was lost", outcome_unknown=True)
+    copy = messages.with_outcome(error, CALL, may_have_run=False)
+    assert copy.message == "the list was lost; tools/call 'add' was not sent"
+    assert (copy.outcome_unknown, error.outcome_unknown) == (False, True)
+
+
+@pytest.mark.req("R11")
+def test_an_attempt_that_was_not_sent_does_not_undo_one_that_was() -> None:
+    copy = messages.with_outcome(TransportError("gone"), CALL, may_have_run=True)
+    assert (copy.message, copy.outcome_unknown) == ("gone", True)
+
+
+@pytest.mark.req("K1")
+def test_the_error_of_a_task_leaves_open_what_it_does_unless_the_server_says() -> None:
+    lost = messages.of_task(TransportError("gone"), "t-1")
+    assert (lost.task_id, lost.outcome_unknown) == ("t-1", True)
+    refused = messages.of_task(RpcError("no"), "t-1")
+    assert (refused.task_id, refused.outcome_unknown) == ("t-1", False)
+
+
+@pytest.mark.req("R6")
+@pytest.mark.parametrize("may_have_run", [False, True])
+def test_a_cancellation_that_met_a_change_of_the_link_knows_what_was_sent(
+    may_have_run: bool,
+) -> None:
+    error = messages.ended("git", CALL, LinkChanged("changed", may_have_run=may_have_run))
+    assert isinstance(error, CancelledCallError)
+    assert error.outcome_unknown is may_have_run

@@ -112,7 +112,7 @@ def test_the_collector_of_garbage_rests_while_a_large_message_is_read(collects: 
             gc.disable()
         value = decode(text, ToolResult)
         assert gc.isenabled() is collects
-        assert collections <= 1, "it has none to find"
+        assert collections < 20, "there would be hundreds"
     finally:
         gc.callbacks.remove(note)
         gc.enable()
