@@ -197,8 +197,7 @@ def refusal(
     """Return the refusal in a response outside 2xx to a request that may have named a session."""
     status, headers = response.status, response.headers
     fault = fault_in(body)
-    message = (fault.message if fault else None) or snippet(body.strip()) or response.reason or ""
-    message = message.removeprefix(f"{status}: ").removeprefix(f"{status} ")
+    message = _message_of(response, fault, body)
     text = f"{origin} answered with HTTP status {status}: {message}"
     kind: type[HoldfastError] = TransportError
     hints: tuple[Hint, ...] = ()
@@ -210,24 +209,45 @@ def refusal(
         hints, fault = (hint,), None
     elif status in (404, 405) and fault is None and not in_session and not _ENDPOINT.search(path):
         text += f" (its MCP endpoint may be at another path, such as {path.rstrip('/')}/mcp)"
-    reason = _REASONS.get(status)
-    if in_session and _no_such_session(status, fault):
-        reason = RefusalReason.NO_SUCH_SESSION
-    elif reason is None:
-        client_error = RefusalReason.REJECTED if status >= 400 else RefusalReason.UNREADABLE
-        reason = client_error if status < 500 else RefusalReason.CRASHED
-    wait: float | None = None
-    if status in (429, 503):
-        # RFC 9110 §15.6.4 and RFC 6585 §4: turned away, and nothing was done.
-        wait = retry_after(headers.get("Retry-After", ""), time.time())
-        wait = 1.0 if wait is None else wait
+    no_session = in_session and _no_such_session(status, fault)
+    wait = _wait_before_retry(status, headers)
     return Refused(
         kind(text, code=status, hints=hints),
-        reason,
+        RefusalReason.NO_SUCH_SESSION if no_session else _reason_of(status),
         fault=fault,
-        processed=status in (303, 408) or (status >= 500 and wait is None),
+        processed=_may_be_processed(status),
         retry_after=wait,
     )
+
+
+def _message_of(response: aiohttp.ClientResponse, fault: ErrorObject | None, body: bytes) -> str:
+    """Return the server's words: those of a JSON-RPC error, of the body, or of the status."""
+    status = response.status
+    message = (fault.message if fault else None) or snippet(body.strip()) or response.reason or ""
+    return message.removeprefix(f"{status}: ").removeprefix(f"{status} ")
+
+
+def _reason_of(status: int) -> RefusalReason:
+    if status in _REASONS:
+        return _REASONS[status]
+    if status >= 500:
+        return RefusalReason.CRASHED
+    return RefusalReason.REJECTED if status >= 400 else RefusalReason.UNREADABLE
+
+
+def _may_be_processed(status: int) -> bool:
+    return status in (303, 408) or (status >= 500 and status != 503)
+
+
+def _wait_before_retry(status: int, headers: Mapping[str, str]) -> float | None:
+    """Return the seconds for which the server turned the request away; None if it did not.
+
+    RFC 9110 §15.6.4 and RFC 6585 §4: nothing was done.
+    """
+    if status not in (429, 503):
+        return None
+    wait = retry_after(headers.get("Retry-After", ""), time.time())
+    return 1.0 if wait is None else wait
 
 
 def _forbidden(
