@@ -249,3 +249,21 @@ async def test_a_question_that_the_server_withdraws_is_cancelled() -> None:
         await started.wait()
         peer.notify("notifications/cancelled", {"requestId": 77})
         await ended.wait()
+
+
+@eras
+async def test_a_forwarded_call_is_logged_as_any_other(versions: tuple[str, ...]) -> None:
+    peer = make_peer(versions)
+    peer.on("tools/call", {"content": [{"type": "text", "text": "the password is hunter2-x"}]})
+    lines: list[str] = []
+    async with holdfast.connect(peer, log=lines.append) as client:
+        arguments = {"a": 1, "password": "hunter2-x"}
+        await client._requester.forward("tools/call", raw({"name": "add", "arguments": arguments}))
+        peer.on("tools/call", {"content": [], "isError": True})
+        await client._requester.forward("tools/call", raw({"name": "add"}))
+        peer.on("tools/call", {"content": 7})
+        await client._requester.forward("tools/call", Raw(b'{"name":"add","arguments":1e999}'))
+    before, after, _, failed, _, odd = map(msgspec.json.decode, lines)
+    assert before["arguments"] == {"a": 1, "password": before["arguments"]["password"]}
+    assert "hunter2" not in "".join(lines)
+    assert (after["_ok"], failed["_ok"], odd["_ok"]) == (True, False, False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -41,6 +42,7 @@ from holdfast.errors import (
 from holdfast.policies import Policy
 from holdfast.types.base import Wire, decode
 from holdfast.types.lifecycle import LOG_LEVELS, Progress
+from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
     from holdfast._core.driver import Driver
@@ -245,7 +247,7 @@ class Requester(Struct, eq=False):
             meta = {**observed.meta, **(call.meta or {})} or None
             return exchange(msgspec.structs.replace(call, meta=meta), observed.sent)
 
-        return await self.observe(call.method, call.about, call.params, observe)
+        return await self.observe(call.method, call.about, _readable(call.params), observe)
 
     async def observe(
         self,
@@ -261,7 +263,7 @@ class Requester(Struct, eq=False):
         except BaseException as error:
             observed.end(error=error)
             raise
-        observed.end(raw)
+        observed.end(raw, _tool_result(method, raw))
         return raw, value
 
     async def _exchange(
@@ -283,7 +285,7 @@ class Requester(Struct, eq=False):
             try:
                 raw = await self.opener.with_logins(attempt, deadline.until, deadline.idle)
             except HoldfastError as error:
-                hold_arguments(error, first, None)
+                hold_arguments(error, _readable(first), None)
                 raise
             reading = driver.read(call.method, raw)
             if reading is COMPLETE or passes_questions:
@@ -375,6 +377,28 @@ def _split(
 
 
 _fields: Final = msgspec.json.Decoder(dict[str, Raw])
+
+
+def _readable(params: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return parameters for those who look into them; forwarded ones are raw.
+
+    Secrets are found by the names of arguments, so what cannot be read is left out.
+    """
+    if params is None or not any(isinstance(value, Raw) for value in params.values()):
+        return params
+    readable = {}
+    for name, value in params.items():
+        with suppress(*UNREADABLE):
+            readable[name] = msgspec.json.decode(value) if isinstance(value, Raw) else value
+    return readable
+
+
+def _tool_result(method: str, raw: Raw) -> ToolResult | None:
+    """Return the result of a forwarded tool call for those who look into it."""
+    if method == "tools/call":
+        with suppress(*UNREADABLE):
+            return decode(raw, ToolResult)
+    return None
 
 
 def progress_sink(
