@@ -25,6 +25,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "complete": ("listing", "suggestions for an argument of a prompt"),
         "watch": ("status", "show notifications and log messages, live"),
         "shell": ("shell", "a prompt over one kept connection"),
+        "serve": ("serve", "a server on stdio for a host, over a connection that holds"),
     },
     "Pin and generate": {
         "codegen": ("lock", "write a typed Python module for a server's tools"),

@@ -1,0 +1,44 @@
+"""Hosts of others in front of ``holdfast serve``: the official client, of both major versions."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.frameworks.running import CACHE
+from tests.interop.install import PROJECT
+from tests.relay import stdio_server
+
+SCRIPT = PROJECT / "tests" / "frameworks" / "scripts" / "relay_host.py"
+
+
+@pytest.mark.req("X2")
+@pytest.mark.hang(60)
+@pytest.mark.parametrize("name", ["fastmcp", "langchain"], ids=["mcp-2", "mcp-1"])
+def test_the_official_client_outlives_its_server(name: str, tmp_path: Path) -> None:
+    python = CACHE / name / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"the environment of {name} is not installed: run the tests of frameworks")
+    runs = tmp_path / "runs"
+    serve = [sys.executable, "-m", "holdfast", "serve", "--env", f"RUNS={runs}"]
+    done = subprocess.run(
+        [python, SCRIPT, *serve, "--", sys.executable, stdio_server.__file__],
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "tools": list(stdio_server.TOOLS),
+        "asked": "file:///a",
+        "error": {"kind": "transport", "outcomeUnknown": True},
+        "lives": True,
+    }
+    assert runs.read_text() == "run\n"
