@@ -92,13 +92,14 @@ class Pipeline:
         self.requester = requester
         self.tools = tools
         self._cached = cached
-        self.approver = Approver(requester.name, requester.policy.tools, requester.inputs.approval)
-        self.idle: float = requester.policy.timeouts.for_method(CALL)
-        self.timeouts: Timeouts = requester.policy.timeouts
+        policy = requester.policy
+        self.approver = Approver(requester.name, policy.tools, requester.inputs.approval)
+        self.timeouts: Timeouts = policy.timeouts
+        self.idle: float = self.timeouts.for_method(CALL)
         self.total: float = self.timeouts.total_for(self.idle)
-        invalidating = frozenset(requester.policy.cache.invalidate_on)
+        invalidating = frozenset(policy.cache.invalidate_on)
         self._invalidating: Collection[str] = invalidating or ()  # an empty set takes 216 bytes
-        declared = requester.policy.identity.capabilities.get("extensions")
+        declared = policy.identity.capabilities.get("extensions")
         self._takes_tasks = True if isinstance(declared, dict) and TASKS in declared else None
         self._asks_leave = bool(self._takes_tasks) or self.approver.wanted
 

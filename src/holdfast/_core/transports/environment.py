@@ -77,17 +77,15 @@ def environment(
         ours: The environment to take them from.
         launcher: The server is started by a package manager.
     """
-    names = frozenset() if isinstance(inherit, bool) else frozenset(inherit)
-    candidates: Iterable[str] = ours
-    if inherit is not True:
-        allowed = _PASSED | names
-        candidates = [
-            name for name in ours if name in allowed or (launcher and name.startswith(_PREFIXES))
-        ]
+    names = frozenset(ours if inherit is True else inherit or ())
+    allowed, trusted = _PASSED | names, _HARMLESS | names
+    candidates = [name for name in ours if name in allowed]
+    if launcher:
+        candidates += [name for name in ours if name.startswith(_PREFIXES) and name not in allowed]
     passed: dict[str, str] = {}
     for name in candidates:
         value: str | None = ours[name]
-        if inherit is not True and name not in names and name not in _HARMLESS:
+        if name not in trusted:
             value = _without_credentials(name, ours[name])
         # CVE-2014-6271: old versions of bash run functions found in values that begin with "()".
         if value is not None and not value.startswith("()"):

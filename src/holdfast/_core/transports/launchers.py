@@ -72,6 +72,7 @@ def _split(word: str) -> list[str]:
 
 def _program(word: str) -> str:
     name = word.replace("\\", "/").rpartition("/")[2].lower()
-    for suffix in _SUFFIXES:
-        name = name.removesuffix(suffix)
+    if name.endswith(_SUFFIXES):
+        for suffix in _SUFFIXES:
+            name = name.removesuffix(suffix)
     return name

@@ -45,6 +45,10 @@ class Guard:
         """Clients may run in several threads, each with a loop of its own."""
         self._registered = False
 
+    @property
+    def is_started(self) -> bool:
+        return self._shell is not None
+
     def watch(self, group: int) -> None:
         with self._lock:
             running = self._shell is not None and self._shell.poll() is None

@@ -43,8 +43,11 @@ class PosixChild:
             on_data, on_end = listener.on_error_data, listener.on_error_end
             self._stderr = PipeReader(process.stderr, loop, on_data, on_end)
         self._watch_exit()
-        # The guard may have to be started, which takes longer than the child: after it, then.
-        loop.call_soon(self._watch)
+        if guard.is_started:
+            guard.watch(self.pid)
+        else:
+            # Starting the guard takes longer than the child: after it, then.
+            loop.call_soon(self._watch)
 
     def __repr__(self) -> str:
         return f"<PosixChild {self.pid}{' exited' if self.exited else ''}>"
