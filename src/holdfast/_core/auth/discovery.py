@@ -181,7 +181,7 @@ class Discovery:
         return AuthServer(
             issuer=document["issuer"],
             scopes=_strings(document.get("scopes_supported")),
-            auth_methods=_strings(document.get("token_endpoint_auth_methods_supported")),
+            auth_methods=_auth_methods(document),
             pkce_methods=_strings(methods) if isinstance(methods, list) else None,
             sends_iss=document.get("authorization_response_iss_parameter_supported") is True,
             takes_documents=document.get("client_id_metadata_document_supported") is True,
@@ -231,6 +231,17 @@ class Discovery:
         if self._unreachable and not final:
             return TransportError(message)
         return kind(message, tried=tuple(self._tried))
+
+
+def _auth_methods(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the ways in which clients authenticate at the token endpoint.
+
+    A client is registered with one way, for revocation as well (RFC 8414 §2 lists those apart):
+    where that endpoint takes some of them only, a client by another way could not log out.
+    """
+    methods = _strings(document.get("token_endpoint_auth_methods_supported"))
+    revoking = _strings(document.get("revocation_endpoint_auth_methods_supported"))
+    return tuple(method for method in methods if method in revoking) or methods
 
 
 def _strings(value: object) -> tuple[str, ...]:
