@@ -129,6 +129,28 @@ async def test_a_registered_client_authenticates_as_it_is_registered(
     assert form.get("client_id") == (None if used == "basic" else "client-1")
 
 
+@pytest.mark.req("A22")
+@pytest.mark.parametrize(
+    ("revoking", "method"),
+    [
+        (["client_secret_basic"], "client_secret_basic"),
+        (["client_secret_post", "client_secret_basic"], "client_secret_post"),
+        (["private_key_jwt"], "none"),
+        (None, "none"),
+    ],
+)
+async def test_a_client_registers_by_a_way_that_can_be_revoked_too(
+    revoking: Any, method: str
+) -> None:
+    async with world() as here:
+        ways = ["none", "client_secret_post", "client_secret_basic"]
+        here.metadata["token_endpoint_auth_methods_supported"] = ways
+        here.metadata["revocation_endpoint_auth_methods_supported"] = revoking
+        await log_in(here)
+        (registered,) = here.asked("/register")
+    assert registered["token_endpoint_auth_method"] == method
+
+
 @pytest.mark.req("A22", "A33")
 async def test_a_client_with_a_key_signs_for_the_issuer() -> None:
     key = jws.new_key()
