@@ -43,7 +43,6 @@ from holdfast.errors import (
 )
 from holdfast.policies import CACHE_MODES, CacheMode, one_of
 from holdfast.types.base import Page, Wire, decode_page
-from holdfast.types.resources import ReadNotes
 
 if TYPE_CHECKING:
     from holdfast._core.calls.skills import Skills
@@ -54,9 +53,10 @@ _UNREACHABLE: Final = (TransportError, RequestTimeout, BackpressureError, StateE
 _PREDEFINED: Final = (PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INTERNAL_ERROR)
 MOST_FAULTS: Final = 20
 """Malformed items of a page that are logged one by one."""
-_NOT_FOUND: Final = re.compile(
+_NOT_FOUND: Final = (
     r"not ?(be )?found|no such|(not|n't) exist|(not|n't) find|unknown (resource|uri)"
 )
+"""Compiled when an error needs it, which is rare."""
 
 
 class Listing(list[W], Generic[W]):
@@ -142,6 +142,8 @@ class CachedReads(Struct, eq=False):
             raise not_found(error) from None
         result = self._requester.decode(call, answer.raw, types.ReadResult)
         if answer.cached:
+            from holdfast.types.resources import ReadNotes
+
             result._notes = ReadNotes(cached=True, stale=answer.stale)
         return result
 
@@ -260,6 +262,6 @@ def not_found(error: RpcError) -> RpcError:
     """
     if error.code not in (RESOURCE_NOT_FOUND, INVALID_PARAMS):
         text = error.message.partition(f"error {error.code}: ")[2].lower().replace("_", " ")
-        if error.code in _PREDEFINED or "session" in text or not _NOT_FOUND.search(text):
+        if error.code in _PREDEFINED or "session" in text or not re.search(_NOT_FOUND, text):
             return error
     return ResourceNotFoundError(error.message, code=error.code, data=error.data)
