@@ -10,9 +10,13 @@ import pytest
 from msgspec import Raw
 
 import holdfast
+from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, PROTOCOL_VERSION
+from holdfast._core.serve.runner import LoopRunner
+from holdfast._core.server.session import ServerSession
 from holdfast.errors import RpcError
 from holdfast.relay import questions
-from holdfast.testing import Peer, RequestError, ServerRequest
+from holdfast.relay.passing import Relay
+from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from tests.relay.rig import CAPABILITIES, FORM, Pair
 
 pytestmark = pytest.mark.req("X2")
@@ -192,3 +196,42 @@ async def test_a_question_that_is_withdrawn_is_not_asked_again() -> None:
         repeat = answered(await send(host))
         withdrawn.set()
         assert (await send(host, **repeat))["resultType"] == "complete"
+
+
+async def test_a_question_ends_with_the_last_call_that_could_carry_it() -> None:
+    """A server that does not withdraw its question is told, and not left to wait for ever."""
+    peer = PAIR.peer()
+    peer.on("tools/call", SILENCE)
+    short = {"timeouts": holdfast.Timeouts(total=0.05)}
+    async with PAIR.connect(peer, upstream=short, **DECLARED) as host:
+        call = asyncio.ensure_future(send(host))
+        await peer.expect("tools/call")
+        question = asyncio.ensure_future(peer.ask("roots/list", {}))
+        assert (await call)["resultType"] == "input_required"
+        with pytest.raises(RequestError, match="no call is open"):
+            await question
+
+
+@pytest.mark.parametrize("server", ["handshake", "stateless"])
+async def test_the_first_request_of_a_stateless_host_may_be_a_call(server: str) -> None:
+    """Its log level and its state are the server's business, although nothing is known of it."""
+    peer = Pair("stateless", server).peer()
+    peer.on("tools/call", {"content": []})
+    written: asyncio.Queue[bytes] = asyncio.Queue()
+    async with holdfast.connect(peer) as client:
+        session = ServerSession(Relay(client).server, written.put_nowait, LoopRunner())
+        level = {"io.modelcontextprotocol/logLevel": "debug"}
+        meta = {PROTOCOL_VERSION: "2026-07-28", CLIENT_CAPABILITIES: {}, **level}
+        params = {"name": "x", "_meta": meta}
+        if server == "stateless":
+            params["requestState"] = "the server's own"
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        session.feed(msgspec.json.encode(message))
+        assert msgspec.json.decode(await written.get())["result"]["content"] == []
+        session.close()
+    if server == "handshake":
+        assert (await peer.expect("logging/setLevel")).params["level"] == "debug"
+    else:
+        sent = (await peer.expect("tools/call")).params
+        assert sent["requestState"] == "the server's own"
+        assert sent["_meta"]["io.modelcontextprotocol/logLevel"] == "debug"

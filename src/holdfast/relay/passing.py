@@ -180,6 +180,9 @@ class Relay:
 
     async def _pass_request(self, request: ServerRequest) -> Any:
         try:
+            if self._client._facts is None:
+                # What is passed, and how, depends on the era of the server.
+                await self._client.open()
             if request.method.startswith("tools/"):
                 await self._check_tool(request)
             if not request.stateless:
@@ -244,10 +247,9 @@ class Relay:
     async def _tell_level(self) -> None:
         """Tell a handshake server the level that the host gives with each request."""
         level = self._log_level
-        offers = "logging" in self._capabilities()
-        if level is None or level == self._server_level or not offers:
+        if level is None or level == self._server_level or self._upstream_is_stateless:
             return
-        if not self._upstream_is_stateless:
+        if "logging" in self._capabilities():
             await self._client.set_log_level(level)
             self._server_level = level
 

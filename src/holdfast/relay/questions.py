@@ -120,8 +120,18 @@ class Questions:
         loop = asyncio.get_running_loop()
         call = OpenCall(loop.create_task(work), request, request, {}, loop.create_future())
         self._open.append(call)
-        call.work.add_done_callback(lambda _: self._open.remove(call))
+        call.work.add_done_callback(lambda _: self._ended(call))
         return await self._follow(call)
+
+    def _ended(self, call: OpenCall) -> None:
+        self._open.remove(call)
+        if not call.work.cancelled():
+            call.work.exception()  # seen: the host may never come for it
+        if not self._open:
+            # No call is left whose question it could be; the server may not withdraw it.
+            for parked in self._parked.values():
+                for question in parked.questions.values():
+                    self._place(question)
 
     async def resume(self, request: ServerRequest, state: str) -> Raw:
         """Take up the parked call that a repeated request is about, and give it the answers."""
@@ -226,9 +236,7 @@ class Questions:
             ended = [state for state, call in self._parked.items() if call.work.done()]
             if not ended:
                 return
-            call = self._parked.pop(ended[0])
-            if not call.work.cancelled():
-                call.work.exception()  # nobody comes for it
+            del self._parked[ended[0]]
 
 
 def _answers(request: ServerRequest) -> dict[str, Raw]:
