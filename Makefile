@@ -20,7 +20,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-browser demo-service test interop conformance frameworks lint docs screenshots
-.PHONY: bench bench-peers requirements walk coverage fuzz hostile release-check audit clean stale
+.PHONY: bench bench-view bench-peers requirements walk coverage fuzz hostile release-check audit clean stale
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -63,6 +63,9 @@ screenshots: $(STAMP) ## every page of the site in Chromium, at two widths, into
 
 bench: $(STAMP) ## measure speed
 	@$(RUN) benchmarks/run.py $(ARGS)
+
+bench-view: $(STAMP) ## measure the page of a trace in Chromium: 100,000 messages
+	@$(RUN) -m benchmarks.view $(ARGS)
 
 bench-peers: $(STAMP) ## measure other clients beside it, and how each takes a fault (installs them in .cache)
 	@$(RUN) benchmarks/peers/run.py $(ARGS)

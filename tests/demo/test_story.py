@@ -170,3 +170,10 @@ def write_to_terminal(
         while "the end" not in text:
             text += side.read(10_000).decode()
         return text.replace("\r\n", "\n")
+
+
+@pytest.mark.req("W2")
+def test_it_ends_with_a_page_of_what_crossed_the_wire(story: str) -> None:
+    (place,) = places(story, "What crossed the wire, as a page to open in a browser:")
+    page = Path("".join(story[place:].splitlines()[1:]).replace(" ", ""))
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")

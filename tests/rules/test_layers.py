@@ -95,7 +95,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
         "pydantic_ai",
     ),
     "testing": ("__init__",),
-    "demo": ("__init__",),
+    "demo": ("__init__", "view"),
     "cli": ("__init__", "testing", "demo", "view", "relay"),
     "__main__": ("cli",),
 }

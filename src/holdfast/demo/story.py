@@ -13,9 +13,11 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, TextIO, TypeVar
 
 import holdfast
@@ -82,8 +84,11 @@ class Story:
         self.passed: int = 0
         self._took = 0.0
         self._stderr: list[str] = []
+        self._trace = Path(tempfile.mkdtemp(prefix="holdfast-demo-")) / "demo.jsonl"
         command = (*SERVER, sys.executable)
-        self._client = holdfast.connect(command, name="demo", stderr=self._stderr.append)
+        self._client = holdfast.connect(
+            command, name="demo", stderr=self._stderr.append, trace=self._trace
+        )
 
     async def tell(self) -> None:
         """Run all chapters; raise `CheckFailedError` if a check fails."""
@@ -101,6 +106,16 @@ class Story:
             await self._recover()
             self.show.heading("7. Close", "Leaving the `async with` block ends the server.")
         self._check(client.state is State.CLOSED, "the client is closed and the server has ended")
+
+    def write_page(self) -> Path:
+        """Make a page of what crossed the wire; return its path."""
+        from holdfast.trace.format import Reading
+        from holdfast.view.page import build_page
+
+        reading, page = Reading(self._trace.name), self._trace.with_suffix(".html")
+        with self._trace.open("rb") as rows:
+            page.write_text(build_page(reading, reading.lines(rows)), encoding="utf-8")
+        return page
 
     # The chapters
 
@@ -275,6 +290,8 @@ def main(*, verbose: bool = False) -> int:
         asyncio.run(asyncio.wait_for(story.tell(), PATIENCE))
         took = time.perf_counter() - started
         screen.heading(f"All {story.passed} checks passed in {took:.1f} s.")
+        screen.line("", "What crossed the wire, as a page to open in a browser:")
+        screen.line("", str(story.write_page()))
     except BrokenPipeError:
         # Python would complain about the closed pipe at exit as well.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
