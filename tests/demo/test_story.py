@@ -90,7 +90,7 @@ def test_a_call_meanwhile_fails_at_once_and_tells_the_next_attempt(story: str) -
 @pytest.mark.req("L5")
 def test_the_server_comes_back_by_itself_and_the_next_call_works(story: str) -> None:
     places(story, "StateError", "ready again, in a new process", "structured {'sum': 2}")
-    assert re.fullmatch(r"All \d+ checks passed in [\d.]+ s\.", story.splitlines()[-1])
+    assert re.search(r"^All \d+ checks passed in [\d.]+ s\.$", story, re.M)
 
 
 @pytest.mark.req("L1")
