@@ -125,8 +125,11 @@ async def test_a_lost_link_leaves_its_calls_unknown(peer: Peer, path: Path) -> N
         with pytest.raises(HoldfastError):
             await running
     trace.close()
-    (row,) = [row for row in rows_of(path) if row.name == "deaf" and row.kind == "request"]
+    rows = rows_of(path)
+    (row,) = [row for row in rows if row.name == "deaf" and row.kind == "request"]
     assert row.outcome == "unknown"
+    (outcome,) = [row for row in rows if row.kind == "outcome"]
+    assert rows[outcome.of] is row
 
 
 @pytest.mark.req("W1")

@@ -57,8 +57,8 @@ class LineMaker:
         self.server = server
         self._redactor = redactor
         self._generation = 0
-        self._sent: OrderedDict[Ticket, int | str] = OrderedDict()
-        """The ids of requests that have been sent, by call."""
+        self._sent: OrderedDict[Ticket, tuple[int | str, int]] = OrderedDict()
+        """The ids of requests that have been sent, and the links, by call."""
 
     def lines(self, event: TraceEvent, since: float) -> dict[str, Any] | None:
         """Return the line of an event; None for those that a trace does not have."""
@@ -100,7 +100,7 @@ class LineMaker:
         if head.id is not None:
             line["id"] = head.id
         if kind == "request" and event.ticket is not None and head.id is not None:
-            self._remember(event.ticket, head.id)
+            self._remember(event.ticket, head.id, int(event.generation))
         if kind in ("result", "error"):
             line["of"] = head.id
         elif head.method in _RELATED:
@@ -127,14 +127,16 @@ class LineMaker:
     def _outcome(
         self, common: dict[str, Any], event: TraceEvent, error: HoldfastError
     ) -> dict[str, Any] | None:
-        wire_id = self._sent.pop(event.ticket, None) if event.ticket is not None else None
+        # A link that is lost is gone before its calls are told: the next has its number by then.
+        request = self._sent.pop(event.ticket, None) if event.ticket is not None else None
+        wire_id, link = request or (None, common["link"])
         if isinstance(error, RpcError):
             return None  # It is the server's answer, which has a line.
         line = {**common, "kind": "outcome", "dir": ">", "outcome": outcome_of(error)}
-        return {**line, "of": wire_id, "why": self._redactor.text(error.message)}
+        return {**line, "link": link, "of": wire_id, "why": self._redactor.text(error.message)}
 
-    def _remember(self, ticket: Ticket, wire_id: int | str) -> None:
-        self._sent[ticket] = wire_id
+    def _remember(self, ticket: Ticket, wire_id: int | str, link: int) -> None:
+        self._sent[ticket] = (wire_id, link)
         if len(self._sent) > MOST_TICKETS:
             self._sent.popitem(last=False)
 

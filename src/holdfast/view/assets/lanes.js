@@ -53,7 +53,7 @@ class Lanes {
     this.icons = new Map();
     const labels = this.shownServers.map(server => {
       const calls = this.callsOf.get(server.name), trouble = calls.filter(isTrouble).length;
-      const links = new Set((this.trace.states.get(server.name) || []).map(row => row.link)).size;
+      const links = new Set((this.trace.states.get(server.name) || []).filter(row => row.name === "starting").map(row => row.link)).size;
       const place = el("span", "");
       this.icons.set(server.name, place);
       const name = el("b", "", place, el("span", "", ...visible(server.name, 60)));
@@ -212,7 +212,7 @@ class Lanes {
       if (row.name !== "backoff" || !place || states[place - 1].name !== "ready") return;
       const back = states.slice(place).find(state => state.name === "ready"), end = back ? back.t : this.trace.end, x = this.x(row.t);
       if (this.x(end) - x < 70 || x > this.width || this.x(end) < 0) return;
-      const code = /code (-?\d+)|signal (\w+)/.exec(row.note), words = [code ? `exit ${code[1] || code[2]}` : "lost", `down ${back ? "" : "since "}${duration(end - row.t)}`];
+      const code = /code (-?\d+)|(SIG[A-Z0-9]+)/.exec(row.note), words = [code ? code[1] ? `exit ${code[1]}` : code[2] : "lost", `down ${back ? "" : "since "}${duration(end - row.t)}`];
       words.forEach((text, line) => {
         g.font = `${line ? "" : "600 "}11px ${this.font}`;
         g.textAlign = "left";
