@@ -11,6 +11,7 @@ from msgspec import Raw
 
 import holdfast
 from holdfast import Handlers, ToolPolicy, types
+from holdfast._core.eras.revisions import STATELESS, VERSIONS
 from holdfast.errors import DriftError, ResourceNotFoundError, RpcError
 from holdfast.relay.passing import Relay
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
@@ -391,3 +392,20 @@ async def test_a_guard_of_the_client_holds_for_the_host(pair: Pair) -> None:
                     await host.request(method, {"name": "add"})
                 assert caught.value.data["kind"] == "drift"
     assert not calls(peer)
+
+
+@pytest.mark.parametrize("server", VERSIONS)
+@pytest.mark.parametrize("host", VERSIONS)
+async def test_every_revision_reaches_every_other(host: str, server: str) -> None:
+    pair = Pair("handshake", "stateless" if server in STATELESS else "handshake")
+    pair.host, pair.versions = host, (server,)
+
+    async def call(request: ServerRequest) -> Any:
+        if pair.is_server_stateless and "inputResponses" not in request.params:
+            return input_required("roots/list", {})
+        return {"content": [], "structuredContent": await pair.ask(request, "roots/list", {})}
+
+    handlers = Handlers(roots=["file:///a"])
+    async with pair.connect(answering(pair, call), handlers=handlers) as client:
+        await client.call_tool("add")
+        assert client.protocol_version == host

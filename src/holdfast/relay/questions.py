@@ -45,7 +45,12 @@ import msgspec
 from msgspec import Raw, Struct
 
 from holdfast._core.server.request import InputRequired, ServerRequest
-from holdfast._core.wire.codes import INVALID_PARAMS, METHOD_NOT_FOUND, RequestError
+from holdfast._core.wire.codes import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    RequestError,
+)
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.errors import RpcError
 
@@ -226,7 +231,7 @@ class Questions:
             question.answer.set_exception(RpcError(text, code=METHOD_NOT_FOUND))
         elif waiting >= MOST_PARKED and call not in self._parked.values():
             text = f"{question.method}: {MOST_PARKED} calls wait for the client's answers already"
-            question.answer.set_exception(RpcError(text, code=METHOD_NOT_FOUND))
+            question.answer.set_exception(RpcError(text, code=INTERNAL_ERROR))
         else:
             call.add(question)
 
