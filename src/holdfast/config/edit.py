@@ -106,13 +106,19 @@ def add(
         _put(document, name, fields, overwrite)
         # As it will be read; what could not be used is not written.
         typed = replace(source, dialect="mcpServers")
-        entries, faults = dialects.read({**document.content, "mcpServers": {name: fields}}, typed)
-        for fault in (*faults, *(fault for entry in entries for fault in entry.errors)):
-            place = "" if fault.field is None else f"{fault.field}: "
-            raise ValidationError(f"server '{visible(name, 80)}': {place}{fault.message}")
+        entry = _usable_entry(name, {**document.content, "mcpServers": {name: fields}}, typed)
     # What was typed is approved, not what the file says by now (CWE-367).
-    ApprovalStore(environment).approve({name: entries[0]}, {})
+    ApprovalStore(environment).approve({name: entry}, {})
     return ConfigEdit(file=source.file, servers=(name,))
+
+
+def _usable_entry(name: str, content: Mapping[str, Any], source: EntrySource) -> ServerEntry:
+    """Read the only entry of a document; raise the first fault of it."""
+    entries, faults = dialects.read(content, source)
+    for fault in (*faults, *(fault for entry in entries for fault in entry.errors)):
+        place = "" if fault.field is None else f"{fault.field}: "
+        raise ValidationError(f"server '{visible(name, 80)}': {place}{fault.message}")
+    return entries[0]
 
 
 def remove(
@@ -206,10 +212,7 @@ def plan_import(
             skipped[entry.name] = "a server of this name exists already"
         else:
             entries.append(entry)
-        for hidden in entry.hides:
-            if definition(at_home(hidden)) != definition(at_home(entry)):
-                source = visible(str(entry.source))
-                skipped[f"{entry.name} of {hidden.source}"] = f"{source} has another of this name"
+        skipped |= _hidden_namesakes(entry)
     return ImportPlan(
         entries=tuple(entries),
         skipped=skipped,
@@ -217,6 +220,16 @@ def plan_import(
         environment=environment,
         replaced=frozenset(entry.name for entry in entries if entry.name in present),
     )
+
+
+def _hidden_namesakes(entry: ServerEntry) -> dict[str, str]:
+    """Return why the entries that this one hides are skipped; its equals are not worth a word."""
+    reason = f"{visible(str(entry.source))} has another of this name"
+    return {
+        f"{entry.name} of {hidden.source}": reason
+        for hidden in entry.hides
+        if definition(at_home(hidden)) != definition(at_home(entry))
+    }
 
 
 def import_products(
@@ -249,17 +262,24 @@ def _chosen(products: Iterable[str] | None, environment: ConfigEnvironment) -> l
         return there
     sources: list[EntrySource] = []
     for product in products:
-        files_of = [source for source in there if _is_called(source.product, product)]
-        files_of = files_of or [named_file(product, environment)]
-        if not any(os.path.exists(source.file) for source in files_of):
-            names = list(dict.fromkeys(source.product for source in there))
-            hint = did_you_mean(product, names) or f"known: {', '.join(names)}"
-            places = visible(", ".join(source.file for source in files_of))
-            if files_of[0].product:
-                raise ValidationError(f"{files_of[0].product} has no file here: {places}")
-            raise ValidationError(f"no product or file {visible(product, 80)!r}: {hint}")
-        sources += files_of
+        sources += _files_of(product, there, environment)
     return sources
+
+
+def _files_of(
+    product: str, there: list[EntrySource], environment: ConfigEnvironment
+) -> list[EntrySource]:
+    """Return the files of a product, or the file of this path; refuse if none of them exists."""
+    files_of = [source for source in there if _is_called(source.product, product)]
+    files_of = files_of or [named_file(product, environment)]
+    if any(os.path.exists(source.file) for source in files_of):
+        return files_of
+    if files_of[0].product:
+        places = visible(", ".join(source.file for source in files_of))
+        raise ValidationError(f"{files_of[0].product} has no file here: {places}")
+    names = list(dict.fromkeys(source.product for source in there))
+    hint = did_you_mean(product, names) or f"known: {', '.join(names)}"
+    raise ValidationError(f"no product or file {visible(product, 80)!r}: {hint}")
 
 
 def _is_called(product: str, word: str) -> bool:

@@ -177,13 +177,19 @@ def texts(entry: ServerEntry) -> Iterator[tuple[Setting, str, str]]:
         pending = [(row.key or row.name, whole)]
         while pending:
             field, value = pending.pop()
-            if isinstance(value, dict) and value:
-                pending += [(f"{field}.{name}", item) for name, item in reversed(value.items())]
-            elif isinstance(value, list | tuple) and value:
-                places = range(len(value) - 1, -1, -1)
-                pending += [(f"{field}[{place}]", value[place]) for place in places]
+            if members := _members(field, value):
+                pending += reversed(members)
             else:
                 yield row, field, value if isinstance(value, str) else json.dumps(value)
+
+
+def _members(field: str, value: Any) -> list[tuple[str, Any]]:
+    """Return what stands in an object or an array, each with its place; nothing of a scalar."""
+    if isinstance(value, dict):
+        return [(f"{field}.{name}", item) for name, item in value.items()]
+    if isinstance(value, list | tuple):
+        return [(f"{field}[{index}]", item) for index, item in enumerate(value)]
+    return []
 
 
 def definition(entry: ServerEntry) -> dict[str, Any]:
@@ -246,12 +252,8 @@ def pieces(text: str) -> Iterator[str | Variable]:
 
 
 def _variable(match: re.Match[str]) -> Variable:
-    inside = match["inside"]
-    if not match["close"]:
-        raise ExpansionError("'${' is never closed; write '$${' for a plain '${'")
-    if "${" in inside:
-        raise ExpansionError(f"'{visible(match[0], 80)}': variables cannot be nested")
-    name, marked, default = inside.partition(":-")
+    _check_braces(match)
+    name, marked, default = match["inside"].partition(":-")
     if name in _PLACES:
         return Variable(name=name, kind="place")
     prefix, colon, rest = name.partition(":")
@@ -261,6 +263,13 @@ def _variable(match: re.Match[str]) -> Variable:
     if not _NAME.match(name):
         raise ExpansionError(f"'{visible(match[0], 80)}' is not a known variable ({_KNOWN})")
     return Variable(name=name, kind="environment", default=default if marked else None)
+
+
+def _check_braces(match: re.Match[str]) -> None:
+    if not match["close"]:
+        raise ExpansionError("'${' is never closed; write '$${' for a plain '${'")
+    if "${" in match["inside"]:
+        raise ExpansionError(f"'{visible(match[0], 80)}': variables cannot be nested")
 
 
 # Names

@@ -75,15 +75,7 @@ def parse(path: str, data: bytes, budget: ReadBudget | None = None) -> Mapping[s
     if ending in (".toml", ".yaml", ".yml") and len(text) > budget.slow_bytes:
         raise UnreadableFileError(f"is longer than {budget.slow_bytes >> 10} KiB")
     try:
-        if ending == ".toml":
-            value = _toml(text)
-        elif ending in (".yaml", ".yml"):
-            value = read_yaml(text, budget.values)
-        else:
-            try:
-                value = _JSON.decode(text) if text.strip() else None
-            except ValueError:
-                value = _json_with_comments(text)
+        value = _read_value(ending, text, budget)
     except YamlFault as error:
         raise UnreadableFileError(str(error)) from None
     except RecursionError:
@@ -94,6 +86,18 @@ def parse(path: str, data: bytes, budget: ReadBudget | None = None) -> Mapping[s
         raise UnreadableFileError("must hold an object at its top")
     _check_bounds(value, budget)
     return value
+
+
+def _read_value(ending: str, text: str, budget: ReadBudget) -> Any:
+    """Read a text in the format of its file's ending; whatever is neither TOML nor YAML is JSON."""
+    if ending == ".toml":
+        return _toml(text)
+    if ending in (".yaml", ".yml"):
+        return read_yaml(text, budget.values)
+    try:
+        return _JSON.decode(text) if text.strip() else None
+    except ValueError:
+        return _json_with_comments(text)
 
 
 def _decode(data: bytes) -> str:
@@ -116,10 +120,7 @@ def _check_bounds(value: Any, budget: ReadBudget) -> None:
                 below += item.values()
             elif isinstance(item, list):
                 below += item
-            elif isinstance(item, float) and not math.isfinite(item):
-                raise UnreadableFileError("has a number in it that is too large")
-            elif isinstance(item, int) and item.bit_length() > _NUMBER_BITS:
-                # Hexadecimal digits of TOML and YAML: thousands of them cannot be printed.
+            elif _is_too_large(item):
                 raise UnreadableFileError("has a number in it that is too large")
             if len(below) > budget.values:
                 raise UnreadableFileError(f"has more than {most:,} values in it")
@@ -128,6 +129,13 @@ def _check_bounds(value: Any, budget: ReadBudget) -> None:
         budget.values -= len(below)
         level = below
     raise UnreadableFileError("is nested too deeply")
+
+
+def _is_too_large(scalar: Any) -> bool:
+    if isinstance(scalar, float):
+        return not math.isfinite(scalar)
+    # Hexadecimal digits of TOML and YAML: thousands of them cannot be printed.
+    return isinstance(scalar, int) and scalar.bit_length() > _NUMBER_BITS
 
 
 # JSON with comments and trailing commas
@@ -362,10 +370,7 @@ class JsonFile:
             parent, key, value, inner = "", parent, {key: value}, self.content
         if not isinstance(inner, dict):
             raise UnreadableFileError(f"must hold an object under {parent}")
-        start = _without_comments(self._text)[1].index("{")
-        if parent:
-            members, _ = find_members(self._text, start)
-            start = next(member.value for member in members if member.key == parent)
+        start = self._start_of(parent)
         after = {name: member for name, member in inner.items() if name != key}
         if value is None:
             text = drop_member(self._text, start, key)
@@ -380,3 +385,11 @@ class JsonFile:
         if parse("x.json", data) != content:
             raise UnreadableFileError("cannot be edited safely; edit it by hand")
         self._text, self.content = text, content
+
+    def _start_of(self, parent: str) -> int:
+        """Return where an object begins in the text: that of a key, or the whole document ("")."""
+        start = _without_comments(self._text)[1].index("{")
+        if not parent:
+            return start
+        members, _ = find_members(self._text, start)
+        return next(member.value for member in members if member.key == parent)

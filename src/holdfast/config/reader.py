@@ -97,11 +97,15 @@ class EntryReader(Struct, kw_only=True):
             self._fault(self.origins["url"], "there is both a command and a URL; leave one out")
         missing = "is missing" if kind is not None else "is missing, and so is a URL"
         kind = kind or ("url" if "url" in values else "command")
-        broken = {problem.field for problem in self.problems if problem.level == "error"}
-        if kind not in values and broken.isdisjoint((*_COMMANDS, *_URLS, None)):
-            ways = _COMMANDS if kind == "command" else _URLS
-            self._fault(next(name for name in ways if name in self.fields), missing)
+        if kind not in values:
+            self._fault_address(_COMMANDS if kind == "command" else _URLS, missing)
         return str(kind)
+
+    def _fault_address(self, ways: tuple[str, ...], missing: str) -> None:
+        """Say that there is no command or no URL, unless a fault explains it already."""
+        broken = {problem.field for problem in self.problems if problem.level == "error"}
+        if broken.isdisjoint((*_COMMANDS, *_URLS, None)):
+            self._fault(next(name for name in ways if name in self.fields), missing)
 
     def _fault(self, field: str | None, message: str, level: Level = "error") -> None:
         """Add a problem of a field; None: of the whole entry."""

@@ -90,16 +90,7 @@ def client_for(resolved: ResolvedServer, overrides: Mapping[str, Any]) -> Client
         name: value for name, value in overrides.items() if name in Options.__optional_keys__
     }
     rest = {name: value for name, value in overrides.items() if name not in transport_overrides}
-    configured = resolved.transport_options
-    options = {**configured, **transport_overrides}
-    for name in ("env", "headers"):
-        # One variable more is no reason to lose those that the server is configured with.
-        value, addition = configured.get(name), transport_overrides.get(name)
-        if isinstance(value, Mapping) and isinstance(addition, Mapping):
-            options[name] = {**value, **addition}
-    if "auth" in configured and options["auth"] == "oauth":
-        login = configured["auth"]
-        options["auth"] = login and replace(login, interactive=True)
+    options = _merged_options(resolved.transport_options, transport_overrides)
     transport: Transport
     try:
         # By the kind of the entry: a URL never becomes a command line.
@@ -121,6 +112,20 @@ def client_for(resolved: ResolvedServer, overrides: Mapping[str, Any]) -> Client
         # The command in an error names the server as the configuration does.
         transport.authorizer.name = resolved.name
     return build_client(transport, transport, {}, **{**resolved.options, **rest})
+
+
+def _merged_options(configured: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a transport: the overrides, and what is configured beside them."""
+    options = {**configured, **overrides}
+    for name in ("env", "headers"):
+        # One variable more is no reason to lose those that the server is configured with.
+        value, addition = configured.get(name), overrides.get(name)
+        if isinstance(value, Mapping) and isinstance(addition, Mapping):
+            options[name] = {**value, **addition}
+    if "auth" in configured and options["auth"] == "oauth":
+        login = configured["auth"]
+        options["auth"] = login and replace(login, interactive=True)
+    return options
 
 
 def read_env_file(entry: ServerEntry) -> EnvFile | None:
@@ -182,17 +187,21 @@ class Resolution(Struct):
                 faults.setdefault("envFile", f"{visible(env_file.path)} {env_file.fault}")
         for field, fault in value_faults(values, expanded=True):
             faults.setdefault(field, fault)
-        for name in (name for name in values if TABLE[name].own and name not in faults):
-            try:
-                values[name] = parse_setting(TABLE[name], values[name])
-            except ValueError as error:
-                faults[name] = str(error)
+        self._parse_own(values)
         if faults:
             raise _refusal(
                 ConfigProblem(file=source.file, server=entry.name, field=field, message=fault)
                 for field, fault in faults.items()
             )
         return self._build(values)
+
+    def _parse_own(self, values: dict[str, Any]) -> None:
+        """Parse the values of Holdfast's own settings, in place, except those at fault already."""
+        for name in (name for name in values if TABLE[name].own and name not in self.faults):
+            try:
+                values[name] = parse_setting(TABLE[name], values[name])
+            except ValueError as error:
+                self.faults[name] = str(error)
 
     def _build(self, values: dict[str, Any]) -> ResolvedServer:
         """Return the values as options of their receivers: client, tools and transport."""
@@ -316,10 +325,8 @@ class Resolution(Struct):
         label = visible(name, 80)
         environ = self.entry.source.environment.environ
         answer = environ.get(config_input.variable, self.answers.get(name))
-        # VS Code runs a command of an extension for this type; there is no such thing here.
-        if answer is None and described is not None and described.type != "command":
-            answer = None if self.prompt is None else self.prompt(described)
-            answer = described.default if answer is None else answer
+        if answer is None and described is not None:
+            answer = self._prompted(described)
         if answer is None:
             missing = "" if described else " (no input of this id is described in the file)"
             variable = visible(config_input.variable, 100)
@@ -329,6 +336,14 @@ class Resolution(Struct):
             raise ExpansionError(f"the input {label!r} must be one of: {choices}")
         self.answers[name] = answer
         return answer
+
+    def _prompted(self, config_input: ConfigInput) -> str | None:
+        """Return what a person answers, or the default of the input."""
+        # VS Code runs a command of an extension for this type; there is no such thing here.
+        if config_input.type == "command":
+            return None
+        answer = None if self.prompt is None else self.prompt(config_input)
+        return config_input.default if answer is None else answer
 
 
 def _refusal(problems: Iterable[ConfigProblem]) -> ValidationError:

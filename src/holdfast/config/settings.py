@@ -195,11 +195,9 @@ def value_faults(values: Mapping[str, Any], *, expanded: bool) -> Iterator[tuple
     if "command" in values and not values["command"].strip():
         yield "command", "must not be empty"
     for name in ("url", "proxy"):
-        url = values.get(name)
-        if url is not None and (expanded or not url.startswith("${")):
-            fault = _url_fault(url, whole=expanded or "${" not in url)
-            if fault is not None:
-                yield name, fault
+        fault = _address_fault(values.get(name), expanded)
+        if fault is not None:
+            yield name, fault
     yield from _header_faults(values.get("headers", {}))
     for place, name in _variable_names(values):
         if (expanded or "${" not in name) and not _is_variable_name(name):
@@ -236,18 +234,27 @@ def _header_fault(name: str, value: str) -> str | None:
     return "must be one line without control characters" if _CONTROL.search(value) else None
 
 
+def _address_fault(url: str | None, expanded: bool) -> str | None:
+    """Return what is wrong with a URL, as far as variables that it may have in it let one see."""
+    if url is None or (not expanded and url.startswith("${")):
+        return None
+    return _url_fault(url, whole=expanded or "${" not in url)
+
+
 def _url_fault(url: str, *, whole: bool) -> str | None:
     """Return why this is not the URL of a server; ``whole`` False: judge only its scheme."""
     from urllib.parse import urlsplit
 
     if not url.lower().startswith(("http://", "https://")):
         return "must begin with http:// or https://"
-    if whole and (_NOT_IN_URL.search(url) or has_unseen(url)):
+    if not whole:
+        return None
+    if _NOT_IN_URL.search(url) or has_unseen(url):
         return "has characters in it that a URL cannot have"
     try:
-        parts = urlsplit(url) if whole else None
-        if parts is not None and (not parts.hostname or parts.port == 0):
-            return "has no host" if not parts.hostname else "has no valid port"
+        parts = urlsplit(url)
+        if not parts.hostname:
+            return "has no host"
+        return "has no valid port" if parts.port == 0 else None
     except ValueError:
         return "is not a URL"
-    return None

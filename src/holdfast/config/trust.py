@@ -299,13 +299,7 @@ def preview_entry(entry: ServerEntry, written: ServerEntry | None = None) -> App
     env_file = read_env_file(entry)
     status = ApprovalStore(entry.source.environment).status(entry, env_file)
     parts = bound_parts(entry, env_file)
-    fields = definition(written or entry)
-    if entry.url is None and entry.cwd is None and entry.source.scope == "project":
-        fields["cwd (the project's folder)"] = entry.source.workspace
-    if entry.inputs:
-        fields["inputs"] = [
-            input_definition(config_input) for config_input in entry.inputs.values()
-        ]
+    fields = {**definition(written or entry), **_implied_fields(entry)}
     contents = {field: text for field, text in parts.items() if field.endswith(" (content)")}
     fields |= {field: f"sha256:{digest}" for field, digest in contents.items()}
     if env_file is not None:
@@ -320,6 +314,18 @@ def preview_entry(entry: ServerEntry, written: ServerEntry | None = None) -> App
         cautions=tuple(dict.fromkeys(_cautions(entry, env_file))),
         fingerprint=fingerprint(parts),
     )
+
+
+def _implied_fields(entry: ServerEntry) -> dict[str, Any]:
+    """Return what counts for an entry, though it does not stand in it."""
+    fields: dict[str, Any] = {}
+    if entry.url is None and entry.cwd is None and entry.source.scope == "project":
+        fields["cwd (the project's folder)"] = entry.source.workspace
+    if entry.inputs:
+        fields["inputs"] = [
+            input_definition(config_input) for config_input in entry.inputs.values()
+        ]
+    return fields
 
 
 def _visible(value: Any) -> Any:
