@@ -55,7 +55,7 @@ class Detail {
     const faults = this.trace.facts.faults[row.n];
     if (row.outcome === "ok" && !faults) return null;
     const name = faults ? "rpc" : row.outcome, words = faults ? "Does not fit the schema" : own(VERDICTS, name) || sign(name).words;
-    const text = faults ? `${counted(Object.keys(faults).length, "field")} of the answer ${Object.keys(faults).length === 1 ? "is" : "are"} not what the tool's output schema promises.` : row.note || answerWords(answer) || own(NO_ANSWER, name) || "";
+    const text = faults ? `${counted(Object.keys(faults).length, "field")} of the answer ${Object.keys(faults).length === 1 ? "is" : "are"} not what the tool's output schema promises.` : withoutSubject(row) || answerWords(answer) || own(NO_ANSWER, name) || "";
     const node = el("div", "verdict", icon(name), el("div", "", el("b", "", words), ". ", ...visible(sentence(text), 4000)));
     node.style.setProperty("--c", colorOf(name));
     return node;
@@ -106,6 +106,11 @@ class Detail {
   }
 }
 
+/** The reason of an outcome, without the server and the call, which stand above it. */
+function withoutSubject(row) {
+  const subject = `${row.server}: ${row.method}`;
+  return row.note.startsWith(subject) ? row.note.slice(subject.length).replace(/^[^:]*: /, "") : row.note;
+}
 const sentence = text => text.charAt(0).toUpperCase() + text.slice(1);
 const fact = (name, value) => el("div", "num", el("span", "", name), ...visible(value, 120));
 const loading = () => el("div", "loading", el("i"), el("i"), el("i"));
