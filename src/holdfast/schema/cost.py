@@ -173,9 +173,7 @@ class SchemaCost:
             budget.spend(2 * self.units, _COMPILE)
             self.units *= 3
         self.patterns: set[str] = _patterns(order)
-        self.branches: bool = any(
-            "anyOf" in node.schema or "oneOf" in node.schema for node in order if not node.leaf
-        )
+        self.branches: bool = _has_alternatives(order)
         """It has alternatives, whose faults take long to explain."""
         parts_first = ordered([graph.top], Node.all)
         self.once: int = CAP
@@ -267,6 +265,10 @@ def _units(root: Any) -> int:
     raise SchemaTooComplex(f"it is more than {2 * walk.MAX_DEPTH} levels deep")
 
 
+def _has_alternatives(order: list[Node]) -> bool:
+    return any("anyOf" in node.schema or "oneOf" in node.schema for node in order if not node.leaf)
+
+
 def _evaluated_again(order: list[Node]) -> int:
     """Return how deep the schemas are nested in place that ``unevaluated*`` evaluates again.
 
@@ -279,17 +281,21 @@ def _evaluated_again(order: list[Node]) -> int:
             continue
         if any(keyword in node.schema for keyword in REFERENCES):
             raise SchemaTooComplex(_UNEVALUATED)
-        seen: set[Node] = set()
-        level, depth = [*node.here, *node.items.every], 0
-        while level:
-            depth += 1
-            seen.update(level)
-            for part in level:
-                if part.collects or any(keyword in part.schema for keyword in REFERENCES):
-                    raise SchemaTooComplex(_UNEVALUATED)
-            level = [inner for part in level for inner in part.all() if inner not in seen]
-        deepest = max(deepest, depth)
+        deepest = max(deepest, _depth_in_place(node))
     return deepest
+
+
+def _depth_in_place(node: Node) -> int:
+    seen: set[Node] = set()
+    level, depth = [*node.here, *node.items.every], 0
+    while level:
+        depth += 1
+        seen.update(level)
+        for part in level:
+            if part.collects or any(keyword in part.schema for keyword in REFERENCES):
+                raise SchemaTooComplex(_UNEVALUATED)
+        level = [inner for part in level for inner in part.all() if inner not in seen]
+    return depth
 
 
 def _patterns(nodes: list[Node]) -> set[str]:

@@ -110,12 +110,7 @@ class Document:
         if chain == 0:
             raise SchemaTooComplex
         self._budget.spend(1 + len(schema))
-        keywords = {key: value for key, value in schema.items() if key not in _IDENTIFIERS}
-        for key in sorted(keywords):
-            if not well_formed(key, keywords[key]):
-                raise Incomparable(f"{label(key)} is malformed")
-        if isinstance(keywords.get("items"), list):
-            raise Incomparable("tuples are written in another way since 2020-12")
+        keywords = _comparable_keywords(schema)
         reference = keywords.pop("$ref", None)
         if reference is None:
             inner = keywords.pop("allOf", ())
@@ -145,14 +140,19 @@ class Document:
         if chain == 0:
             raise SchemaTooComplex
         outer = {key: value for key, value in flat.items() if key not in (keyword, "default")}
-        options: list[Schema] = []
-        for part in flat[keyword]:
-            merged = self._merge([outer, self.flat(part, chain - 1)])
-            options += self.alternatives(merged, chain - 1)
-            if len(options) > MOST_ALTERNATIVES:
-                raise Incomparable(f"it has more than {MOST_ALTERNATIVES} alternatives")
+        options = self._options(outer, flat[keyword], chain - 1)
         if keyword == "oneOf" and not all(_apart(*pair) for pair in combinations(options, 2)):
             raise Incomparable("its alternatives exclude each other")
+        return options
+
+    def _options(self, outer: Schema, branches: list[Any], chain: int) -> list[Schema]:
+        """Return the ways to fit any of the branches, each together with what is around them."""
+        options: list[Schema] = []
+        for branch in branches:
+            merged = self._merge([outer, self.flat(branch, chain)])
+            options += self.alternatives(merged, chain)
+            if len(options) > MOST_ALTERNATIVES:
+                raise Incomparable(f"it has more than {MOST_ALTERNATIVES} alternatives")
         return options
 
     def default(self, schema: Any) -> Schema:
@@ -307,10 +307,7 @@ class _Comparison:
         gained: Any
         if old is not None and new is not None:
             lost, gained = _outside(old, after), _outside(new, before)
-            if lost:
-                self._found.add(f"no longer allows {_listed(lost)}", "narrower", place)
-            if gained:
-                self._found.add(f"now allows {_listed(gained)}", "wider", place)
+            self._enums(lost, gained, place)
             return len(lost) < len(old)
         if old is not None:
             lost, gained = _outside(old, after), True
@@ -326,6 +323,12 @@ class _Comparison:
             text = f"changed from {_summaries([before])} to {_summaries([after])}"
             self._found.add(text, effect, place)
         return common
+
+    def _enums(self, lost: list[Any], gained: list[Any], place: Place) -> None:
+        if lost:
+            self._found.add(f"no longer allows {_listed(lost)}", "narrower", place)
+        if gained:
+            self._found.add(f"now allows {_listed(gained)}", "wider", place)
 
     def _bounds(self, before: Schema, after: Schema, place: Place) -> None:
         """Compare lengths, ranges, patterns and formats."""
@@ -433,3 +436,13 @@ def _summaries(alternatives: list[Schema]) -> str:
             text = f"{text} of {join_words([*map(label, by_name)])}"
         words.append(text)
     return join_words(words) or "nothing"
+
+
+def _comparable_keywords(schema: Schema) -> Schema:
+    keywords = {key: value for key, value in schema.items() if key not in _IDENTIFIERS}
+    for key in sorted(keywords):
+        if not well_formed(key, keywords[key]):
+            raise Incomparable(f"{label(key)} is malformed")
+    if isinstance(keywords.get("items"), list):
+        raise Incomparable("tuples are written in another way since 2020-12")
+    return keywords

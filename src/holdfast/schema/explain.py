@@ -95,19 +95,24 @@ def _message(error: ValidationError, properties: dict[str, Any]) -> str:
     return error.message
 
 
+def _reason(error: ValidationError, outer: str) -> str:
+    """Return why a value does not fit one alternative, at its place below ``outer``."""
+    fault = _fault(error, None)
+    nested = error.kind.name in ("anyOf", "oneOf")
+    text = "fits none of its alternatives" if nested else fault.message
+    inner = fault.path.removeprefix(outer).lstrip("/")
+    return f"{inner}: {text}" if inner else text
+
+
 def _alternatives(error: ValidationError, context: list[list[ValidationError]]) -> str:
     if error.kind.name == "oneOf" and any(not branch for branch in context):
         return f"fits more than one of the alternatives: {show_json(error.instance)}"
-    reasons = []
-    for branch in context[:ALTERNATIVES]:
-        texts = []
-        for inner_error in branch[:3]:
-            fault = _fault(inner_error, None)
-            nested = inner_error.kind.name in ("anyOf", "oneOf")
-            text = "fits none of its alternatives" if nested else fault.message
-            inner = fault.path.removeprefix(pointer(*error.instance_path)).lstrip("/")
-            texts.append(f"{inner}: {text}" if inner else text)
-        reasons += [" and ".join(texts)] if texts else []
+    outer = pointer(*error.instance_path)
+    reasons = [
+        " and ".join(_reason(inner_error, outer) for inner_error in branch[:3])
+        for branch in context[:ALTERNATIVES]
+        if branch
+    ]
     ellipsis = ", …" if len(context) > ALTERNATIVES else ""
     tried = "; ".join(f"({number}) {text}" for number, text in enumerate(reasons, 1))
     return f"fits none of the alternatives: {tried}{ellipsis}" if reasons else error.message

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from holdfast._core.text import difference, label, quote, show_json
 from holdfast.schema.types import same, wordy
-from holdfast.schema.walk import Budget, parts
+from holdfast.schema.walk import Budget, Part, parts
 
 Effect: TypeAlias = Literal["narrower", "wider", "different", "removed", "added", "wording"]
 Impact: TypeAlias = Literal["breaking", "safe", "wording"]
@@ -80,19 +80,14 @@ class SchemaDiff:
             return
         budget.spend(1 + len(after))
         for key in sorted(before.keys() | after.keys()):
-            if wordy(key) and key != "default":
+            if _is_prose(key):
                 self.compare_text(key, before, after, place)
         former = {part.steps: part.schema for part in parts(before)}
         for part in sorted(parts(after), key=lambda part: str(part.steps)):
-            if part.place == "apart":
-                inner = (*place, *map(step, map(str, part.steps)))
-            elif before and part.steps not in former:
-                continue
-            elif part.keyword == "properties":
-                inner = (*place, step(str(part.key)))
-            else:
-                inner = (*place, "[]") if part.place == "item" else place
-            self.compare_texts(former.get(part.steps, {}), part.schema, budget, inner)
+            is_new = bool(before) and part.steps not in former
+            if part.place == "apart" or not is_new:
+                inner = _place_inside(part, place)
+                self.compare_texts(former.get(part.steps, {}), part.schema, budget, inner)
 
 
 def step(name: str) -> str:
@@ -111,3 +106,15 @@ def where(place: Place, whole: str, prefix: str = "") -> str:
 def worst(impacts: Iterable[Impact]) -> Impact | None:
     """Return the worst of some impacts; None if there are none."""
     return min(impacts, key=IMPACTS.index, default=None)
+
+
+def _is_prose(keyword: str) -> bool:
+    return wordy(keyword) and keyword != "default"
+
+
+def _place_inside(part: Part, place: Place) -> Place:
+    if part.place == "apart":
+        return (*place, *map(step, map(str, part.steps)))
+    if part.keyword == "properties":
+        return (*place, step(str(part.key)))
+    return (*place, "[]") if part.place == "item" else place

@@ -44,15 +44,20 @@ def signature(name: str, schema: Any) -> str:
     return f"{name}({', '.join(parts)})"
 
 
+def _choices(part: Definition) -> list[Any]:
+    """Return the only values that fit, if they are few enough to be listed."""
+    choices = part.get("enum")
+    if isinstance(choices, list) and 0 < len(choices) <= _FEW:
+        return choices
+    return [part["const"]] if "const" in part else []
+
+
 def type_text(part: Any, schema: Definition, levels: int = DEPTH) -> str:
     """Return a schema as a Python type, in few words."""
     if not isinstance(part, Mapping):
         return "any"
-    choices = part.get("enum")
-    if isinstance(choices, list) and 0 < len(choices) <= _FEW:
+    if choices := _choices(part):
         return " | ".join(_literal(choice) for choice in choices)
-    if "const" in part:
-        return _literal(part["const"])
     kinds = [kind for kind in _NAMES if kind in admitted_types(part)]
     if kinds == ["array"] and levels:
         inner = type_text(resolve(part.get("items"), schema), schema, levels - 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Set
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -190,6 +190,17 @@ def has_shape(schema: Any, besides: str = "") -> bool:
     return isinstance(schema, dict) and any(word != besides for word in SHAPE & schema.keys())
 
 
+def _conflicts(ours: Set[str], theirs: Set[str]) -> set[str]:
+    """Return the keywords that mean something else in one schema than in two."""
+    conflicts: set[str] = set()
+    if ours and theirs:
+        conflicts |= (_UNEVALUATED & ours) | (_UNEVALUATED & theirs)
+    for group in _DEPENDENT:
+        if group & ours and group & theirs:
+            conflicts |= ((group & ours) | (group & theirs)) - {"properties"}
+    return conflicts
+
+
 def merge(schemas: list[Schema]) -> Merged:
     """Return one schema for all of these.
 
@@ -201,13 +212,7 @@ def merge(schemas: list[Schema]) -> Merged:
     values: dict[str, list[Any]] = {}
     conflicts: set[str] = set()
     for schema in schemas:
-        # Keywords that mean something else in one schema than in two.
-        if values and schema:
-            conflicts |= (_UNEVALUATED & values.keys()) | (_UNEVALUATED & schema.keys())
-        for group in _DEPENDENT:
-            if theirs := group & schema.keys():
-                ours = group & values.keys()
-                conflicts |= (ours | theirs) - {"properties"} if ours else set()
+        conflicts |= _conflicts(values.keys(), schema.keys())
         for word, value in schema.items():
             values.setdefault(word, []).append(value)
     merged: Schema = {}

@@ -257,6 +257,11 @@ class Resolver:
 
     def _name(self, schema: Schema, base: str) -> str:
         """Note the names of one schema; return the base URI of what is inside it."""
+        base = self._name_resource(schema, base)
+        self._name_anchors(schema, base)
+        return base
+
+    def _name_resource(self, schema: Schema, base: str) -> str:
         for keyword in ("$id", "id"):
             name = schema.get(keyword)
             if isinstance(name, str):
@@ -267,6 +272,9 @@ class Resolver:
                     self.named = self.named or schema is not self.root
                 if anchor:
                     self._anchors[base, anchor] = schema
+        return base
+
+    def _name_anchors(self, schema: Schema, base: str) -> None:
         for keyword in ("$anchor", "$dynamicAnchor"):
             name = schema.get(keyword)
             if isinstance(name, str):
@@ -276,7 +284,6 @@ class Resolver:
                     self._dynamic.setdefault(name, []).append(schema)
         if schema.get("$recursiveAnchor") is True:
             self._dynamic.setdefault("", []).append(schema)
-        return base
 
     def target(self, schema: Schema, reference: str) -> Any:
         """Return what a reference in ``schema`` leads to; None if to nothing in the document."""
