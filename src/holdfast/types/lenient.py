@@ -69,13 +69,19 @@ class _Reading:
         if start == b"[" and ((inner := _inside(kind, list)) is Raw or _structs(inner)):
             return self._list(text, inner)
         if start == b"{" and _structs(inner := _inside(kind, dict)):
-            values = msgspec.json.decode(text, type=dict[str, Raw])
-            self._spend(len(values))
-            return {key: self.part(value, inner) for key, value in values.items()}
+            return self._dict(text, inner)
         if Raw in members:
             return text.copy()
         if not structs:
             return msgspec.convert(msgspec.json.decode(text), kind, strict=False)
+        return self._struct_or_unknown(text, structs)
+
+    def _dict(self, text: Raw, kind: Any) -> dict[str, Any]:
+        values = msgspec.json.decode(text, type=dict[str, Raw])
+        self._spend(len(values))
+        return {key: self.part(value, kind) for key, value in values.items()}
+
+    def _struct_or_unknown(self, text: Raw, structs: list[type[Wire]]) -> Wire | UnknownContent:
         try:
             return self._struct(text, structs)
         except msgspec.ValidationError as error:
@@ -93,6 +99,13 @@ class _Reading:
     def _struct(self, text: Raw, structs: list[type[Wire]]) -> Wire:
         parts = msgspec.json.decode(text, type=dict[str, Raw])
         kind = structs[0] if len(structs) == 1 else _named_kind(parts, structs)
+        values = self._fields_of(kind, parts)
+        try:
+            return kind(**values)
+        except (TypeError, ValueError) as error:
+            raise msgspec.ValidationError(str(error)) from None
+
+    def _fields_of(self, kind: type[Wire], parts: dict[str, Raw]) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for info in _fields(kind):
             part = parts.get(info.encode_name)
@@ -107,10 +120,7 @@ class _Reading:
             except msgspec.ValidationError as error:
                 if not _is_spare(info, kind):
                     raise msgspec.ValidationError(f"{error} - at `{info.encode_name}`") from None
-        try:
-            return kind(**values)
-        except (TypeError, ValueError) as error:
-            raise msgspec.ValidationError(str(error)) from None
+        return values
 
 
 def _named_kind(parts: dict[str, Raw], structs: list[type[Wire]]) -> type[Wire]:

@@ -125,21 +125,28 @@ class SkillFile(Struct, frozen=True, kw_only=True):
 
 def _fault(skill: Skill) -> str | None:
     """Return what makes an entry invalid (Skills extension, Skill Entries and Limits)."""
-    parts = skill.uri.rsplit("/", 2)
-    scheme = _SCHEME.match(skill.uri)
+    if (fault := _uri_fault(skill.uri)) is not None:
+        return fault
+    directory = skill.uri.rsplit("/", 2)[1]
     name, described = skill.frontmatter.get("name"), skill.frontmatter.get("description")
-    if len(parts) != 3 or parts[2] != SKILL_FILE:
-        return f"its URI does not end with /{SKILL_FILE}"
-    if scheme is None or not _is_plain(skill.uri[scheme.end() :]):
-        return "its URI is not a plain one, with a scheme and a path"
     if not isinstance(name, str) or not isinstance(described, str) or not described:
         return "its frontmatter lacks a name or a description"
-    if name != parts[1]:
-        return f"its directory is {parts[1][:80]!r}, and its name {name[:80]!r}"
+    if name != directory:
+        return f"its directory is {directory[:80]!r}, and its name {name[:80]!r}"
     # Agent Skills, name: words of lower-case letters and digits, joined by single hyphens.
     if len(name) > 64 or name != name.lower() or not all(map(str.isalnum, name.split("-"))):
         return "its name is not made of lower-case letters, digits and single hyphens"
     return None if isinstance(skill.resources, str) else _manifest_fault(skill, skill.resources)
+
+
+def _uri_fault(uri: str) -> str | None:
+    parts = uri.rsplit("/", 2)
+    scheme = _SCHEME.match(uri)
+    if len(parts) != 3 or parts[2] != SKILL_FILE:
+        return f"its URI does not end with /{SKILL_FILE}"
+    if scheme is None or not _is_plain(uri[scheme.end() :]):
+        return "its URI is not a plain one, with a scheme and a path"
+    return None
 
 
 def _manifest_fault(skill: Skill, files: list[SkillResource]) -> str | None:
@@ -151,18 +158,29 @@ def _manifest_fault(skill: Skill, files: list[SkillResource]) -> str | None:
     if len(files) > SKILL_FILES:
         return f"it has {len(files)} files, more than {SKILL_FILES}"
     for file in files:
-        if not is_inside(skill, file.uri):
-            return f"{file.uri[:200]!r} is not in its directory"
-        if not _DIGEST.fullmatch(file.digest) or file.size < 0:
-            return f"{file.uri[:200]!r} has no usable digest or size"
+        if (fault := _file_fault(skill, file)) is not None:
+            return fault
     total = sum(file.size for file in files)
     return None if total <= SKILL_BYTES else f"it has {total} bytes, more than {SKILL_BYTES}"
+
+
+def _file_fault(skill: Skill, file: SkillResource) -> str | None:
+    if not is_inside(skill, file.uri):
+        return f"{file.uri[:200]!r} is not in its directory"
+    if not _DIGEST.fullmatch(file.digest) or file.size < 0:
+        return f"{file.uri[:200]!r} has no usable digest or size"
+    return None
 
 
 def is_inside(skill: Skill, uri: str) -> bool:
     """Return True if a URI is one of a file in a skill's directory, by its text alone."""
     path = uri.removeprefix(skill.root + "/")
     return path != uri and _is_plain(path) and not _DRIVE.match(path)
+
+
+def _is_ambiguous(path: str) -> bool:
+    steps = path.split("/")
+    return has_unseen(path) or "\\" in path or any(step in ("", ".", "..") for step in steps)
 
 
 def _is_plain(path: str) -> bool:
@@ -175,8 +193,7 @@ def _is_plain(path: str) -> bool:
     if "?" in path or "#" in path:
         return False
     for _ in range(MOST_ENCODINGS):
-        parts = path.split("/")
-        if has_unseen(path) or "\\" in path or any(step in ("", ".", "..") for step in parts):
+        if _is_ambiguous(path):
             return False
         try:
             decoded = unquote(path, errors="strict")
