@@ -32,6 +32,7 @@ from holdfast.schema.report import (
     IMPACTS,
     RESULT_IMPACTS,
     Impact,
+    SchemaChange,
     SchemaDiff,
     where,
     worst,
@@ -153,26 +154,31 @@ def compare(
         *(_changed(name, before[name], after[name], fields, budget) for name in common),
         *(ToolChange("removed", name) for name in before.keys() - after.keys()),
     ]
-    for name in after.keys() - before.keys():
-        real_name = after[name].get("name", name)
-        twice = f"the name {label(str(real_name))} now stands for different tools"
-        # A second tool of one name takes calls meant for the first.
-        changes.append(
-            ToolChange("added", name, "safe")
-            if real_name == name
-            else ToolChange("added", name, "breaking", (twice,), ("breaking",))
-        )
+    changes += [_added(name, after[name]) for name in after.keys() - before.keys()]
     if instructions is not None and instructions[0] != instructions[1]:
-        name, texts = "instructions", SchemaDiff()
-        old, new = ({} if change is None else {name: change} for change in instructions)
-        texts.compare_text(name, old, new)
-        details = tuple(change.text for change in texts.changes)
-        changes.append(ToolChange("changed", name, "wording", details, subject="instructions"))
+        changes.append(_changed_instructions(*instructions))
     changed = [change for change in changes if change is not None]
     changed.sort(
         key=lambda change: (IMPACTS.index(change.impact), change.subject == "tool", change.name)
     )
     return Changes(tuple(changed))
+
+
+def _added(name: str, definition: Definition) -> ToolChange:
+    real_name = definition.get("name", name)
+    if real_name == name:
+        return ToolChange("added", name, "safe")
+    # A second tool of one name takes calls meant for the first.
+    twice = f"the name {label(str(real_name))} now stands for different tools"
+    return ToolChange("added", name, "breaking", (twice,), ("breaking",))
+
+
+def _changed_instructions(before: str | None, after: str | None) -> ToolChange:
+    name, texts = "instructions", SchemaDiff()
+    old, new = ({} if text is None else {name: text} for text in (before, after))
+    texts.compare_text(name, old, new)
+    details = tuple(change.text for change in texts.changes)
+    return ToolChange("changed", name, "wording", details, subject="instructions")
 
 
 def _skills(before: Definitions, after: Definitions) -> Iterator[ToolChange]:
@@ -208,6 +214,12 @@ _ROOTS: Final = {
 """What the top of a field is called, in the place of a change."""
 
 
+def _placed(field: str, change: SchemaChange) -> str:
+    """Return the text of a change, after the place in its field where it is."""
+    place = where(change.place, *_ROOTS.get(field, ("",)))
+    return f"{place}: {change.text}" if place else change.text
+
+
 def _changed(
     name: str, before: Definition, after: Definition, fields: Collection[str], budget: Budget
 ) -> ToolChange | None:
@@ -219,11 +231,9 @@ def _changed(
             continue
         differences = _compare_field(field, before, after, budget)
         table = RESULT_IMPACTS if field == "outputSchema" else ARGUMENT_IMPACTS
-        for change in differences.changes:
-            place = where(change.place, *_ROOTS.get(field, ("",)))
-            details.append(
-                (f"{place}: {change.text}" if place else change.text, table[change.effect])
-            )
+        details += [
+            (_placed(field, change), table[change.effect]) for change in differences.changes
+        ]
         impacts |= {table[effect] for effect in differences.effects}
     impact = worst(impacts)
     if impact is None:
@@ -254,16 +264,15 @@ def _compare_field(
     return differences
 
 
+def _by_hint(annotations: Any) -> Mapping[str, Any]:
+    if isinstance(annotations, Mapping):
+        return annotations
+    return {} if annotations is None else {"(malformed)": annotations}
+
+
 def _compare_annotations(before: Any, after: Any, differences: SchemaDiff) -> None:
     """Add what became of the annotations of a tool; None: it had none."""
-    old, new = (
-        old_hint
-        if isinstance(old_hint, Mapping)
-        else {}
-        if old_hint is None
-        else {"(malformed)": old_hint}
-        for old_hint in (before, after)
-    )
+    old, new = _by_hint(before), _by_hint(after)
     for name in sorted(old.keys() | new.keys()):
         old_hint, new_hint = old.get(name), new.get(name)
         promise, promised = HINTS.get(name, (None, ""))

@@ -159,26 +159,7 @@ def _advising(path: PathLike) -> Iterator[None]:
 def _load(path: PathLike) -> dict[str, Any]:
     """Return the servers of a lock file, not checked yet."""
     mend = f"restore it, or delete it and lock its servers again: {lock_command(path)}"
-    try:
-        text = read_bytes(path, MOST_BYTES).decode()
-    except FileNotFoundError:
-        advice = f"make it with: {lock_command(path)}"
-        raise ValidationError(f"{_shown(path)}: there is no such lock file; {advice}") from None
-    except UnicodeDecodeError:
-        raise ValidationError(f"{_shown(path)}: is not UTF-8 text; {mend}") from None
-    except (OSError, ValueError) as error:
-        why = reason(error)
-        failed = why if isinstance(error, RefusedFileError) else f"cannot be read: {why}"
-        raise ValidationError(f"{_shown(path)}: {failed}") from error
-    try:
-        raw = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
-    except (_FaultError, ValueError, RecursionError) as error:
-        why = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
-        if isinstance(error, json.JSONDecodeError):
-            why = f"{error.msg} (line {error.lineno}, column {error.colno})"
-        if "\n<<<<<<<" in f"\n{text}":
-            why = "it has marks of a merge"
-        raise ValidationError(f"{_shown(path)}: is not sound JSON: {why}; {mend}") from None
+    raw = _parse(path, _read_text(path, mend), mend)
     with _advising(path):
         version = _object(raw, "the file").get("version")
         if isinstance(version, bool) or not isinstance(version, int):
@@ -188,6 +169,32 @@ def _load(path: PathLike) -> dict[str, Any]:
             raise _FaultError(f"version: is {version}, and only {VERSION} is understood; {later}")
         whole = _object(raw, "the file", {"servers", "version"})
         return _object(whole.get("servers"), "servers")
+
+
+def _read_text(path: PathLike, mend: str) -> str:
+    try:
+        return read_bytes(path, MOST_BYTES).decode()
+    except FileNotFoundError:
+        advice = f"make it with: {lock_command(path)}"
+        raise ValidationError(f"{_shown(path)}: there is no such lock file; {advice}") from None
+    except UnicodeDecodeError:
+        raise ValidationError(f"{_shown(path)}: is not UTF-8 text; {mend}") from None
+    except (OSError, ValueError) as error:
+        why = reason(error)
+        failed = why if isinstance(error, RefusedFileError) else f"cannot be read: {why}"
+        raise ValidationError(f"{_shown(path)}: {failed}") from error
+
+
+def _parse(path: PathLike, text: str, mend: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+    except (_FaultError, ValueError, RecursionError) as error:
+        why = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        if isinstance(error, json.JSONDecodeError):
+            why = f"{error.msg} (line {error.lineno}, column {error.colno})"
+        if "\n<<<<<<<" in f"\n{text}":
+            why = "it has marks of a merge"
+        raise ValidationError(f"{_shown(path)}: is not sound JSON: {why}; {mend}") from None
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
