@@ -130,6 +130,16 @@ class ModuleWriter:
             yield f"TARGET: Final[Target] = {'None' if target is None else literal(target)}"
         else:
             yield bracketed("TARGET: Final[Target] = [", [*map(literal, target)], "]")
+        yield exploded("REGISTRY: Final = Registry(", self._registry(command), ")")
+        if (session := self.model.session) is not None:
+            arguments = {"key": session.key, "open_tool": session.open_tool}
+            arguments["close_tool"] = session.close_tool
+            items = [f"{k}={'None' if v is None else literal(v)}" for k, v in arguments.items()]
+            adapter = self.typist.word("ParameterSession")
+            yield exploded(f"ADAPTER: Final = {adapter}(", items, ")")
+
+    def _registry(self, command: str) -> list[str]:
+        """Return the arguments of the registry."""
         registry = ["hash=REGISTRY_HASH", f"command={literal(command)}"]
         if self.capabilities:
             declared = ", ".join(map(literal, self.capabilities))
@@ -141,13 +151,7 @@ class ModuleWriter:
                 registry.append(exploded(f"{name}={{", rows, "}", INDENT).lstrip())
             elif name == "schemas":
                 registry.append("schemas={}")
-        yield exploded("REGISTRY: Final = Registry(", registry, ")")
-        if (session := self.model.session) is not None:
-            arguments = {"key": session.key, "open_tool": session.open_tool}
-            arguments["close_tool"] = session.close_tool
-            items = [f"{k}={'None' if v is None else literal(v)}" for k, v in arguments.items()]
-            adapter = self.typist.word("ParameterSession")
-            yield exploded(f"ADAPTER: Final = {adapter}(", items, ")")
+        return registry
 
     def _space(self, space: Space, sync: bool) -> Iterator[str]:
         prefix = "Sync" if sync else ""

@@ -130,10 +130,8 @@ class Model:
             self._method(self._tools[prefix + key], words, attribute, key, name)
             for key, name in sorted(methods.items())
         ]
-        # "_root" is where tools without a dot are: a namespace that is called so is "_root.".
-        wire = ROOT if space is None else f"{space}." if space == ROOT else space
         hidden = self._reserved & {method.name for method in made} if space is None else frozenset()
-        return Space(wire, attribute, class_name, tuple(made), mixin, hidden)
+        return Space(_wire_name(space), attribute, class_name, tuple(made), mixin, hidden)
 
     def _method(
         self, tool: Tool, words: tuple[str, ...], attribute: str, key: str, name: str
@@ -148,7 +146,6 @@ class Model:
         for wire, parameter in called.items():
             if wire != parameter:
                 self._report(tool, f"parameter {quote(wire)} is called {parameter}")
-        title = tool.title or (tool.annotations.title if tool.annotations else None)
         return Method(
             tool=tool.name,
             key=key,
@@ -157,7 +154,7 @@ class Model:
             extra=extra,
             result=result,
             wrapped=wrapped,
-            description=tool.description or title or "",
+            description=_description(tool),
             hints=_hints(tool),
         )
 
@@ -223,3 +220,15 @@ def _hints(tool: Tool) -> tuple[str, ...]:
         "reaches out of the server's own world": annotations.open_world_hint,
     }
     return tuple(text for text, holds in hints.items() if holds)
+
+
+def _wire_name(space: str | None) -> str:
+    if space is None:
+        return ROOT
+    # "_root" is where tools without a dot are: a namespace that is called so is "_root.".
+    return f"{space}." if space == ROOT else space
+
+
+def _description(tool: Tool) -> str:
+    title = tool.title or (tool.annotations.title if tool.annotations else None)
+    return tool.description or title or ""

@@ -106,6 +106,15 @@ def _digits(wire: str) -> str:
     return sha256(wire.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def _underscored(text: str) -> str:
+    """Put one underscore for a run of characters that no identifier has, or nobody sees."""
+    good = (
+        character if f"a{character}".isidentifier() and not has_unseen(character) else "\0"
+        for character in text
+    )
+    return unicodedata.normalize("NFKC", re.sub("\0+", "_", "".join(good)).rstrip("_"))
+
+
 def identifier(wire: str, word: str, *, private: bool = False) -> str:
     """Return the nearest identifier; it begins with ``word`` if it has no letter to begin with.
 
@@ -113,12 +122,7 @@ def identifier(wire: str, word: str, *, private: bool = False) -> str:
     """
     text = unicodedata.normalize("NFKC", wire)
     if not text.isidentifier() or has_unseen(text):
-        # One underscore for a run of characters that no identifier has, or nobody sees.
-        good = (
-            character if f"a{character}".isidentifier() and not has_unseen(character) else "\0"
-            for character in text
-        )
-        text = unicodedata.normalize("NFKC", re.sub("\0+", "_", "".join(good)).rstrip("_"))
+        text = _underscored(text)
     bare = text.lstrip("_")
     text = f"_{bare}" if private and wire.startswith("_") else bare
     if not text.isidentifier():
@@ -192,14 +196,19 @@ def paragraphs(text: str, room: int) -> list[str]:
         if len(line) <= room:
             # At most one empty line in a row.
             wrapped += [line] if line or (wrapped and wrapped[-1]) else []
-            continue
-        inset = line[: len(line) - len(line.lstrip())]
-        if len(inset) > room // 2:
-            inset, line = "", line.lstrip()
-        wrapped += textwrap.wrap(
-            line, room, subsequent_indent=inset, break_long_words=False, break_on_hyphens=False
-        )
+        else:
+            wrapped += _wrap_indented(line, room)
     return wrapped
+
+
+def _wrap_indented(line: str, room: int) -> list[str]:
+    """Wrap a line, every row indented as the first; one indented by half the room is not."""
+    inset = line[: len(line) - len(line.lstrip())]
+    if len(inset) > room // 2:
+        inset, line = "", line.lstrip()
+    return textwrap.wrap(
+        line, room, subsequent_indent=inset, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def bracketed(head: str, items: Sequence[str], tail: str, indent: str = "") -> str:

@@ -152,14 +152,18 @@ class SchemaReader:
         except SchemaTooComplex:
             self.cut = True
         order = sorted(fields.values(), key=lambda field: not field.required)
-        others, extra = schema.get("additionalProperties"), None
+        extra = self._additional(schema, has_fields=bool(fields))
+        return tuple(order), ANY if extra is None and self.cut else extra
+
+    def _additional(self, schema: dict[str, Any], *, has_fields: bool) -> Kind | None:
+        """Return the kind of additional arguments; None if the schema allows none."""
+        others = schema.get("additionalProperties")
+        if isinstance(others, dict):
+            return self.kind(others, (*self._path, "value"))
         # Without any of these, a schema without properties is that of a tool without parameters.
         speaks = schema.keys() & {"patternProperties", "propertyNames", "minProperties"}
-        if others is True or (others is not False and speaks and not fields):
-            extra = ANY
-        if isinstance(others, dict):
-            extra = self.kind(others, (*self._path, "value"))
-        return tuple(order), ANY if extra is None and self.cut else extra
+        is_open = others is True or (others is not False and speaks and not has_fields)
+        return ANY if is_open else None
 
     def _add_options(self, fields: dict[str, Field], options: list[Any]) -> None:
         """Add parameters that only some alternatives have, as optional."""
@@ -212,16 +216,21 @@ class SchemaReader:
             )
         if isinstance(name, str) and name in SIMPLE:
             return SIMPLE[name]
-        if name == "array" or (name is None and ARRAY_WORDS & schema.keys()):
+        if name is None:
+            name = _implied_type(schema)
+        if name == "array":
             return self._array(schema, path)
-        if name == "object" or (name is None and OBJECT_WORDS & schema.keys()):
-            if _can_be_record(schema):
-                self.budget.spend(len(_keys(schema)))
-                return self._record(schema, path, self._names.take(*path))
-            others = schema.get("additionalProperties")
-            value = self.kind(others, (*path, "value")) if isinstance(others, dict) else ANY
-            return Kind("dict", (STRING, value))
+        if name == "object":
+            return self._object(schema, path)
         return ANY
+
+    def _object(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
+        if _can_be_record(schema):
+            self.budget.spend(len(_keys(schema)))
+            return self._record(schema, path, self._names.take(*path))
+        others = schema.get("additionalProperties")
+        value = self.kind(others, (*path, "value")) if isinstance(others, dict) else ANY
+        return Kind("dict", (STRING, value))
 
     def _array(self, schema: dict[str, Any], path: tuple[str, ...]) -> Kind:
         row, items = tuple_items(schema)
@@ -326,3 +335,10 @@ def _has_literal(value: Any) -> bool:
     if isinstance(value, int | float):
         return isinstance(value, int) and value.bit_length() <= 64
     return value is None or not any("\ud800" <= char <= "\udfff" for char in value)
+
+
+def _implied_type(schema: dict[str, Any]) -> str | None:
+    """Return the type that the keywords of a schema without one speak of."""
+    if ARRAY_WORDS & schema.keys():
+        return "array"
+    return "object" if OBJECT_WORDS & schema.keys() else None
