@@ -120,18 +120,21 @@ def object_root(
     return {**root, "type": "object", "properties": properties(root)}
 
 
+def _either(former: Any, part: Any) -> Any:
+    """Return a schema that takes what a former one (None: there is none) or another takes."""
+    if former is None or former == part:
+        return part
+    if isinstance(former, dict) and isinstance(former.get("anyOf"), list):
+        return {**former, "anyOf": [*former["anyOf"], part]}
+    return {"anyOf": [former, part]}
+
+
 def _combined(node: Schema, variants: list[Schema]) -> Schema:
     """Return one object that has the properties of all variants, and requires what all require."""
     combined = dict(properties(node))
     for variant in variants:
         for name, part in properties(variant).items():
-            former = combined.get(name)
-            if former is None or former == part:
-                combined[name] = part
-            elif isinstance(former, dict) and isinstance(former.get("anyOf"), list):
-                combined[name] = {**former, "anyOf": [*former["anyOf"], part]}
-            else:
-                combined[name] = {"anyOf": [former, part]}
+            combined[name] = _either(combined.get(name), part)
     needs = [required(variant) for variant in variants]
     always = [name for name in combined if all(name in names for names in needs)]
     needed = list(dict.fromkeys([*required(node), *always]))
@@ -343,6 +346,16 @@ def join(schemas: list[Schema], where: str, report: Losses, *, plain: bool = Tru
     return merged.schema
 
 
+def _safe_key(name: str, allowed: str, taken: set[str]) -> str:
+    safe = _ODD.sub("_", name)[:64] or "_"
+    if not re.fullmatch(allowed, safe):
+        safe = ("_" + safe)[:64]
+    if safe in taken:
+        digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        safe = f"{safe[:55]}_{digest}"
+    return safe
+
+
 def safe_keys(schema: Schema, allowed: str, report: Losses) -> tuple[Schema, dict[str, str]]:
     """Rename parameters whose names the provider refuses: all that do not match ``allowed``.
 
@@ -355,12 +368,7 @@ def safe_keys(schema: Schema, allowed: str, report: Losses) -> tuple[Schema, dic
     for name in by_name:
         if name in taken:
             continue
-        safe = _ODD.sub("_", name)[:64] or "_"
-        if not re.fullmatch(allowed, safe):
-            safe = ("_" + safe)[:64]
-        if safe in taken:
-            digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-            safe = f"{safe[:55]}_{digest}"
+        safe = _safe_key(name, allowed, taken)
         taken.add(safe)
         renamed[name] = safe
         report.add(pointer("properties", name), name, f"is called {safe!r}, and called back")
