@@ -79,25 +79,26 @@ def parse(
             continue
         if word.startswith("--") and word != "--":
             word = _without_dashes(word[2:], rest, schema)
-        key, sign, text = word.partition("=")
-        if not sign or not key.strip(":"):
-            raise ValidationError(
-                f"{word!r} is no argument: write name=value, name:=json, name=@file, or - for JSON"
-            )
-        is_json = key.endswith(":")
-        key = key[:-1] if is_json else key
-        path, parameter = _find(key, schema)
-        if text.startswith("@@") and not is_json:
-            text = text[1:]
-        elif text.startswith("@"):
-            text = read(text[1:])
-        _put(
-            arguments,
-            path,
-            _json(text, key) if is_json else coerce(text, parameter, key),
-            parameter,
-        )
+        _assign(arguments, word, schema, read)
     return {**base, **arguments}
+
+
+def _assign(arguments: dict[str, Any], word: str, schema: Any, read: Callable[[str], str]) -> None:
+    """Put the value of ``name=value``, ``name:=json`` or ``name=@file`` into the arguments."""
+    key, sign, text = word.partition("=")
+    if not sign or not key.strip(":"):
+        raise ValidationError(
+            f"{word!r} is no argument: write name=value, name:=json, name=@file, or - for JSON"
+        )
+    is_json = key.endswith(":")
+    key = key[:-1] if is_json else key
+    path, parameter = _find(key, schema)
+    if text.startswith("@@") and not is_json:
+        text = text[1:]
+    elif text.startswith("@"):
+        text = read(text[1:])
+    value = _json(text, key) if is_json else coerce(text, parameter, key)
+    _put(arguments, path, value, parameter)
 
 
 def _without_dashes(option: str, rest: deque[str], schema: Mapping[str, Any]) -> str:
@@ -106,14 +107,8 @@ def _without_dashes(option: str, rest: deque[str], schema: Mapping[str, Any]) ->
     ``max-count`` is the parameter ``max_count``.
     """
     path, sign, text = option.partition("=")
-    parameters = properties(schema)
     first, dot, rest_of_path = path.partition(".")
-    plain = first.rstrip(":")
-    parameter = plain if not parameters or plain in parameters else plain.replace("-", "_")
-    if parameters and parameter not in parameters:
-        near = did_you_mean(f"--{first}", [f"--{name}" for name in (*parameters, *_OWN_OPTIONS)])
-        hint = f": {near}" if near else f" (it takes: {', '.join(parameters)})"
-        raise ValidationError(f"--{path} is no option, and no parameter of the tool{hint}")
+    parameter = _parameter_name(path, first, properties(schema))
     name = f"{parameter}{':' * first.endswith(':')}{dot}{rest_of_path}"
     if sign:
         return f"{name}={text}"
@@ -123,6 +118,19 @@ def _without_dashes(option: str, rest: deque[str], schema: Mapping[str, Any]) ->
     if is_flag:
         return f"{name}=true"
     raise ValidationError(f"--{name}: its value is missing")
+
+
+def _parameter_name(path: str, first: str, parameters: Mapping[str, Any]) -> str:
+    """Return the parameter that an option names; refuse a name that the tool does not take."""
+    plain = first.rstrip(":")
+    if not parameters or plain in parameters:
+        return plain
+    parameter = plain.replace("-", "_")
+    if parameter in parameters:
+        return parameter
+    near = did_you_mean(f"--{first}", [f"--{name}" for name in (*parameters, *_OWN_OPTIONS)])
+    hint = f": {near}" if near else f" (it takes: {', '.join(parameters)})"
+    raise ValidationError(f"--{path} is no option, and no parameter of the tool{hint}")
 
 
 def whole(text: str, where: str) -> dict[str, Any]:
@@ -221,20 +229,27 @@ _READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 def describe(schema: Any) -> str:
     """Return the values that a schema allows, or their type, in a few words."""
-    if isinstance(schema, Mapping):
-        if isinstance(schema.get("enum"), list):
-            return "|".join(map(_bare_json, schema["enum"]))
-        if "const" in schema:
-            title = f" ({' '.join(str(schema['title']).split())})" if "title" in schema else ""
-            return _bare_json(schema["const"]) + title
-        choices = [*branches(schema, "oneOf"), *branches(schema, "anyOf")]
-        if choices and all(isinstance(choice, Mapping) and "const" in choice for choice in choices):
-            return "|".join(map(describe, choices))
+    values = _allowed_values(schema) if isinstance(schema, Mapping) else None
+    if values is not None:
+        return values
     kinds = sorted(admitted_types(schema))
     if kinds == ["array"]:
         inner = describe(schema.get("items", {}))
         return f"array of {inner}" if inner != "any" else "array"
     return " or ".join(kinds) or "any"
+
+
+def _allowed_values(schema: Mapping[str, Any]) -> str | None:
+    """Return the values that a schema lists; None if it lists none."""
+    if isinstance(schema.get("enum"), list):
+        return "|".join(map(_bare_json, schema["enum"]))
+    if "const" in schema:
+        title = f" ({' '.join(str(schema['title']).split())})" if "title" in schema else ""
+        return _bare_json(schema["const"]) + title
+    choices = [*branches(schema, "oneOf"), *branches(schema, "anyOf")]
+    if choices and all(isinstance(choice, Mapping) and "const" in choice for choice in choices):
+        return "|".join(map(describe, choices))
+    return None
 
 
 def _bare_json(value: Any) -> str:

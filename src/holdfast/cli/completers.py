@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -78,12 +78,16 @@ def tools(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offers
     if before:
         is_server = len(before) == 1 and before[0] in _servers(ctx)
         return _beginning(_tools([(before[0], "")]), incomplete) if is_server else []
-    offers: list[tuple[str, str]] = []
-    for key, prefix in _places(ctx):
-        if prefix.startswith(incomplete) or incomplete.startswith(prefix):
-            tools = _beginning(_tools([(key, prefix)]), incomplete)
-            offers += tools or ([(prefix, "")] if prefix else [])
-    return offers
+    return [
+        offer for key, prefix in _places(ctx) for offer in _tools_below(key, prefix, incomplete)
+    ]
+
+
+def _tools_below(key: str, prefix: str, incomplete: str) -> Offers:
+    """Offer the tools of a server, or its prefix alone where no tool is known."""
+    if not (prefix.startswith(incomplete) or incomplete.startswith(prefix)):
+        return []
+    return _beginning(_tools([(key, prefix)]), incomplete) or ([(prefix, "")] if prefix else [])
 
 
 @_completer
@@ -104,15 +108,19 @@ def parameters(ctx: click.Context, param: click.Parameter, incomplete: str) -> O
         if not words:
             return _beginning(_tools([(dotted, "")]), incomplete)
         dotted = f"{dotted}.{words.pop(0)}"
-    # Of servers, the longest name counts.
-    places = sorted(_places(ctx), key=lambda place: len(place[1]), reverse=True)
-    tools = (tool for name, tool in _tools(places) if name == dotted)
-    schema = next((tool.get("inputSchema") for tool in tools), None)
     if incomplete in _AT_FILE:  # bash takes a word apart at these signs, but keeps the last
         return _paths("", "@")
     if words and words[-1] in _AT_FILE:
         return _paths(incomplete.removeprefix("@"), "@")
-    return _assignments(schema, words, incomplete)
+    return _assignments(_input_schema(ctx, dotted), words, incomplete)
+
+
+def _input_schema(ctx: click.Context, dotted: str) -> Any:
+    """Return the cached schema of ``server.tool``; None if it was not seen."""
+    # Of servers, the longest name counts.
+    places = sorted(_places(ctx), key=lambda place: len(place[1]), reverse=True)
+    tools = (tool for name, tool in _tools(places) if name == dotted)
+    return next((tool.get("inputSchema") for tool in tools), None)
 
 
 def _assignments(schema: Any, words: list[str], incomplete: str) -> Offers:
@@ -126,6 +134,10 @@ def _assignments(schema: Any, words: list[str], incomplete: str) -> Offers:
     before = [word for word in words if word != "="][-1:]
     if before and before[0] in properties:  # bash takes a word apart at this sign
         return _choices(properties[before[0]], schema, incomplete, "")
+    return _unused_names(properties, words, incomplete)
+
+
+def _unused_names(properties: Mapping[str, Any], words: list[str], incomplete: str) -> Offers:
     used = {word.partition("=")[0].rstrip(":") for word in words}
     return [
         (f"{name}=", _words(part))

@@ -167,14 +167,7 @@ async def _field(name: str, schema: dict[str, Any], required: bool, ask: Ask) ->
     """Ask for one field until the answer fits or is left out."""
     default = schema.get("default")
     is_secret = _is_secret(name, schema)
-    if default is not None:
-        ending = HIDDEN_DEFAULT if is_secret else f" [{visible(str(default), LONGEST_QUESTION)}]"
-    else:
-        ending = "" if required else " (may be empty)"
-    description = schema.get("description")
-    words = f"  {_indented(str(description))}\n" if description else ""
-    title = visible(str(schema.get("title") or name), LONGEST_QUESTION)
-    question = f"{words}  {title} ({visible(describe(schema))}){ending}: "
+    question = _question(name, schema, required, is_secret)
     while True:
         text = (await (ask(question, is_secret) if is_secret else ask(question))).strip()
         if not text and (default is not None or not required):
@@ -186,6 +179,18 @@ async def _field(name: str, schema: dict[str, Any], required: bool, ask: Ask) ->
         except ValidationError as error:
             complaint = _indented(str(error))
         print(f"  {complaint}", file=sys.stderr)
+
+
+def _question(name: str, schema: dict[str, Any], required: bool, is_secret: bool) -> str:
+    """Return the text that asks for a field: its description, title, type and default."""
+    default, description = schema.get("default"), schema.get("description")
+    if default is not None:
+        ending = HIDDEN_DEFAULT if is_secret else f" [{visible(str(default), LONGEST_QUESTION)}]"
+    else:
+        ending = "" if required else " (may be empty)"
+    words = f"  {_indented(str(description))}\n" if description else ""
+    title = visible(str(schema.get("title") or name), LONGEST_QUESTION)
+    return f"{words}  {title} ({visible(describe(schema))}){ending}: "
 
 
 def _is_secret(name: str, schema: Mapping[str, Any]) -> bool:

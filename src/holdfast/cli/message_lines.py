@@ -134,16 +134,18 @@ def _outcome(message: dict[str, Any]) -> tuple[str, str]:
     if not isinstance(result, dict):
         return "ok", ""
     if result.get("isError") is True:
-        content = result.get("content")
-        first = content[0] if isinstance(content, list) and content else {}
-        text = first.get("text", "") if isinstance(first, dict) else ""
-        return f"the tool failed: {text}", RED
+        return f"the tool failed: {_first_text(result.get('content'))}", RED
     for name in _LISTS:
         if isinstance(items := result.get(name), list):
             return f"{len(items)} {name if len(items) != 1 else name[:-1]}", ""
     if isinstance(asked := result.get("inputRequests"), dict):
         return f"asks {len(asked)} question{'' if len(asked) == 1 else 's'}", YELLOW
     return "ok", ""
+
+
+def _first_text(content: Any) -> Any:
+    first = content[0] if isinstance(content, list) and content else {}
+    return first.get("text", "") if isinstance(first, dict) else ""
 
 
 def _word(value: Any) -> str:

@@ -10,7 +10,7 @@ import inspect
 import os
 import re
 import shlex
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -137,13 +137,16 @@ class ServerTarget:
             if not rest or not (is_longer or self.is_server(rest[0])):
                 raise click.UsageError(f"Which server? {self.hint()}")
             self.server = rest.pop(0)
+        self._check_count(rest, names)
+        return rest
+
+    def _check_count(self, rest: list[str], names: tuple[str, ...]) -> None:
         if len(rest) < len(names):
             raise click.UsageError(f"Missing: {' '.join(names[len(rest) :])}.")
         if len(rest) > len(names):
             extra = " ".join(rest[len(names) :])
             already = " (the server is given already)" if self.server is None else ""
             raise click.UsageError(f"Not understood: {extra}{already}.")
-        return rest
 
     def named(self, word: str, words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """Take the server off ``server.name …`` or ``server name …``; return name and rest."""
@@ -256,14 +259,18 @@ class ServerTarget:
             return options if stderr is None else {**options, "stderr": stderr}
         # Without a person, a missing login is an error.
         if can_ask and not os.environ.get("HOLDFAST_NO_BROWSER"):
-            from msgspec.structs import replace
-
-            from holdfast import Handlers, browser_login
-
-            login = browser_login if self.is_login else offer_login
-            handlers = replace(options.get("handlers") or Handlers(), login=login)
-            options = {"auth": "oauth", **options, "handlers": handlers}
+            return self._with_login(options)
         return options
+
+    def _with_login(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the options of a URL with a login by the person at the terminal."""
+        from msgspec.structs import replace
+
+        from holdfast import Handlers, browser_login
+
+        login = browser_login if self.is_login else offer_login
+        handlers = replace(options.get("handlers") or Handlers(), login=login)
+        return {"auth": "oauth", **options, "handlers": handlers}
 
     # Its tools
 
@@ -425,17 +432,22 @@ class ServerVerb(ServerCommand):
         if not inspect.iscoroutine(result):
             return result
         try:
-            if line.open_client is not None:
-                from holdfast.sync.portal import portal
-
-                return portal().run(result)
-            import asyncio
-
-            # A loop of its own: Ctrl-C cancels calls and closes servers.
-            with asyncio.Runner() as runner:
-                return runner.run(result)
+            return _run_verb(result, in_shell=line.open_client is not None)
         finally:
             status.end()
+
+
+def _run_verb(verb: Coroutine[Any, Any, T], *, in_shell: bool) -> T:
+    """Run a verb in the event loop of the shell's connection, or in one of its own."""
+    if in_shell:
+        from holdfast.sync.portal import portal
+
+        return portal().run(verb)
+    import asyncio
+
+    # A loop of its own: Ctrl-C cancels calls and closes servers.
+    with asyncio.Runner() as runner:
+        return runner.run(verb)
 
 
 def _set_up_logging(is_shown: bool) -> None:

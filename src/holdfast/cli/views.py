@@ -132,12 +132,18 @@ def table(
     elif sum(widths) + 2 * len(widths) > columns_of_terminal():
         blocks([(row[0], " · ".join(filter(None, row[1:]))) for row in cut])
     else:
-        for at, row in enumerate([columns, *cut]):
-            pairs = zip(row, widths, strict=True)
-            first, *others = (cell + " " * (width - cells(cell)) for cell, width in pairs)
-            rest = "  ".join(["", *others]).rstrip()
-            line = f"{color(first, '1', sys.stdout)}{rest}" if at else f"{first}{rest}"
-            write(line if at else color(line, "2", sys.stdout))
+        first, rest = _padded(columns, widths)
+        write(color(f"{first}{rest}", "2", sys.stdout))
+        for row in cut:
+            first, rest = _padded(row, widths)
+            write(f"{color(first, '1', sys.stdout)}{rest}")
+
+
+def _padded(row: Sequence[str], widths: Sequence[int]) -> tuple[str, str]:
+    """Return the first cell of a row and the rest of the line, in columns of these widths."""
+    pairs = zip(row, widths, strict=True)
+    first, *others = (cell + " " * (width - cells(cell)) for cell, width in pairs)
+    return first, "  ".join(["", *others]).rstrip()
 
 
 def prose(output: Output, text: str) -> None:
@@ -160,8 +166,12 @@ def outline(value: Any, indent: str = "") -> list[str]:
             inner = outline(item, f"{indent}  ")
             lines += [mark, *inner] if name else [f"{mark} {inner[0].lstrip()}", *inner[1:]]
         elif item or item is False:
-            lines.append(f"{mark} {visible(item) if isinstance(item, str) else json.dumps(item)}")
+            lines.append(f"{mark} {_scalar(item)}")
     return lines
+
+
+def _scalar(value: Any) -> str:
+    return visible(value) if isinstance(value, str) else json.dumps(value)
 
 
 _REST = " " * 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
@@ -24,7 +24,7 @@ from holdfast.policies import ToolPolicy
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
-    from holdfast import CallOptions, RunningCall
+    from holdfast import CallOptions, Client, Handlers, RunningCall
     from holdfast.types import Task
 
 LONG: Final = 86_400.0
@@ -82,19 +82,31 @@ async def call(
         arguments.update(parse(words, schema))
         policy = client._policy.tools
         if approve and policy.approve_of(name) in (None, "never"):
-            by_annotations = ToolPolicy(approve="annotations")
-            approver = Approver(
-                client.name, by_annotations, None if asking is None else asking.approval
-            )
-            await approver.ask(name, arguments, client.tools.get(name))
-        options: CallOptions = {"on_progress": status.update} if status.begin(name) else {}
-        if as_task or detach:
-            options |= {"task": True, "total_timeout": LONG}
+            await _approve_by_annotations(client, name, arguments, asking)
+        options = _call_options(name, as_task=as_task or detach)
         running = client.start_tool(name, arguments, on_task=_show_task, **options)
         result = await _outcome(target, running, detach)
     if result is None:
         return Exit.OK
     return show(target, result, name, save, budget or policy.budget_of(name))
+
+
+async def _approve_by_annotations(
+    client: Client, name: str, arguments: dict[str, Any], handlers: Handlers | None
+) -> None:
+    """Ask the person about a call, unless the tool's annotations call it harmless."""
+    by_annotations = ToolPolicy(approve="annotations")
+    approver = Approver(
+        client.name, by_annotations, None if handlers is None else handlers.approval
+    )
+    await approver.ask(name, arguments, client.tools.get(name))
+
+
+def _call_options(name: str, *, as_task: bool) -> CallOptions:
+    options: CallOptions = {"on_progress": status.update} if status.begin(name) else {}
+    if as_task:
+        options |= {"task": True, "total_timeout": LONG}
+    return options
 
 
 # What Ctrl-C means depends on who does the work. A plain call lives as long as its connection: it

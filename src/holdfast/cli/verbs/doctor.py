@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -135,24 +135,31 @@ class Examination:
                 self._pollution(client)
             if not is_open and not hasattr(transport, "command"):
                 self.find("transport", "note", "HTTP")
-            if getattr(authorizer, "refusal", None) is not None:
-                for verdict, text in await discovery(authorizer):
-                    self.find("login", verdict, text)
+            await self._refused_login(authorizer)
             raise
         finally:
             await client.close()
         self._pollution(client)
         if stderr:
-            tail = "\n".join(line.rstrip() for line in stderr[-10:])
-            text = f"{len(stderr)} line(s); the last of them:\n{tail}"
-            is_probed = _era(client.protocol_version) == "handshake"
-            self.find("stderr", "note", text, _PROBED if is_probed else "")
+            self._stderr(stderr, client)
         how = getattr(transport, "ended_by", None)
         self.find("ending", *_ENDINGS.get(how, ("ok", f"ended by itself at {how}", "")))
         from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 
         for newest in (STATELESS[0], HANDSHAKE[0]):
             await self._speaks(newest, client.protocol_version)
+
+    async def _refused_login(self, authorizer: Any) -> None:
+        """Follow the way from a refusal to the authorization server, if there was a refusal."""
+        if getattr(authorizer, "refusal", None) is not None:
+            for verdict, text in await discovery(authorizer):
+                self.find("login", verdict, text)
+
+    def _stderr(self, lines: list[str], client: Client) -> None:
+        tail = "\n".join(line.rstrip() for line in lines[-10:])
+        text = f"{len(lines)} line(s); the last of them:\n{tail}"
+        is_probed = _era(client.protocol_version) == "handshake"
+        self.find("stderr", "note", text, _PROBED if is_probed else "")
 
     def _before(self, transport: Any) -> None:
         """Say what is known without starting anything."""
@@ -177,8 +184,6 @@ class Examination:
 
     def _introduced(self, client: Client, seconds: float) -> None:
         """Say how it was opened, and what it says of itself."""
-        from holdfast._core.transports.launchers import is_launcher
-
         transport: Any = client.transport
         command = getattr(transport, "command", None)
         if command is None:
@@ -188,13 +193,7 @@ class Examination:
             who = f"as {login.subject} " if login.subject else ""
             scopes = f" for: {' '.join(login.granted)}" if login.granted else ""
             self.find("login", "ok", f"{who}at {login.issuer}{scopes}")
-        if seconds < SLOW_START:
-            self.find("start", "ok", f"answered after {seconds * 1000:.0f} ms")
-        else:
-            advice = "some clients give up at 10 s: let it load less before it answers"
-            if is_launcher(command or ()):
-                advice = "install it beforehand, not at each start; some clients give up at 10 s"
-            self.find("start", "warn", f"answered after {seconds:.1f} s, which is slow", advice)
+        self._start(seconds, command or ())
         who = identity(client) or "a server without a name"
         self.find("greeting", "ok", f"{who}, protocol {client.protocol_version}")
         capabilities = client.server_capabilities
@@ -202,6 +201,18 @@ class Examination:
         self.find("capabilities", "note", ", ".join(names) or "none declared")
         if client.instructions:
             self.find("instructions", "note", f"{len(client.instructions)} characters for models")
+
+    def _start(self, seconds: float, command: Sequence[str]) -> None:
+        """Say how long it took to answer."""
+        from holdfast._core.transports.launchers import is_launcher
+
+        if seconds < SLOW_START:
+            self.find("start", "ok", f"answered after {seconds * 1000:.0f} ms")
+            return
+        advice = "some clients give up at 10 s: let it load less before it answers"
+        if is_launcher(command):
+            advice = "install it beforehand, not at each start; some clients give up at 10 s"
+        self.find("start", "warn", f"answered after {seconds:.1f} s, which is slow", advice)
 
     async def _tools(self, client: Client) -> None:
         """List the tools, and compile their schemas."""
@@ -282,10 +293,16 @@ async def discovery(authorizer: Any) -> list[tuple[str, str]]:
         need = await authorizer.discover(watch)
     except HoldfastError as error:
         return [*steps, ("bad", error.message)]
+    facts = _login_facts(need)
+    return [*steps, ("note", "\n".join(f"{name}: {value}" for name, value in facts.items()))]
+
+
+def _login_facts(need: Any) -> dict[str, str]:
+    """Return what a login at the server that was discovered would be like."""
     server = need.login.auth_server
     ways = ["metadata documents"] if server.takes_documents else []
     ways += ["dynamic"] if server.registration_endpoint is not None else []
-    facts = {
+    return {
         "authorization server": server.issuer + (" (assumed)" if server.assumed else ""),
         "resource": need.login.resource or "not sent",
         "scopes": " ".join(need.login.requested_scopes) or "none named",
@@ -294,7 +311,6 @@ async def discovery(authorizer: Any) -> list[tuple[str, str]]:
         "device login": "yes" if server.device_authorization_endpoint else "no",
         "DPoP": "yes" if need.dpop else "no",
     }
-    return [*steps, ("note", "\n".join(f"{name}: {value}" for name, value in facts.items()))]
 
 
 # What to do about a failure

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,7 +25,8 @@ from holdfast.errors import HoldfastError, RpcError, ValidationError
 from holdfast.schema.signature import signature
 
 if TYPE_CHECKING:
-    from holdfast.types import Skill
+    from holdfast.config import ServerExplanation
+    from holdfast.types import Skill, Tool
 
 
 @click.command(cls=ServerVerb)
@@ -49,9 +51,11 @@ def tools(target: ServerTarget, names: tuple[str, ...], offline: bool) -> Any:
                 return _tools_of_all(target, several)
             return _grouped(target, [_seen(target.output, name) for name in several])
     target.take(names)
-    if not offline:
-        return _tools_of_one(target)
-    # Without an event loop, whose import takes as long as the rest.
+    return _cached_tools_of_one(target) if offline else _tools_of_one(target)
+
+
+def _cached_tools_of_one(target: ServerTarget) -> Any:
+    """Show the tools as last seen, without an event loop: its import takes as long as the rest."""
     key = target.key()
     if (cached := tool_cache.load(key)) is None:
         raise ValidationError(
@@ -116,7 +120,7 @@ async def describe(target: ServerTarget, words: tuple[str, ...]) -> None:
     """
     if not words and target.is_open:
         raise click.UsageError(f"Which one? {target.hint()}")
-    if not words or (len(words) == 1 and not target.is_given and target.is_server(words[0])):
+    if not words or _is_server_alone(target, words):
         target.server = words[0] if words else None
         await _overview(target)
         return
@@ -134,6 +138,10 @@ async def describe(target: ServerTarget, words: tuple[str, ...]) -> None:
         f" {target.server_arguments()}".rstrip(),
     )
     views.prose(target.output, views.description(tool, command, server))
+
+
+def _is_server_alone(target: ServerTarget, words: tuple[str, ...]) -> bool:
+    return len(words) == 1 and not target.is_given and target.is_server(words[0])
 
 
 async def _overview(target: ServerTarget) -> None:
@@ -156,14 +164,17 @@ async def _overview(target: ServerTarget) -> None:
     words = f"\n\n{instructions.strip().expandtabs(4)}" if instructions else ""
     who = who or "a server without a name"
     views.prose(output, f"{client.name}: {who}, protocol {protocol}{words}")
-    _offers(
-        output, "Tools", [(signature(tool.name, tool.input_schema), tool) for tool in tools or ()]
-    )
-    _offers(output, "Resources", [(resource.uri, resource) for resource in resources or ()])
-    _offers(
-        output, "Templates", [(template.uri_template, template) for template in templates or ()]
-    )
-    _offers(output, "Prompts", [(prompt.name, prompt) for prompt in prompts or ()])
+    for heading, caption, offers_of_kind in (
+        ("Tools", _tool_caption, tools),
+        ("Resources", attrgetter("uri"), resources),
+        ("Templates", attrgetter("uri_template"), templates),
+        ("Prompts", attrgetter("name"), prompts),
+    ):
+        _offers(output, heading, [(caption(offer), offer) for offer in offers_of_kind or ()])
+
+
+def _tool_caption(tool: Tool) -> str:
+    return signature(tool.name, tool.input_schema)
 
 
 def _offers(output: Output, title: str, offers: Sequence[tuple[str, Any]]) -> None:
@@ -296,10 +307,9 @@ def servers(config: str | None, output: Output) -> None:
     home = os.path.expanduser("~")
     rows = []
     for server in overview.servers:
-        trust = {"own": "yours", "untrusted": "not trusted"}.get(server.trust, server.trust)
-        state = "disabled" if server.disabled else "broken" if server.problems else trust
         is_home = output.is_terminal and server.file.startswith(f"{home}/")
-        rows.append((server.name, state, server.target, server.file.replace(home, "~", is_home)))
+        file = server.file.replace(home, "~", is_home)
+        rows.append((server.name, _standing(server), server.target, file))
     if rows or output.json:
         views.table(output, overview, ("server", "standing", "what it is", "from"), rows, "")
     else:
@@ -309,6 +319,15 @@ def servers(config: str | None, output: Output) -> None:
         problems += [*server.problems, *server.warnings]
     for problem in problems:
         output.note(problem)
+
+
+def _standing(server: ServerExplanation) -> str:
+    """Return whether a server may be used, in a word or two."""
+    if server.disabled:
+        return "disabled"
+    if server.problems:
+        return "broken"
+    return {"own": "yours", "untrusted": "not trusted"}.get(server.trust, server.trust)
 
 
 # Reading

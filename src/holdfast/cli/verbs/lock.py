@@ -11,7 +11,7 @@ import click
 
 from holdfast._core.text import counted
 from holdfast.cli.app import CLOSE, OPEN, option
-from holdfast.cli.output import Exit, exit_for, read_if_there, write_file
+from holdfast.cli.output import Exit, Output, exit_for, read_if_there, write_file
 from holdfast.cli.target import ServerTarget, ServerVerb, is_url
 from holdfast.errors import HoldfastError, ValidationError
 
@@ -65,10 +65,7 @@ async def codegen(target: ServerTarget, out: str | None, check: bool, **options:
         output.note(report)
     facts = {"file": out, "tools": module.tools, "hash": module.hash, "reports": module.reports}
     if out is None:
-        if output.json:
-            output.value({**facts, "source": module.source})
-        else:
-            output.content(module.source)
+        _print_module(output, facts, module.source)
         return Exit.OK
     is_changed = renew(Path(out), module.source, write=not check)
     note = "No changes."
@@ -77,6 +74,13 @@ async def codegen(target: ServerTarget, out: str | None, check: bool, **options:
         note = stale if check else f"Generated {counted(module.tools, 'tool')}."
     output.done({**facts, "changed": is_changed}, note)
     return output.verdict(note, Exit.DRIFT, "drift") if check and is_changed else Exit.OK
+
+
+def _print_module(output: Output, facts: dict[str, Any], source: str) -> None:
+    if output.json:
+        output.value({**facts, "source": source})
+    else:
+        output.content(source)
 
 
 def _default_target(target: ServerTarget) -> str | list[str] | None:
@@ -258,9 +262,14 @@ def _wanted(
             names = ", ".join(entries)
             raise ValidationError(f"none of the locked servers is configured ({names}): name one")
         return [(entry, entry) for entry in configured]
-    entry = (
-        label or (name if name in entries else None) or (entries[0] if len(entries) == 1 else None)
-    )
+    entry = label or _locked_as(name, entries)
     if entry is None or entry not in entries:
         raise ValidationError(f"which of the lock file's servers is it? --as {'|'.join(entries)}")
     return [(name, entry)]
+
+
+def _locked_as(name: str | None, entries: list[str]) -> str | None:
+    """Return the entry of the lock file that a server is: its namesake, or the only one."""
+    if name and name in entries:
+        return name
+    return entries[0] if len(entries) == 1 else None

@@ -86,18 +86,7 @@ async def _played(target: ServerTarget, client: Any, play: Any, path: Path, **an
     async with client:
         report = await play(client, path, **options)
     output = target.output
-    rows = [
-        {
-            "name": outcome.entry.name,
-            "arguments": outcome.entry.arguments,
-            "verdict": outcome.verdict,
-            "ok": outcome.ok,
-            "ms": outcome.ms,
-            **({"error": outcome.error} if outcome.error else {}),
-            **({"note": outcome.note} if outcome.note else {}),
-        }
-        for outcome in report
-    ]
+    rows = [_call_row(outcome) for outcome in report]
     output.result({"ok": report.ok, "calls": rows}, str(report))
     if report.ok:
         return Exit.OK
@@ -108,6 +97,19 @@ async def _played(target: ServerTarget, client: Any, play: Any, path: Path, **an
     if failed is None:
         return output.verdict("not all calls ended as recorded", Exit.TOOL, "replay")
     return output.verdict(str(failed), exit_for(failed), "replay")
+
+
+def _call_row(outcome: Any) -> dict[str, Any]:
+    """Return a call that was sent again, and how it ended, for JSON."""
+    return {
+        "name": outcome.entry.name,
+        "arguments": outcome.entry.arguments,
+        "verdict": outcome.verdict,
+        "ok": outcome.ok,
+        "ms": outcome.ms,
+        **({"error": outcome.error} if outcome.error else {}),
+        **({"note": outcome.note} if outcome.note else {}),
+    }
 
 
 def _ask(entry: Entry, name: str) -> Any:

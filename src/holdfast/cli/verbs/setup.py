@@ -51,10 +51,8 @@ def add(name: str, words: tuple[str, ...], output: Output, **options: Any) -> No
     command: list[str] = click.get_current_context().obj.command or []
     if bool(command) == bool(words):
         raise click.UsageError("Give a URL, or a command after --, and nothing else.")
-    if words and not (len(words) == 1 and is_url(words[0])):
-        if "://" in words[0]:
-            raise click.UsageError(f"{words[0]!r}: a URL begins with http:// or https://.")
-        raise click.UsageError(f"Write: holdfast add {name} -- {shlex.join(words)}")
+    if words:
+        _check_url(name, words)
     env = (
         variable if "=" in variable else f"{variable}=${{{variable}}}"
         for variable in options["env"]
@@ -72,6 +70,15 @@ def add(name: str, words: tuple[str, ...], output: Output, **options: Any) -> No
         overwrite=options["overwrite"],
     )
     _report(output, done, "added to", f"\nTry it: holdfast tools {shlex.quote(name)}")
+
+
+def _check_url(name: str, words: tuple[str, ...]) -> None:
+    """Refuse words before ``--`` that are not one URL; most likely they are a command."""
+    if len(words) == 1 and is_url(words[0]):
+        return
+    if "://" in words[0]:
+        raise click.UsageError(f"{words[0]!r}: a URL begins with http:// or https://.")
+    raise click.UsageError(f"Write: holdfast add {name} -- {shlex.join(words)}")
 
 
 def _report(output: Output, done: ConfigEdit, how: str, advice: str = "") -> None:
