@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -182,18 +182,24 @@ def _put(arguments: dict[str, Any], path: list[str], value: Any, schema: Any) ->
 # Conversion by the schema
 
 
-def coerce(text: str, schema: Any, name: str) -> Any:
-    """Convert a text to the first type of the schema that it fits; else to a string."""
-    kinds = admitted_types(schema)
-    readable = {*kinds, "integer"} if "number" in kinds else kinds  # 2 is sent as 2, not as 2.0
+def _readings(text: str, kinds: Set[str]) -> Iterator[Any]:
+    """Yield the values that a text is, read as each of the types that it fits."""
     for kind, (_, read) in _READERS.items():
-        if kind in readable:
+        if kind in kinds:
             try:
                 value = read(text)
             except (LookupError, ValueError):
                 continue
             if not isinstance(value, float) or isfinite(value):
-                return value
+                yield value
+
+
+def coerce(text: str, schema: Any, name: str) -> Any:
+    """Convert a text to the first type of the schema that it fits; else to a string."""
+    kinds = admitted_types(schema)
+    readable = {*kinds, "integer"} if "number" in kinds else kinds  # 2 is sent as 2, not as 2.0
+    for value in _readings(text, readable):
+        return value
     if not kinds or "string" in kinds:
         return text
     if "array" in kinds:

@@ -116,17 +116,22 @@ def stored_lines(words: list[str]) -> str | None:
     the verb itself is needed.
     """
     names = [word for word in words if word not in ("tools", "--offline")]
-    is_pipe = not (sys.stdout.isatty() or sys.stderr.isatty()) and sys.stdout.encoding == "utf-8"
-    if len(names) != 1 or len(words) != 3 or not is_pipe:
+    if len(names) != 1 or len(words) != 3 or not (_is_pipe() and _is_only_a_name(names[0])):
         return None
-    name = names[0]
-    if name.startswith("-") or ":" in name or not name.isascii() or os.path.exists(name):
-        return None  # an option, a URL, a script
-    cached = load(name, only_lines=True)
+    cached = load(names[0], only_lines=True)
     if cached is None or not ((note := str(cached)).isascii() and note.isprintable()):
         return None
     print(note, file=sys.stderr, flush=True)
     return cached.lines
+
+
+def _is_pipe() -> bool:
+    return not (sys.stdout.isatty() or sys.stderr.isatty()) and sys.stdout.encoding == "utf-8"
+
+
+def _is_only_a_name(word: str) -> bool:
+    """Return False for what may be an option, a URL or a script."""
+    return word.isascii() and not (word.startswith("-") or ":" in word or os.path.exists(word))
 
 
 def seen_with(servers: Iterable[str], tool: str) -> str:

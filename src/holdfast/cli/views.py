@@ -132,11 +132,17 @@ def table(
     elif sum(widths) + 2 * len(widths) > columns_of_terminal():
         blocks([(row[0], " · ".join(filter(None, row[1:]))) for row in cut])
     else:
-        first, rest = _padded(columns, widths)
-        write(color(f"{first}{rest}", "2", sys.stdout))
-        for row in cut:
-            first, rest = _padded(row, widths)
-            write(f"{color(first, '1', sys.stdout)}{rest}")
+        _in_columns(columns, cut, widths)
+
+
+def _in_columns(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]
+) -> None:
+    first, rest = _padded(columns, widths)
+    write(color(f"{first}{rest}", "2", sys.stdout))
+    for row in rows:
+        first, rest = _padded(row, widths)
+        write(f"{color(first, '1', sys.stdout)}{rest}")
 
 
 def _padded(row: Sequence[str], widths: Sequence[int]) -> tuple[str, str]:

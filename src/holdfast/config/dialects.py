@@ -46,26 +46,34 @@ def read(document: Document, source: EntrySource) -> tuple[list[ServerEntry], li
     fields = {**row.fields, **OWN_FIELDS}
     inputs = read_inputs(document) if "inputs" in document else {}
     servers = document.get(row.key)
-    most = MOST_SERVERS[source.scope]
-    faults: list[str] = []
-    if servers is not None and not isinstance(servers, Mapping):
-        faults = [f"{row.key} must be an object of servers"]
-    elif servers and len(servers) > most:
-        faults = [f"{row.key} has {len(servers):,} servers; at most {most:,} are read"]
+    faults = _table_faults(row.key, servers, MOST_SERVERS[source.scope])
     entries: list[ServerEntry] = []
     for name, raw in servers.items() if servers and not faults else ():
-        fault = ""
-        if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
-            fault = f"must be a string of 1 to {LONGEST_NAME} characters"
-        elif has_unseen(name) or name != name.strip():
-            # It would be printed, compared by eye and pasted into a shell.
-            fault = "has characters in it that cannot be seen"
-        if fault:
+        if fault := _name_fault(name):
             faults.append(f"{row.key}: the name '{visible(str(name), 40)}' {fault}")
             continue
         reader = EntryReader(source=source, name=name, fields=fields)
         entries.append(reader.read(raw, inputs))
     return entries, [ConfigProblem(file=source.file, message=fault) for fault in faults]
+
+
+def _table_faults(key: str, servers: Any, most: int) -> list[str]:
+    """Return why no server is read: there is no table of them, or it is too long."""
+    if servers is not None and not isinstance(servers, Mapping):
+        return [f"{key} must be an object of servers"]
+    if servers and len(servers) > most:
+        return [f"{key} has {len(servers):,} servers; at most {most:,} are read"]
+    return []
+
+
+def _name_fault(name: Any) -> str:
+    """Return why this cannot be the name of a server; empty if it can."""
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
+        return f"must be a string of 1 to {LONGEST_NAME} characters"
+    if has_unseen(name) or name != name.strip():
+        # It would be printed, compared by eye and pasted into a shell.
+        return "has characters in it that cannot be seen"
+    return ""
 
 
 def read_inputs(document: Document) -> dict[str, ConfigInput]:

@@ -39,7 +39,8 @@ Found: TypeAlias = dict[str, Any]
 """Settings by name, as a file has them."""
 Make: TypeAlias = Callable[[Any], Found]
 """Makes settings of a field's value. A ValueError is an error, a UserWarning a warning."""
-Fields: TypeAlias = Mapping[str, "str | Make | tuple[Fields, Make] | Exception | None"]
+FieldTarget: TypeAlias = "str | Make | tuple[Fields, Make] | Exception"
+Fields: TypeAlias = Mapping[str, "FieldTarget | None"]
 """What each field becomes: a setting by name (``oauth.scopes``: one key of it), or the result of a
 function. For an object: its own fields, and a function for a value that is no object. An exception
 is the reason why the field is refused or has no effect; None: ignored."""
@@ -128,18 +129,7 @@ class EntryReader(Struct, kw_only=True):
             if value is None or target is None:
                 continue
             try:
-                if isinstance(target, Exception):
-                    level: Level = "warning" if isinstance(target, Warning) else "error"
-                    self._fault(field, str(target), level)
-                elif isinstance(target, tuple) and isinstance(value, Mapping):
-                    self._take(value, target[0], f"{field}.")
-                elif isinstance(target, str):
-                    name, _, part = target.partition(".")
-                    self._add(field, name, {part: value} if part else value)
-                else:
-                    make = target[1] if isinstance(target, tuple) else target
-                    for name, made in make(value).items():
-                        self._add(field, name, made)
+                self._take_field(field, target, value)
             except UserWarning as warning:
                 self._fault(field, str(warning), "warning")
             except ValueError as error:
@@ -149,6 +139,21 @@ class EntryReader(Struct, kw_only=True):
             hint = did_you_mean(key, sorted(fields)) if number < _MOST_HINTS else ""
             self._fault(within + key, f"is not known here{hint and '; '}{hint}", "warning")
 
+    def _take_field(self, field: str, target: FieldTarget, value: Any) -> None:
+        """Take what one field says, as the row of the table has it."""
+        if isinstance(target, Exception):
+            level: Level = "warning" if isinstance(target, Warning) else "error"
+            self._fault(field, str(target), level)
+        elif isinstance(target, tuple) and isinstance(value, Mapping):
+            self._take(value, target[0], f"{field}.")
+        elif isinstance(target, str):
+            name, _, part = target.partition(".")
+            self._add(field, name, {part: value} if part else value)
+        else:
+            make = target[1] if isinstance(target, tuple) else target
+            for name, made in make(value).items():
+                self._add(field, name, made)
+
     def _add(self, field: str, name: str, value: Any) -> None:
         """Add a value to a setting: the first counts, ours over all; objects are joined."""
         if name in ("env", "headers") and isinstance(value, Mapping):
@@ -156,20 +161,21 @@ class EntryReader(Struct, kw_only=True):
         if name in TABLE:
             parsed = parse_setting(TABLE[name], value)
             if isinstance(parsed, Struct) and isinstance(value, Mapping):
-                unknown = [key for key in value if key not in parsed.__struct_fields__]
-                for key in unknown:
-                    self._fault(f"{field}.{key}", "is not known here", "warning")
-                value = {key: value[key] for key in parsed.__struct_fields__ if key in value}
+                value = self._only(parsed.__struct_fields__, field, value)
         there = self.settings.get(name)
         if there is None or field.startswith("holdfast."):
             self.settings[name], self.origins[name] = value, field
         elif name == "args":
             self.settings[name] = [*there, *value]
         elif isinstance(there, dict):
-            # Names of headers are the same in upper and lower case.
-            names = {key.lower() for key in there}
-            added = {key: item for key, item in value.items() if key.lower() not in names}
-            self.settings[name] = {**there, **added}
+            self.settings[name] = _joined(there, value)
+
+    def _only(self, keys: tuple[str, ...], field: str, value: Mapping[Any, Any]) -> dict[str, Any]:
+        """Return an object with these keys alone, and warn of those that it has beside them."""
+        for key in value:
+            if key not in keys:
+                self._fault(f"{field}.{key}", "is not known here", "warning")
+        return {key: value[key] for key in keys if key in value}
 
     def _strings(self, field: str, value: Mapping[Any, Any]) -> dict[str, str]:
         """Return an object of strings; numbers and booleans are taken as they are written."""
@@ -239,3 +245,11 @@ class EntryReader(Struct, kw_only=True):
             self._fault(None, f"{rest:,} more problems are not shown", level)
             problems.append(self.problems[-1])
         return tuple(sorted(problems, key=lambda problem: problem.level))
+
+
+def _joined(there: dict[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object with what another adds to it; what is there counts."""
+    # Names of headers are the same in upper and lower case.
+    names = {key.lower() for key in there}
+    added = {key: item for key, item in value.items() if key.lower() not in names}
+    return {**there, **added}

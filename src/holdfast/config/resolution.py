@@ -207,21 +207,12 @@ class Resolution(Struct):
         """Return the values as options of their receivers: client, tools and transport."""
         entry, source = self.entry, self.entry.source
         kind = "command" if entry.url is None else "url"
-        options: dict[str, dict[str, Any]] = {to: {} for to in get_args(Receiver)}
-        for row in (TABLE[name] for name in values):
-            if row.kind in ("any", kind):
-                options[row.to][row.option or row.name] = values[row.name]
+        options = _by_receiver(values, kind)
         client, transport, parts = options["client"], options["transport"], options["entry"]
-        command = (parts["command"], *parts.get("args", ())) if "command" in parts else ()
-        if command and command[0].startswith("~/"):
-            command = (str(source.environment.home) + command[0][1:], *command[1:])
         if source.scope == "project" and kind == "command":
             # A project's commands are written as seen from its folder, wherever we are in it.
             transport.setdefault("cwd", source.workspace)
-        if "oauth" in parts:
-            transport["auth"] = _auth(parts["oauth"])
-        if "key" in parts:
-            transport["cert"] = (transport.get("cert"), parts["key"])
+        _add_credentials(transport, parts)
         if options["tools"]:
             client["tools"] = ToolPolicy(**options["tools"])
         if "lock" in client:
@@ -230,13 +221,22 @@ class Resolution(Struct):
             client["lock"] = Lock(client["lock"].path, mode=client["lock"].mode)
         return ResolvedServer(
             name=entry.name,
-            command=command,
+            command=self._command(parts),
             url=parts.get("url"),
             env=transport.get("env", {}),
             headers=transport.get("headers", {}),
             options={"name": entry.name, **client},
             transport_options=transport,
         )
+
+    def _command(self, parts: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the program, its ``~/`` replaced, and its arguments; empty for a URL."""
+        if "command" not in parts:
+            return ()
+        program: str = parts["command"]
+        if program.startswith("~/"):
+            program = str(self.entry.source.environment.home) + program[1:]
+        return (program, *parts.get("args", ()))
 
     def expanded(self, field: str, value: Any) -> Any:
         """Return a value with its strings expanded; one where that fails is empty."""
@@ -350,6 +350,22 @@ def _refusal(problems: Iterable[ConfigProblem]) -> ValidationError:
     """Return one error for all faults; ``data`` has them one by one."""
     listed = tuple(problems)
     return ValidationError("\n".join(map(str, listed[:_MOST_SHOWN])), data=listed)
+
+
+def _by_receiver(values: Mapping[str, Any], kind: str) -> dict[str, dict[str, Any]]:
+    """Return the values that count for this kind of server, as options of each receiver."""
+    options: dict[str, dict[str, Any]] = {to: {} for to in get_args(Receiver)}
+    for row in (TABLE[name] for name in values):
+        if row.kind in ("any", kind):
+            options[row.to][row.option or row.name] = values[row.name]
+    return options
+
+
+def _add_credentials(transport: dict[str, Any], parts: Mapping[str, Any]) -> None:
+    if "oauth" in parts:
+        transport["auth"] = _auth(parts["oauth"])
+    if "key" in parts:
+        transport["cert"] = (transport.get("cert"), parts["key"])
 
 
 def _auth(login: Mapping[str, str]) -> Any:

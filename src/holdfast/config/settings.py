@@ -117,16 +117,12 @@ OWN: Final = tuple(row for row in TABLE.values() if row.own)
 
 def parse_setting(row: Setting, value: Any) -> Any:
     """Return a setting's value as its receiver takes it. Raises ValueError."""
-    if isinstance(value, list | dict) and len(value) > MOST_ITEMS:
-        raise ValueError(f"has more than {MOST_ITEMS:,} items")
+    _check_size(value)
     try:
         parsed = convert(value, row.type)
         if parsed == "":
             raise ValueError("must not be empty")
-        if row.name == "timeouts" and isinstance(parsed, float):
-            parsed = Timeouts(request=parsed)
-        if row.name == "lock" and isinstance(parsed, str):
-            parsed = LockSetting(path=parsed)
+        parsed = _whole_form(row.name, parsed)
         if row.name == "oauth" and (unknown := sorted(parsed.keys() - LOGIN_KEYS)):
             raise ValueError(f"{unknown[0]!r} is not one of {', '.join(sorted(LOGIN_KEYS))}")
         if row.to == "tools":
@@ -135,6 +131,20 @@ def parse_setting(row: Setting, value: Any) -> Any:
             raise ValueError("must be a number, 0 or more")
     except HoldfastError as error:
         raise ValueError(visible(error.message, 200)) from None
+    return parsed
+
+
+def _check_size(value: Any) -> None:
+    if isinstance(value, list | dict) and len(value) > MOST_ITEMS:
+        raise ValueError(f"has more than {MOST_ITEMS:,} items")
+
+
+def _whole_form(name: str, parsed: Any) -> Any:
+    """Return what a short form stands for: one number for all timeouts, a path for a lock."""
+    if name == "timeouts" and isinstance(parsed, float):
+        return Timeouts(request=parsed)
+    if name == "lock" and isinstance(parsed, str):
+        return LockSetting(path=parsed)
     return parsed
 
 

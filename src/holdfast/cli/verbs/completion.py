@@ -105,22 +105,39 @@ def completion(words: tuple[str, ...], yes: bool, output: Output) -> None:
     if not install:
         write(script(shell).encode())
         return
+    _install(shell, yes, output)
+
+
+def _install(shell: str, yes: bool, output: Output) -> None:
+    """Write the script, and the line that reads it; ask before, at a terminal."""
     path, start = _files(shell)
-    before = "" if start is None else read_if_there(start) or ""
+    before = _text_of(start)
     is_new = start is not None and MARK not in before
     if not yes and not output.json and is_interactive():
         also = f"\nto be read by a new line in {start}" if is_new else ""
-        output.note(f"The script goes to {path}{also}.")
-        if not confirm("Install it?"):
-            raise click.Abort
+        _ask_to_install(f"The script goes to {path}{also}.", output)
     write_file(path, script(shell), is_own=True)
     if start is not None and is_new:
-        gap = "" if not before or before.endswith("\n") else "\n"
-        quoted = shlex.quote(str(path))
-        line = f"{MARK}\n[ -r {quoted} ] && . {quoted}\n"
-        write_file(start, f"{before}{gap}{line}", is_own=True)
+        write_file(start, _with_start_line(before, path), is_own=True)
     facts = {"shell": shell, "script": str(path), "start": start and str(start)}
     output.done(facts, f"Completion for {shell} is installed: {path}. It works in new shells.")
+
+
+def _text_of(start: Path | None) -> str:
+    return "" if start is None else read_if_there(start) or ""
+
+
+def _ask_to_install(plan: str, output: Output) -> None:
+    output.note(plan)
+    if not confirm("Install it?"):
+        raise click.Abort
+
+
+def _with_start_line(before: str, path: Path) -> str:
+    """Return the text of a start file with the lines that read the script."""
+    gap = "" if not before or before.endswith("\n") else "\n"
+    quoted = shlex.quote(str(path))
+    return f"{before}{gap}{MARK}\n[ -r {quoted} ] && . {quoted}\n"
 
 
 def _files(shell: str) -> tuple[Path, Path | None]:

@@ -190,9 +190,7 @@ class Examination:
             self.find("transport", "note", transport.speaks)
         login = None if transport.authorizer is None else transport.authorizer.login
         if login is not None:
-            who = f"as {login.subject} " if login.subject else ""
-            scopes = f" for: {' '.join(login.granted)}" if login.granted else ""
-            self.find("login", "ok", f"{who}at {login.issuer}{scopes}")
+            self._login(login)
         self._start(seconds, command or ())
         who = identity(client) or "a server without a name"
         self.find("greeting", "ok", f"{who}, protocol {client.protocol_version}")
@@ -201,6 +199,11 @@ class Examination:
         self.find("capabilities", "note", ", ".join(names) or "none declared")
         if client.instructions:
             self.find("instructions", "note", f"{len(client.instructions)} characters for models")
+
+    def _login(self, login: Any) -> None:
+        who = f"as {login.subject} " if login.subject else ""
+        scopes = f" for: {' '.join(login.granted)}" if login.granted else ""
+        self.find("login", "ok", f"{who}at {login.issuer}{scopes}")
 
     def _start(self, seconds: float, command: Sequence[str]) -> None:
         """Say how long it took to answer."""
@@ -300,17 +303,21 @@ async def discovery(authorizer: Any) -> list[tuple[str, str]]:
 def _login_facts(need: Any) -> dict[str, str]:
     """Return what a login at the server that was discovered would be like."""
     server = need.login.auth_server
-    ways = ["metadata documents"] if server.takes_documents else []
-    ways += ["dynamic"] if server.registration_endpoint is not None else []
     return {
         "authorization server": server.issuer + (" (assumed)" if server.assumed else ""),
         "resource": need.login.resource or "not sent",
         "scopes": " ".join(need.login.requested_scopes) or "none named",
-        "registration": ", ".join(ways) or "by hand: give --client-id",
+        "registration": _registration(server),
         "PKCE": ", ".join(server.pkce_methods or ()) or "not advertised",
         "device login": "yes" if server.device_authorization_endpoint else "no",
         "DPoP": "yes" if need.dpop else "no",
     }
+
+
+def _registration(server: Any) -> str:
+    ways = ["metadata documents"] if server.takes_documents else []
+    ways += ["dynamic"] if server.registration_endpoint is not None else []
+    return ", ".join(ways) or "by hand: give --client-id"
 
 
 # What to do about a failure
@@ -352,22 +359,32 @@ def missing_variable(text: str) -> str | None:
     return next((match[1] for match in matches if match), None)
 
 
+def _advice_on_variable(error: HoldfastError, environ: Mapping[str, str]) -> str:
+    variable = missing_variable(getattr(error, "stderr_tail", "") or "")
+    if variable is None:
+        return ""
+    if variable in environ:
+        return f"{variable} is set here and not passed on: --env {variable}"
+    return f"it misses a variable: --env {variable}=…, or env in the configuration"
+
+
+def _cure_by_text(message: str) -> str:
+    cures = (cure for pattern, cure in _BY_TEXT.items() if re.search(pattern, message, re.I))
+    return next(cures, "")
+
+
 def advice(error: HoldfastError, environ: Mapping[str, str]) -> str:
     """Return what to try; empty where nothing better is known than the error itself."""
     if isinstance(error, errors.ValidationError | errors.StateError):
         return ""
     if isinstance(error, errors.AuthError):
         return "it wants credentials: give --header 'Authorization: Bearer …'"
-    variable = missing_variable(getattr(error, "stderr_tail", "") or "")
-    if variable is not None and variable in environ:
-        return f"{variable} is set here and not passed on: --env {variable}"
-    if variable is not None:
-        return f"it misses a variable: --env {variable}=…, or env in the configuration"
+    if text := _advice_on_variable(error, environ):
+        return text
     if isinstance(error, RpcError) and error.code == METHOD_NOT_FOUND:
         return "it does not seem to speak MCP: is it the right program, with the right arguments?"
-    for pattern, cure in _BY_TEXT.items():
-        if re.search(pattern, str(error), re.I):
-            return cure
+    if cure := _cure_by_text(str(error)):
+        return cure
     if isinstance(error, errors.HandshakeTimeout):
         return "give it longer with --timeout; see with --verbose what it does meanwhile"
     if isinstance(error, errors.TransportError) and error.exit_code is not None:

@@ -55,7 +55,7 @@ async def codegen(target: ServerTarget, out: str | None, check: bool, **options:
         command=_command(target, {**options, "out": out}),
         target=None if options["no_target"] else _default_target(target),
         sync=options["sync"],
-        stamp=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) if options["stamp"] else None,
+        stamp=_time_of_generation(options["stamp"]),
         session=_session_tools(options),
         hide=options["hide"],
         capabilities=DECLARED,
@@ -68,12 +68,16 @@ async def codegen(target: ServerTarget, out: str | None, check: bool, **options:
         _print_module(output, facts, module.source)
         return Exit.OK
     is_changed = renew(Path(out), module.source, write=not check)
-    note = "No changes."
-    if is_changed:
-        stale = f"{out} is not what the server's tools would give now."
-        note = stale if check else f"Generated {counted(module.tools, 'tool')}."
+    is_stale = check and is_changed
+    note = f"Generated {counted(module.tools, 'tool')}." if is_changed else "No changes."
+    if is_stale:
+        note = f"{out} is not what the server's tools would give now."
     output.done({**facts, "changed": is_changed}, note)
-    return output.verdict(note, Exit.DRIFT, "drift") if check and is_changed else Exit.OK
+    return output.verdict(note, Exit.DRIFT, "drift") if is_stale else Exit.OK
+
+
+def _time_of_generation(is_stamped: bool) -> str | None:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) if is_stamped else None
 
 
 def _print_module(output: Output, facts: dict[str, Any], source: str) -> None:

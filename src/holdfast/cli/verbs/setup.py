@@ -22,7 +22,7 @@ from holdfast.cli.views import outline, table
 from holdfast.errors import AuthError, TrustError
 
 if TYPE_CHECKING:
-    from holdfast.config import ConfigEdit
+    from holdfast.config import Approval, ConfigEdit, Configuration
 
 PROJECT = option("--project", "The project's .mcp.json, not your own configuration.")
 OVERWRITE = option("--overwrite", "Replace servers of the same name.")
@@ -188,15 +188,12 @@ def trust(
     The approval holds until its command, arguments, environment, URL or files change.
     """
     from holdfast.config import approve_all, load, preview
-    from holdfast.config.trust import approving
 
     configuration = load(config)
     if everything == bool(names):
         raise click.UsageError("Name the servers, or give --all.")
     if everything:
-        names = tuple(
-            entry.name for entry in configuration if not entry.errors and not entry.trust().ok
-        )
+        names = _untrusted_names(configuration)
     previews = {name: preview(configuration, name) for name in names}
     pending = {
         name: approval
@@ -207,10 +204,7 @@ def trust(
         is_own = previews[name].verdict == "own"
         output.note(f"{name}: {'is your own' if is_own else 'is trusted already'}.")
     if pending and not yes:
-        question = "Approve it?" if len(pending) == 1 else f"Approve these {len(pending)}?"
-        command = approving(*pending).replace("trust", "trust --yes", 1)
-        if not ask_approval(output, list(pending.values()), question, command):
-            raise TrustError(f"{', '.join(pending)}: not approved")
+        _ask_about(pending, output)
     for approval in approve_all(configuration, list(pending), seen=pending):
         previews[approval.name] = approval
         output.note(f"{approval.name}: approved, as {approval.file} has it now.")
@@ -219,6 +213,20 @@ def trust(
     if output.json:
         values = list(previews.values())
         output.value(values[0] if len(values) == 1 and not everything else values)
+
+
+def _untrusted_names(configuration: Configuration) -> tuple[str, ...]:
+    return tuple(entry.name for entry in configuration if not entry.errors and not entry.trust().ok)
+
+
+def _ask_about(pending: dict[str, Approval], output: Output) -> None:
+    """Show what is to be approved, and raise an error unless the person agrees."""
+    from holdfast.config.trust import approving
+
+    question = "Approve it?" if len(pending) == 1 else f"Approve these {len(pending)}?"
+    command = approving(*pending).replace("trust", "trust --yes", 1)
+    if not ask_approval(output, list(pending.values()), question, command):
+        raise TrustError(f"{', '.join(pending)}: not approved")
 
 
 @config.command(short_help="take an approval back")
