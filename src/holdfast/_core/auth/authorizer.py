@@ -421,6 +421,11 @@ class Authorizer:
         self.need = None
         return True
 
+    def _metadata_place(self, pointer: Pointer | None) -> str | None:
+        """Return the URL of the resource metadata: the challenge's, else that of the last login."""
+        place = None if self.refusal is None else self.refusal.challenge.resource_metadata
+        return place or (None if pointer is None else pointer.metadata_url)
+
     async def _log_in(self, handler: Any, fresh: bool) -> Login:
         options = self.options
         assert isinstance(options, OAuth)
@@ -430,16 +435,12 @@ class Authorizer:
         try:
             async with asyncio.timeout(options.timeout):
                 pointer = await self.runner.read(pointer_key(self.server, self.account), Pointer)
-                place = None if self.refusal is None else self.refusal.challenge.resource_metadata
-                place = place or (None if pointer is None else pointer.metadata_url)
+                place = self._metadata_place(pointer)
                 if (need := self.need) is None:
                     request = self._request(Refusal(challenge=Challenge(resource_metadata=place)))
                     need = self.need = await self.runner.run(flow.discover(request))
                 if need.step_up_for is not None:
                     self._step_ups[need.step_up_for] += 1
-                bound = options.issuer
-                if bound is None and pointer is not None and pointer.client_id == options.client_id:
-                    bound = pointer.issuer
                 self._tell("auth.login", need)
                 attempt = LoginAttempt(
                     options=options,
@@ -447,7 +448,7 @@ class Authorizer:
                     login=need.with_dpop_key(),
                     verifier=token_urlsafe(64),
                     state=token_urlsafe(32),
-                    bound=bound,
+                    bound=_bound_issuer(options, pointer),
                     # After a 401 the server may have forgotten the client with the token. For a
                     # step-up the token is valid, and servers count authorization requests.
                     proven=self._proven if need.step_up_for is not None else frozenset(),
@@ -534,3 +535,10 @@ class Authorizer:
 
 def _headers(login: Login | None) -> dict[str, str]:
     return {} if login is None else {"Authorization": f"{login.token_type} {login.access_token}"}
+
+
+def _bound_issuer(options: OAuth, pointer: Pointer | None) -> str | None:
+    """Return the issuer that the client belongs to: the user's, else that of its last login."""
+    if options.issuer is None and pointer is not None and pointer.client_id == options.client_id:
+        return pointer.issuer
+    return options.issuer

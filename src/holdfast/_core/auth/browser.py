@@ -96,7 +96,7 @@ class Listener:
         if not urls.is_loopback(host):
             return cls(preferred or "")
         listener = cls("")
-        for candidate in [port, 0] if port and not fixed else [port or 0]:
+        for candidate in _ports(port, fixed=fixed):
             try:
                 bound_port = await listener._bind(host, candidate)
             except OSError as error:
@@ -212,6 +212,13 @@ class Listener:
             writer.transport.abort()
         if not self._answer.done():
             self._answer.cancel()
+
+
+def _ports(preferred: int | None, *, fixed: bool) -> list[int]:
+    """Return the ports to try; 0 is any that is free."""
+    if not preferred:
+        return [0]
+    return [preferred] if fixed else [preferred, 0]
 
 
 def _page(status: str, text: str) -> str:
@@ -337,6 +344,17 @@ class InteractiveLogin:
             self._listener = None
 
 
+def _browser_command(url: str) -> list[str]:
+    """Return the command that opens a URL; its first word is empty if there is no browser."""
+    opener: str | None = "/usr/bin/open"
+    if sys.platform != "darwin":
+        screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+        opener = shutil.which("xdg-open") if screen else None
+    chosen = shlex.split(os.environ.get("BROWSER", "").split(os.pathsep)[0])
+    command = [url if word == "%s" else word for word in chosen or [opener or ""]]
+    return command if url in command else [*command, url]
+
+
 def open_browser(url: str) -> bool:
     """Open a URL without a shell, as one argument; return whether a browser was started."""
     urls.checked(url, insecure=True, limit=urls.MAX_OPENED)
@@ -345,17 +363,12 @@ def open_browser(url: str) -> bool:
     if sys.platform == "win32":
         os.startfile(url)
         return True
-    opener: str | None = "/usr/bin/open"
-    if sys.platform != "darwin":
-        screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-        opener = shutil.which("xdg-open") if screen else None
-    chosen = shlex.split(os.environ.get("BROWSER", "").split(os.pathsep)[0])
-    command = [url if word == "%s" else word for word in chosen or [opener or ""]]
+    command = _browser_command(url)
     if not command[0]:
         return False
     try:
         process = subprocess.Popen(
-            command if url in command else [*command, url],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

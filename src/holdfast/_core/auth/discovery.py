@@ -70,58 +70,60 @@ class Discovery:
                 nameless = True
                 self._note(url, "the document has no resource")
                 continue
-            if not urls.covers(resource, self._server):
-                self._note(url, "its resource is another server")
-                raise self._error(
-                    "the protected resource metadata is for another resource than this server: "
-                    f"for {visible(resource, 200)}, not for {self._server}; connect to that "
-                    "address if you mean it; nothing was sent to an authorization server",
-                    final=True,
-                )
-            servers = _strings(document.get("authorization_servers"))
-            if not servers:
-                raise self._error(
-                    "the protected resource metadata names no authorization server", final=True
-                )
-            listed = document.get("scopes_supported")
-            scopes = tuple(scope for scope in _strings(listed) if split_scope(scope) == (scope,))
-            return ProtectedResource(
-                resource,
-                servers[:MAX_SERVERS],
-                scopes if isinstance(listed, list) else None,
-                document.get("dpop_bound_access_tokens_required") is True,
-            )
+            return self._read_resource(resource, document, url)
         if self._unreachable or nameless:
             raise self._error("no protected resource metadata can be read")
         return None
+
+    def _read_resource(
+        self, resource: str, document: Mapping[str, Any], url: str
+    ) -> ProtectedResource:
+        if not urls.covers(resource, self._server):
+            self._note(url, "its resource is another server")
+            raise self._error(
+                "the protected resource metadata is for another resource than this server: "
+                f"for {visible(resource, 200)}, not for {self._server}; connect to that "
+                "address if you mean it; nothing was sent to an authorization server",
+                final=True,
+            )
+        servers = _strings(document.get("authorization_servers"))
+        if not servers:
+            raise self._error(
+                "the protected resource metadata names no authorization server", final=True
+            )
+        listed = document.get("scopes_supported")
+        scopes = tuple(scope for scope in _strings(listed) if split_scope(scope) == (scope,))
+        return ProtectedResource(
+            resource,
+            servers[:MAX_SERVERS],
+            scopes if isinstance(listed, list) else None,
+            document.get("dpop_bound_access_tokens_required") is True,
+        )
 
     def find_server(
         self, resource: ProtectedResource | None, prefer: Container[str] = ()
     ) -> Conversation[AuthServer]:
         """Return the server to use: pinned, then one with a login (``prefer``), then the first."""
         if self._metadata_url is None and {*ENDPOINTS[:2]} <= self._endpoints.keys():
-            issuer = self._options.issuer or urls.origin(self._endpoints["token_endpoint"])
-            return AuthServer(issuer=issuer, pkce_methods=("S256",), pinned=True, **self._endpoints)
+            return self._pinned_server()
         self._unreachable = False
         for candidate in self._candidates(resource, prefer):
             server = yield from self._metadata(candidate)
             if server is not None:
                 return server
-        if resource is None and self._pinned is None and not self._unreachable:
-            # Fallbacks for Servers without Metadata Discovery.
-            base = urls.origin(self._server)
-            if self._usable(base, base):
-                return AuthServer(
-                    issuer=base,
-                    authorization_endpoint=f"{base}/authorize",
-                    token_endpoint=f"{base}/token",
-                    registration_endpoint=f"{base}/register",
-                    assumed=True,
-                )
-        which = "" if self._pinned is None else f" with the issuer {self._pinned}"
         missing = resource is None and self._pinned is None
-        text = f"no usable authorization server{which} was found"
-        raise self._error(text, kind=NoAuthorizationServer if missing else DiscoveryError)
+        base = urls.origin(self._server)
+        if missing and not self._unreachable and self._usable(base, base):
+            return _assumed_server(base)
+        raise self._no_server(NoAuthorizationServer if missing else DiscoveryError)
+
+    def _no_server(self, kind: type[DiscoveryError]) -> DiscoveryError | TransportError:
+        which = "" if self._pinned is None else f" with the issuer {self._pinned}"
+        return self._error(f"no usable authorization server{which} was found", kind=kind)
+
+    def _pinned_server(self) -> AuthServer:
+        issuer = self._options.issuer or urls.origin(self._endpoints["token_endpoint"])
+        return AuthServer(issuer=issuer, pkce_methods=("S256",), pinned=True, **self._endpoints)
 
     def resource_parameter(self, resource: ProtectedResource | None) -> str | None:
         """Return the ``resource`` parameter: byte for byte as published (RFC 8707 §2)."""
@@ -158,16 +160,24 @@ class Discovery:
             document = yield from self._fetch(url, pinned=is_pinned)
             if document is None:
                 continue
-            claimed = document.get("issuer")
             # A document that the user named may name its issuer itself.
-            expected = claimed if metadata_url is not None and pinned is None else issuer
-            if not isinstance(expected, str) or not urls.same_issuer(expected, claimed):
-                self._note(url, "its issuer is another one; name it as the issuer if you trust it")
-            elif self._usable(url, claimed, issuer=True):
-                server = self._read({**document, **self._endpoints}, url)
-                if server is not None:
-                    return server
+            names_itself = metadata_url is not None and pinned is None
+            expected = document.get("issuer") if names_itself else issuer
+            server = self._read_server(expected, document, url)
+            if server is not None:
+                return server
         return None
+
+    def _read_server(
+        self, expected: object, document: Mapping[str, Any], url: str
+    ) -> AuthServer | None:
+        claimed = document.get("issuer")
+        if not isinstance(expected, str) or not urls.same_issuer(expected, claimed):
+            self._note(url, "its issuer is another one; name it as the issuer if you trust it")
+            return None
+        if not self._usable(url, claimed, issuer=True):
+            return None
+        return self._read({**document, **self._endpoints}, url)
 
     def _read(self, document: Mapping[str, Any], url: str) -> AuthServer | None:
         endpoints: dict[str, Any] = {name: document.get(name) for name in ENDPOINTS}
@@ -231,6 +241,17 @@ class Discovery:
         if self._unreachable and not final:
             return TransportError(message)
         return kind(message, tried=tuple(self._tried))
+
+
+def _assumed_server(base: str) -> AuthServer:
+    """Return the server of the Fallbacks for Servers without Metadata Discovery."""
+    return AuthServer(
+        issuer=base,
+        authorization_endpoint=f"{base}/authorize",
+        token_endpoint=f"{base}/token",
+        registration_endpoint=f"{base}/register",
+        assumed=True,
+    )
 
 
 def _auth_methods(document: Mapping[str, Any]) -> tuple[str, ...]:

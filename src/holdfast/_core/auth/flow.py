@@ -19,7 +19,7 @@ from holdfast._core.auth.credentials import (
     pointer_key,
     split_scope,
 )
-from holdfast._core.auth.discovery import Discovery
+from holdfast._core.auth.discovery import Discovery, ProtectedResource
 from holdfast._core.auth.options import Machine, OAuth
 from holdfast._core.auth.steps import Conversation, Read, Write
 from holdfast.errors import AuthError, Hint, LoginRequired, ScopeError, TransportError
@@ -157,17 +157,25 @@ def answer(request: RefusedRequest) -> Conversation[Login | AuthorizationNeed]:
     return _widened(need, request)
 
 
+def _issuers_with_login(
+    request: RefusedRequest, resource: ProtectedResource
+) -> Conversation[set[str]]:
+    issuers = set()
+    for issuer in resource.servers:
+        place = login_key(issuer, resource.resource, request.server, request.account)
+        if (yield Read(place, Login)) is not None:
+            issuers.add(issuer)
+    return issuers
+
+
 def discover(request: RefusedRequest) -> Conversation[AuthorizationNeed]:
     """Find the authorization server, and decide what to ask of it."""
     options, challenge = request.options, request.refusal.challenge
     search = Discovery(request.server, options, request.refusal.version_header)
     resource = yield from search.find_resource(challenge.resource_metadata)
-    prefer = set()
+    prefer: set[str] = set()
     if resource is not None and len(resource.servers) > 1:
-        for issuer in resource.servers:
-            place = login_key(issuer, resource.resource, request.server, request.account)
-            if (yield Read(place, Login)) is not None:
-                prefer.add(issuer)
+        prefer = yield from _issuers_with_login(request, resource)
     server = yield from search.find_server(resource, prefer)
     dpop = getattr(options, "dpop", "auto")
     if dpop == "auto":

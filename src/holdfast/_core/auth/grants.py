@@ -114,6 +114,12 @@ def post(
     return response
 
 
+def _secrets_sent(client: Registration, ask: Ask) -> set[str]:
+    """Return what a server may repeat in its answer, and nobody may read there."""
+    secret, form = client.client_secret or "", ask.form or {}
+    return {secret, quote_plus(secret), *(form[name] for name in form.keys() & SECRETS)}
+
+
 def _authenticated(
     login: Login, fields: Mapping[str, str | None], url: str | None = None
 ) -> Conversation[tuple[Fetched, Method]]:
@@ -127,9 +133,7 @@ def _authenticated(
     for method in methods:
         ask = yield from _request(login, fields, method, url)
         response = reached((yield ask), server.issuer)
-        secret, form = client.client_secret or "", ask.form or {}
-        secrets = {secret, quote_plus(secret), *(form[name] for name in form.keys() & SECRETS)}
-        error = error_in(response.fields() or {}, server.issuer, secrets)
+        error = error_in(response.fields() or {}, server.issuer, _secrets_sent(client, ask))
         # Some servers call it by another name, but 401 means nothing else (RFC 6749 §5.2).
         is_client_refused = response.status == 401 or (error and error.error == "invalid_client")
         if not is_client_refused or method == methods[-1]:

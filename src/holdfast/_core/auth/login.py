@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qs, urlencode
 
 from msgspec.structs import replace
@@ -186,6 +186,16 @@ def _device(attempt: LoginAttempt, login: Login) -> Conversation[Login]:
         raise LoginFailed(f"{server.issuer} gave no device code that can be used")
     yield _visit(attempt, url, user_code=user_code)
     fields = {"grant_type": grants.DEVICE_CODE, "device_code": code, **shared}
+    return (yield from _poll(attempt, login, fields, answer))
+
+
+def _poll(
+    attempt: LoginAttempt,
+    login: Login,
+    fields: Mapping[str, str | None],
+    answer: Mapping[str, Any],
+) -> Conversation[Login]:
+    """Ask for the token until the person has entered the code, or it has expired."""
     # RFC 8628 §3.5; the login's own clock bounds it too.
     pause = max(MIN_INTERVAL, grants.seconds(answer.get("interval")) or INTERVAL)
     remaining = grants.seconds(answer.get("expires_in")) or float("inf")
@@ -200,4 +210,6 @@ def _device(attempt: LoginAttempt, login: Login) -> Conversation[Login]:
                 pause += 5
             elif refusal.error != "authorization_pending":
                 raise LoginFailed(f"the login failed: {refusal.message}") from refusal
-    raise LoginFailed(f"the code of {server.issuer} has expired; log in again for another")
+    raise LoginFailed(
+        f"the code of {login.auth_server.issuer} has expired; log in again for another"
+    )

@@ -37,17 +37,22 @@ def checked(url: object, *, insecure: bool = False, limit: int = MAX_URL) -> Spl
     """
     if not isinstance(url, str) or len(url) > limit or not _URL.fullmatch(url):
         raise BadUrl("not an http or https URL")
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        raise BadUrl("not a valid URL") from None
+    parts = _split(url)
     if "@" in parts.netloc:
         raise BadUrl("user information in a URL is not allowed")
     if not _AUTHORITY.fullmatch(parts.netloc):
         raise BadUrl("not a valid host")
     if parts.scheme == "http" and not insecure and not is_loopback(parts.hostname or ""):
         raise BadUrl("http is allowed on loopback only; https is required")
+    return parts
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise BadUrl("not a valid URL") from None
     return parts
 
 
@@ -165,15 +170,20 @@ def network(text: str) -> str:
         return "loopback"
     if address.is_link_local:
         return "link-local"
-    if isinstance(address, IPv4Address) and address in _SHARED:
-        return "shared"
-    if isinstance(address, IPv6Address) and any(address in block for block in _INTERNAL):
-        return "private"
+    if (block := _internal_block(address)) is not None:
+        return block
     if address.is_multicast or address.is_reserved:
         return "reserved"
     if address.is_global:
         return "global"
     return "private" if address.is_private else "reserved"
+
+
+def _internal_block(address: Address) -> str | None:
+    """Return the kind of network of the blocks that ``ipaddress`` does not know as internal."""
+    if isinstance(address, IPv4Address):
+        return "shared" if address in _SHARED else None
+    return "private" if any(address in block for block in _INTERNAL) else None
 
 
 def _embedded(address: Address) -> Address:
