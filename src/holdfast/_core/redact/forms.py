@@ -127,20 +127,24 @@ URLS: Final = (
 # Tokens
 
 
+def _is_credential(scheme: str, rest: str, token: str) -> bool:
+    """Return True if what follows a scheme is a secret; the token is the rest without its dots."""
+    if scheme in ("digest", "aws4-hmac-sha256"):
+        return "=" in rest and (scheme != "digest" or '"' in rest)
+    if "=" in token.rstrip("="):
+        return False  # a field of its own: Bearer expires_in=3600
+    if scheme == "basic":
+        return _is_basic(token)
+    if scheme == "bearer":
+        return len(token) >= 8 and _is_random(token)
+    is_snake_case = re.fullmatch(r"[a-z]++(?:_[a-z]++)++", token) is not None
+    return not is_snake_case and len(token) >= 16 and _is_random(token)
+
+
 def _hide_scheme(match: re.Match[str]) -> str:
     scheme, rest = match["scheme"].lower(), match["rest"]
     token = rest.rstrip(".")
-    if scheme in ("digest", "aws4-hmac-sha256"):
-        secret = "=" in rest and (scheme != "digest" or '"' in rest)
-    elif "=" in token.rstrip("="):
-        secret = False  # a field of its own: Bearer expires_in=3600
-    elif scheme == "basic":
-        secret = _is_basic(token)
-    elif scheme == "bearer" or not re.fullmatch(r"[a-z]++(?:_[a-z]++)++", token):
-        secret = len(token) >= (8 if scheme == "bearer" else 16) and _is_random(token)
-    else:
-        secret = False  # snake_case
-    if not secret:
+    if not _is_credential(scheme, rest, token):
         return match[0]
     return f"{match[0][: -len(rest)]}{HIDDEN}{rest[len(token) :]}"
 

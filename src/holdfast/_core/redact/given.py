@@ -131,6 +131,13 @@ def _of_credentials(value: str) -> Iterator[str]:
         yield from (part.strip('" ') for part in re.findall(r'=\s*("[^"]*"|[^\s,"]+)', token))
 
 
+def _of_query(query: str) -> Iterator[str]:
+    is_secret = default_names().has
+    for name, value in parse_qsl(query):
+        if is_secret(name) or name.lower() in _IN_QUERY or _is_random(value):
+            yield value
+
+
 def of_url(url: str) -> Iterator[str]:
     """Yield the secrets in a URL: user information, values of its query, random parts."""
     try:
@@ -142,11 +149,8 @@ def of_url(url: str) -> Iterator[str]:
         yield from (password, user)
     if password:
         yield f"{user}:{password}"
-    is_secret = default_names().has
     for query in (parts.query, parts.fragment):
-        for name, value in parse_qsl(query):
-            if is_secret(name) or name.lower() in _IN_QUERY or _is_random(value):
-                yield value
+        yield from _of_query(query)
     yield from (part for part in map(unquote, parts.path.split("/")) if _is_random(part))
 
 

@@ -83,10 +83,13 @@ class SecretNames:
             return False
         if words[-1] == "pass":
             return "password" in self._keys and _COUNTED.isdisjoint(words)
-        pairs = (first + second for first, second in pairwise(words))
-        if any(_singular(pair) in self._keys for pair in pairs):
+        if self._has_secret_pair(words):
             return True
         return any(self._is_secret_word(_singular(word), words) for word in words)
+
+    def _has_secret_pair(self, words: list[str]) -> bool:
+        pairs = (first + second for first, second in pairwise(words))
+        return any(_singular(pair) in self._keys for pair in pairs)
 
     def _is_secret_word(self, word: str, words: list[str]) -> bool:
         if word == "token":
@@ -125,11 +128,14 @@ def hide_named(name: str, item: Any) -> Any:
         return {key: hide_value(part) if key in _SAMPLES else part for key, part in item.items()}
     if isinstance(item, str):
         return item if name.lower() == "pwd" and is_path(item) else hide_value(item)
-    # A number of tokens is not a token.
+    return item if _is_count(name, item) else hide_value(item)
+
+
+def _is_count(name: str, item: Any) -> bool:
+    """Return True for numbers of what a name counts: a number of tokens is not a token."""
     counts = item if isinstance(item, list) else [item]
     counted = words_of(name)[-1:] in (["token"], ["tokens"], ["pass"])
-    is_count = counted and all(isinstance(count, int | float) for count in counts)
-    return item if is_count else hide_value(item)
+    return counted and all(isinstance(count, int | float) for count in counts)
 
 
 def is_path(text: str) -> bool:

@@ -111,8 +111,7 @@ class Redactor:
         except (TypeError, ValueError, RecursionError):
             return HIDDEN
         if secret is None and self._schema:
-            whole = not isinstance(plain, dict)
-            return HIDDEN if whole else {name: hide_value(item) for name, item in plain.items()}
+            return _hide_all(plain)
         names = secret if secret and self._schema else frozenset()
         try:
             if not names and self._has_nothing(_encode(plain)):
@@ -230,19 +229,25 @@ class _Search:
     def _hide_in_list(self, value: list[Any], items: list[Any]) -> None:
         """Hide the values of headers as pairs (``[["Authorization", "…"], …]``), and of flags."""
         if value and all(_is_pair(item) for item in value):
-            for index, (name, _) in enumerate(value):
-                if self._redactor.is_secret(name) and items[index] != HIDDEN:
-                    items[index][1] = HIDDEN
+            self._hide_in_pairs(value, items)
         elif len(value) <= _MOST_WORDS and all(isinstance(word, str) for word in value):
-            for index, (name, word) in enumerate(pairwise(value), 1):
-                if len(name) > 64 or not word or not self._redactor.is_secret(name):
-                    continue
-                # A flag and its value, or a name and its value, not two names.
-                if name.startswith("-"):
-                    is_value = not is_flag(word)
-                else:
-                    is_value = len(value) == 2 and not is_plain_name(word)
-                items[index] = HIDDEN if is_value else items[index]
+            self._hide_in_words(value, items)
+
+    def _hide_in_pairs(self, pairs: list[Any], items: list[Any]) -> None:
+        for index, (name, _) in enumerate(pairs):
+            if self._redactor.is_secret(name) and items[index] != HIDDEN:
+                items[index][1] = HIDDEN
+
+    def _hide_in_words(self, words: list[str], items: list[Any]) -> None:
+        for index, (name, word) in enumerate(pairwise(words), 1):
+            if len(name) > 64 or not word or not self._redactor.is_secret(name):
+                continue
+            # A flag and its value, or a name and its value, not two names.
+            if name.startswith("-"):
+                is_value = not is_flag(word)
+            else:
+                is_value = len(words) == 2 and not is_plain_name(word)
+            items[index] = HIDDEN if is_value else items[index]
 
 
 def _is_pair(value: Any) -> bool:
@@ -263,3 +268,10 @@ def redact_text(text: str) -> str:
 def redact_beginning(text: str, most: int) -> str:
     """Return at most so many characters of a redacted text, by the default policy."""
     return default_redactor().beginning(text, most)
+
+
+def _hide_all(plain: Any) -> Any:
+    """Hide every value of an object, but not their names; anything else as a whole."""
+    if not isinstance(plain, dict):
+        return HIDDEN
+    return {name: hide_value(item) for name, item in plain.items()}
