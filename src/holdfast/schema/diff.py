@@ -359,13 +359,7 @@ class _Comparison:
             at = (*place, step(name))
             old_part, new_part = old.get(name, True), new.get(name, True)
             if name not in old and name not in needed:
-                noun = "field" if self._returns else "parameter"
-                if name in needs:
-                    self._found.add(f"new required {noun}", "narrower", at)
-                else:
-                    self._found.add(f"new optional {noun}", "added", at)
-                if isinstance(others, dict) and others:
-                    self._pair(others, new_part, at)
+                self._new_property(others, new_part, at, required=name in needs)
             elif name not in new and name not in needs:
                 self._found.add("removed", "removed", at)
             else:
@@ -375,12 +369,25 @@ class _Comparison:
                     self._found.add("now required", "narrower", at)
                 self._default(old_part, new_part, at)
                 self._pair(old_part, new_part, at)
-        if others in (True, {}) and others_now is False:
+        self._other_names(others, others_now, place)
+
+    def _new_property(self, others: Any, part: Any, place: Place, *, required: bool) -> None:
+        """Add a property that only ``additionalProperties`` (``others``) allowed before."""
+        noun = "field" if self._returns else "parameter"
+        if required:
+            self._found.add(f"new required {noun}", "narrower", place)
+        else:
+            self._found.add(f"new optional {noun}", "added", place)
+        if isinstance(others, dict) and others:
+            self._pair(others, part, place)
+
+    def _other_names(self, before: Any, after: Any, place: Place) -> None:
+        if before in (True, {}) and after is False:
             self._found.add("other names are no longer allowed", "narrower", place)
-        elif others is False and others_now in (True, {}):
+        elif before is False and after in (True, {}):
             self._found.add("other names are now allowed", "added", place)
         else:
-            self._pair(others, others_now, (*place, "*"))
+            self._pair(before, after, (*place, "*"))
 
     def _demanded(self, document: Document, flat: Schema) -> set[str]:
         """Return the required names. A parameter with a default may be left out nevertheless."""
