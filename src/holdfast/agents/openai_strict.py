@@ -8,6 +8,7 @@ tool whose schema cannot be expressed in that part is given without strict mode.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any, Final
 
 from holdfast.agents.schemas import Losses, accepts_null, inferred_types, keep_supported
@@ -59,19 +60,13 @@ class _Tightening:
         kinds = inferred_types(node) if isinstance(node, dict) else []
         if not kinds and (not isinstance(node, dict) or "anyOf" not in node):
             raise NotStrict(where, "type", "takes any value")
-        if kinds and "anyOf" not in node:
-            node = {**node, "type": kinds[0] if len(kinds) == 1 else kinds}
-        node = keep_supported(node, where, self._report, _fits)
+        node = keep_supported(_with_type(node, kinds), where, self._report, _fits)
         is_object = "object" in kinds
         if is_object:
             self._close(node, where)
         if "array" in kinds and not isinstance(node.get("items"), dict):
             raise NotStrict(where, "items", "a list of any values")
-        for key, most in (("properties", PROPERTIES), ("enum", ENUMS)):
-            self._left[key] -= len(node.get(key) or ())
-            if self._left[key] < 0:
-                what = "properties" if key == "properties" else "enum values"
-                raise NotStrict(where, key, f"more than {most} {what} in all")
+        self._count(node, where)
         strict = rewrite(
             node,
             lambda part: (
@@ -81,13 +76,16 @@ class _Tightening:
             ),
         )
         if is_object:
-            needed = required(node)
-            strict["properties"] = {
-                name: converted if name in needed else _nullable(converted)
-                for name, converted in strict["properties"].items()
-            }
-            strict["required"] = list(strict["properties"])
+            _require_all(strict, required(node))
         return strict
+
+    def _count(self, node: Schema, where: str) -> None:
+        """Count what OpenAI takes only so many of in a whole schema."""
+        for key, most in (("properties", PROPERTIES), ("enum", ENUMS)):
+            self._left[key] -= len(node.get(key) or ())
+            if self._left[key] < 0:
+                what = "properties" if key == "properties" else "enum values"
+                raise NotStrict(where, key, f"more than {most} {what} in all")
 
     def _close(self, node: Schema, where: str) -> None:
         others = node.get("additionalProperties")
@@ -114,3 +112,18 @@ def _nullable(node: Schema) -> Schema:
         return {"anyOf": [*variants, {"type": "null"}]}
     enum = {"enum": [*node["enum"], None]} if "enum" in node else {}
     return {**node, "type": [*listed_types(node), "null"], **enum}
+
+
+def _with_type(node: Schema, kinds: list[str]) -> Schema:
+    if not kinds or "anyOf" in node:
+        return node
+    return {**node, "type": kinds[0] if len(kinds) == 1 else kinds}
+
+
+def _require_all(strict: Schema, needed: Collection[str]) -> None:
+    """Require every property; null stands for one that was not needed."""
+    strict["properties"] = {
+        name: converted if name in needed else _nullable(converted)
+        for name, converted in strict["properties"].items()
+    }
+    strict["required"] = list(strict["properties"])
