@@ -14,7 +14,7 @@ from tests.rules.source import SRC, Module, modules, write_package
 
 MOST_COMPLEX = 30
 BRANCHING = 10
-MOST_BRANCHING = 89
+MOST_BRANCHING = 70
 GENERIC = frozenset(
     (
         "found",
