@@ -30,10 +30,15 @@ OTHERS: Final = {"fastmcp": ("fastmcp==4.1.2", "mcp==2.3.0", "pydantic==2.14.3")
 """Environments for server objects alone."""
 
 
+def installed(name: str) -> Path:
+    """Return the folder of an environment with one of the frameworks, installed if need be."""
+    return install("pypi", name, (*{**PINS, **OTHERS}[name], *OURS), CACHE)
+
+
 @cache
 def report(name: str, script: str | None = None) -> dict[str, Any]:
     """Run a framework's script, in its own environment, and return what it prints."""
-    home = install("pypi", name, (*{**PINS, **OTHERS}[name], *OURS), CACHE)
+    home = installed(name)
     path = os.pathsep.join([str(PROJECT / "src"), str(PROJECT)])
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     with tempfile.TemporaryDirectory() as folder:
