@@ -11,7 +11,7 @@ from holdfast.cli.main import VERBS
 from tests.cli.conftest import DEMO, Cli, Configure, stdio
 from tests.cli.rig import puppet
 
-TALKERS = {"completion", "demo", "serve-log"}
+TALKERS = {"serve", "completion", "demo", "serve-log"}
 """Verbs that speak to a shell, to a person, to a client."""
 
 SECONDS = {"watch", "login", "tasks"}

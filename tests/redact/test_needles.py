@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast._core.redact.needles import MOST_ESCAPES, NeedleIndex, needles_of, unescaped
@@ -47,6 +47,7 @@ def test_a_value_is_found_in_every_wrapping_and_every_place(others: int) -> None
     st.sampled_from(sorted(WRAPS)),
     st.text(max_size=20),
 )
+@example("0000\x1f}", "HTML", "HTML of JSON", "")
 @settings(max_examples=150, deadline=None)
 def test_any_value_is_found_in_two_wrappings(
     value: str, inner: str, outer: str, before: str

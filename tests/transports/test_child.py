@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,6 @@ from holdfast._core.boundary import WireId
 from holdfast._core.transports.child import ChildProcess
 from holdfast._core.transports.posix_child import PosixChild
 from holdfast._core.transports.spawn import spawn
-from tests.faults.harness import eventually
 
 PYTHON = sys.executable
 BACKLOG = 256 * 1024
@@ -65,6 +65,14 @@ class Heard:
         while not condition():
             self._changed.clear()
             await self._changed.wait()
+
+
+async def eventually(predicate: Callable[[], object], within: float = 60.0) -> None:
+    """Wait for something that the operating system does in its own time."""
+    deadline = time.monotonic() + within
+    while not predicate():
+        assert time.monotonic() < deadline, f"not within {within:g} s"
+        await asyncio.to_thread(time.sleep, 0.01)
 
 
 class ChildContract:

@@ -375,7 +375,7 @@ def _middle(data: bytes, skipped: int) -> str:
 
 _ESCAPE: Final = re.compile(
     r"(?P<percent>(?:%[0-9A-Fa-f]{2})++)"
-    r"|(?P<utf16>(?:\\u(?:\{0{0,4})?[0-9A-Fa-f]{4}\}?)++)"
+    r"|(?P<utf16>(?:\\u(?:[0-9A-Fa-f]{4}|\{0{0,4}[0-9A-Fa-f]{4}\}))++)"
     r"|(?P<bytes>(?:\\x[0-9A-Fa-f]{2})++|(?:\\[0-7]{3})++)"
     r"|\\U[0-9A-Fa-f]{8}"
     r"|(?P<quote>'\"'\"'|'\\'')"  # of a shell: shlex.quote, bash
@@ -461,7 +461,7 @@ def _meaning(match: re.Match[str]) -> Iterator[tuple[str, int]]:
         base = [int(part[1:], 16) if part[0] == "x" else int(part, 8) & 255 for part in digits]
         yield from _of_bytes(bytes(base), 4)
     elif match["utf16"]:
-        units = re.findall(r"\\u(?:\{0{0,4})?([0-9A-Fa-f]{4})\}?", whole)
+        units = re.findall(r"\\u(?:\{0{0,4})?([0-9A-Fa-f]{4})", whole)
         width = len(whole) // len(units)
         data = b"".join(bytes.fromhex(unit) for unit in units)
         for char in data.decode("utf-16-be", "surrogatepass"):
