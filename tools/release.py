@@ -26,7 +26,6 @@ LONGEST: Final = 240.0
 """Seconds for one command."""
 
 SUITE: Final = (
-    "auth",
     "conftest.py",
     "skipping.py",
     "engine",

@@ -378,3 +378,15 @@ async def test_a_nonce_is_honoured_once_with_a_new_proof() -> None:
     assert isinstance(answer, Fetched)
     assert answer.status == 400
     assert len(set(proofs)) == len(proofs) == 2
+
+
+async def test_without_tls_no_context_is_made() -> None:
+    async def forbidden() -> ssl.SSLContext:
+        raise AssertionError("a context was made for http")
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.json_response({})
+
+    async with serving(answer) as url:
+        fetched = await step_runner("loopback", NetworkSettings(tls=forbidden)).fetch(Ask(url=url))
+        assert isinstance(fetched, Fetched)

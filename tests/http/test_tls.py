@@ -14,14 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from holdfast import OAuth, TransportError
-from holdfast._core.auth.auth_server import NetworkSettings
-from holdfast._core.auth.steps import Ask, Fetched
 from holdfast._core.transports.http import Http
 from holdfast._core.transports.http_client import HttpClient
-from tests.auth.test_auth_server import serving, step_runner
 from tests.http.harness import connect, failure, say
 from tests.http.rogue import Legacy, Modern, Rogue, read_request
 
@@ -271,15 +267,6 @@ async def test_a_context_of_the_application_is_used_as_it_is() -> None:
 
 
 async def test_without_tls_no_context_is_made() -> None:
-    async def forbidden() -> ssl.SSLContext:
-        raise AssertionError("a context was made for http")
-
-    async def answer(request: web.Request) -> web.Response:
-        return web.json_response({})
-
-    async with serving(answer) as url:
-        fetched = await step_runner("loopback", NetworkSettings(tls=forbidden)).fetch(Ask(url=url))
-        assert isinstance(fetched, Fetched)
     server = Http("http://127.0.0.1:1/mcp")
     client = HttpClient(server, 1000)
     assert client._tls is server.tls.ready is None
