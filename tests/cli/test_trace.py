@@ -139,3 +139,8 @@ def test_whatever_comes_is_one_line_that_can_be_shown(frame: bytes) -> None:
     (line,) = messages.lines(event)
     assert len(line.splitlines()) == 1
     assert visible(line, 1000) == line
+
+
+def test_a_secret_that_goes_on_behind_what_is_shown_is_hidden() -> None:
+    (line,) = shown(("←", "x" * 70 + " https://ann:hunter2hunter2hunter2@example.org/"))
+    assert "hunter" not in line

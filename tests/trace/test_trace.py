@@ -154,9 +154,22 @@ def test_secrets_are_in_no_line(path: Path) -> None:
     tap(TraceEvent(1.0, "state", LINK, old="ready", new="backoff", error=error))
     tap(TraceEvent(1.0, "failed", LINK, ticket=Ticket(1), error=error))
     trace.stderr("git")("Authorization: Bearer hunter2hunter2hunter2")
+    # The words of a server are in more fields than the body.
+    secret = "token=hunter2hunter2"
+    reason = {"requestId": secret, "reason": secret}
+    for body in (
+        {"method": secret, "params": {}},
+        {"id": secret, "method": "roots/list"},
+        {"id": secret, "result": {}},
+        {"method": "notifications/cancelled", "params": reason},
+        {"method": "notifications/progress", "params": {"progressToken": secret}},
+    ):
+        tap(message(json.dumps(body), "←"))
+    # One that goes on behind the cut of what is kept.
+    tap(message("x" * 4080 + " password=hunter2hunter2", "←"))
     trace.close()
     text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) == 7
+    assert len(text.splitlines()) == 13
     assert "hunter2" not in text
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from holdfast._core.redact.redactor import default_redactor
 from holdfast._core.tap import TraceEvent
-from holdfast._core.text import truncate, visible, visible_json
+from holdfast._core.text import visible, visible_json
 from holdfast.cli.progress import cells
 
 GREEN, RED, YELLOW, CYAN, DIM = "32", "31", "33", "36", "2"
@@ -60,7 +60,8 @@ class MessageLines:
         except (ValueError, RecursionError):
             message = None
         if not isinstance(message, dict):
-            text = self._safe(frame[:MOST_WORDS].decode("utf-8", "replace"))
+            # A secret may go on behind what is shown.
+            text = self._safe(frame[: 100 * MOST_WORDS].decode("utf-8", "replace"))
             head = f"{arrow} {seconds:8.3f}  junk  {text}  · {_size(len(frame))}"
             return [self._paint(head, YELLOW)]
         message = default_redactor().value(message)
@@ -115,7 +116,7 @@ class MessageLines:
         return [f"            {line}" for line in f"{text[:MOST_BODY]}{cut}".splitlines()]
 
     def _safe(self, text: str) -> str:
-        return visible(truncate(default_redactor().text(text), MOST_WORDS), MOST_WORDS * 2)
+        return visible(default_redactor().beginning(text, MOST_WORDS), MOST_WORDS * 2)
 
 
 def shorten(text: str, columns: int) -> str:

@@ -95,16 +95,17 @@ class LineMaker:
             return {**line, "kind": "junk", **self._junk(frame)}
         kind = _kind_of(head)
         line["kind"] = kind
+        # A server chooses the words of these, too: a secret may be one of them.
         if head.method is not None:
-            line["method"] = head.method
+            line["method"] = self._redactor.text(head.method)
         if head.id is not None:
-            line["id"] = head.id
+            line["id"] = self._safe_id(head.id)
         if kind == "request" and event.ticket is not None and head.id is not None:
             self._remember(event.ticket, head.id, int(event.generation))
         if kind in ("result", "error"):
-            line["of"] = head.id
+            line["of"] = self._safe_id(head.id)
         elif head.method in _RELATED:
-            line |= _related(head.params)
+            line |= self._related(head.params)
         return {**line, **self._body(frame)}
 
     def _body(self, frame: bytes) -> dict[str, Any]:
@@ -122,7 +123,26 @@ class LineMaker:
         return {"large": value}
 
     def _junk(self, frame: bytes) -> dict[str, Any]:
-        return {"text": self._redactor.text(frame[:SHOWN_OF_LARGE].decode("utf-8", "replace"))}
+        # A secret may go on behind the cut, so more is searched than is shown.
+        text = frame[: 4 * SHOWN_OF_LARGE].decode("utf-8", "replace")
+        return {"text": self._redactor.beginning(text, SHOWN_OF_LARGE)}
+
+    def _safe_id(self, wire_id: int | str | None) -> int | str | None:
+        return self._redactor.text(wire_id) if isinstance(wire_id, str) else wire_id
+
+    def _related(self, params: Raw | UnsetType) -> dict[str, Any]:
+        """Return the request that a notification belongs to, and the reason of a cancellation."""
+        if params is UNSET:
+            return {}
+        try:
+            fields = _params.decode(params)
+        except MALFORMED:
+            return {}
+        request = fields.requestId if fields.progressToken is UNSET else fields.progressToken
+        related: dict[str, Any] = {} if request is UNSET else {"of": self._safe_id(request)}
+        if fields.reason is not UNSET:
+            related["why"] = self._redactor.text(fields.reason)
+        return related
 
     def _outcome(
         self, common: dict[str, Any], event: TraceEvent, error: HoldfastError
@@ -147,19 +167,6 @@ def _kind_of(head: _Head) -> str:
     if head.error is not UNSET:
         return "error"
     return "result" if head.result is not UNSET else "junk"
-
-
-def _related(params: Raw | UnsetType) -> dict[str, Any]:
-    """Return the request that a notification belongs to, and the reason of a cancellation."""
-    if params is UNSET:
-        return {}
-    try:
-        fields = _params.decode(params)
-    except MALFORMED:
-        return {}
-    request = fields.requestId if fields.progressToken is UNSET else fields.progressToken
-    related: dict[str, Any] = {} if request is UNSET else {"of": request}
-    return related if fields.reason is UNSET else {**related, "why": fields.reason}
 
 
 def outcome_of(error: HoldfastError) -> str:
