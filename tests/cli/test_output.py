@@ -218,8 +218,12 @@ def options_of_hints() -> set[str]:
     return {str(option.value) for option in options if isinstance(option, ast.Constant)}
 
 
+HANDLERS = {"handlers.elicitation", "handlers.roots", "handlers.sampling"}
+"""Options that a hint names by a variable."""
+
+
 @pytest.mark.req("E2")
-@pytest.mark.parametrize("option", sorted(options_of_hints() - {""}))
+@pytest.mark.parametrize("option", sorted((options_of_hints() | HANDLERS) - {""}))
 def test_a_hint_has_words_for_programs_and_for_the_terminal(option: str) -> None:
     hint = Hint(option, "gives it longer", "later")
     name = option.rpartition(".")[2]
@@ -228,6 +232,7 @@ def test_a_hint_has_words_for_programs_and_for_the_terminal(option: str) -> None
     advice = advice_for(hint)
     assert advice != str(hint) or option == "env.PATH"
     assert "=" not in advice.replace("K=V", "")
+    assert option not in HANDLERS or "configuration" not in advice
 
 
 @pytest.mark.req("E2")

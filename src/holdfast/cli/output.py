@@ -187,6 +187,8 @@ _AT_THE_TERMINAL: Final = {
     "fill": "--fill K=V {text}",
     "handlers.approval": "at a terminal you are asked",
     "handlers.elicitation": "at a terminal you are asked",
+    "handlers.roots": "the command line has no answer to it",
+    "handlers.sampling": "the command line has no answer to it",
     "headers": "--header {text}",
     "protocol": "--protocol {text}",
     "timeout": "--timeout {text}",
