@@ -6,6 +6,7 @@ import asyncio
 import faulthandler
 import gc
 import inspect
+import logging
 import os
 import signal
 import sys
@@ -77,6 +78,16 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 
 # Each test has its own secrets
+
+
+@pytest.fixture(autouse=True)
+def _quiet_log() -> Iterator[None]:
+    """Undo what a command with ``--verbose`` does to the log of the process."""
+    logger = logging.getLogger("holdfast")
+    level, handlers = logger.level, list(logger.handlers)
+    yield
+    logger.setLevel(level)
+    logger.handlers[:] = handlers
 
 
 @pytest.fixture(autouse=True)
