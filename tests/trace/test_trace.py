@@ -20,7 +20,7 @@ from holdfast._core.boundary import Generation, Ticket
 from holdfast._core.tap import TraceEvent
 from holdfast.errors import HoldfastError, TransportError
 from holdfast.testing import SILENCE, Peer
-from holdfast.trace import writer
+from holdfast.trace import recorder, writer
 from holdfast.trace.format import Reading, rotated
 from holdfast.trace.writer import TraceFile
 from holdfast.view.index import Index, Row
@@ -177,7 +177,7 @@ def test_secrets_are_in_no_line(path: Path) -> None:
 def test_a_full_queue_counts_what_it_cannot_take(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "MOST_EVENTS", 4)
+    monkeypatch.setattr(recorder, "MOST_EVENTS", 4)
     trace = TraceFile(path)
     tap = trace.tap("git")
     with trace._lock:  # the thread cannot write meanwhile
@@ -193,7 +193,7 @@ def test_a_full_queue_counts_what_it_cannot_take(
 
 @pytest.mark.req("W1")
 def test_the_bytes_that_wait_are_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "MOST_BYTES", 1000)
+    monkeypatch.setattr(recorder, "MOST_BYTES", 1000)
     trace = TraceFile(path)
     tap = trace.tap("git")
     with trace._lock:
@@ -230,8 +230,9 @@ def test_a_file_that_is_there_is_kept_and_old_ones_end(path: Path) -> None:
         trace = TraceFile(path)
         trace.tap(f"server{number}")
         trace.close()
-    files = rotated(path)
-    assert [file.name.removeprefix("run.jsonl") for file in files] == [".4", ".3", ".2", ".1", ""]
+    files = [path.with_name(f"run.jsonl.{number}") for number in (4, 3, 2, 1)] + [path]
+    assert sorted(path.parent.iterdir()) == sorted(files)
+    assert rotated(path) == [path], "those of other runs are no part of this one"
     servers = [next(iter(lines_of(file)[0]["servers"])) for file in files]
     assert servers == ["server2", "server3", "server4", "server5", "server6"]
 

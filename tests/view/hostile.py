@@ -90,7 +90,9 @@ def hostile_trace() -> str:
             {"type": "image", "mimeType": "image/png", "data": text},
         ]
         result = {"content": content, "structuredContent": {text: text}, "isError": number % 2 == 0}
-        trace.result(t + 0.1, server, wire_id, result, faults={f"result.{text}": text})
+        trace.result(
+            t + 0.1, server, wire_id, result, faults={f"/result/structuredContent/{text}": text}
+        )
         trace.error(t + 0.3, server, trace.request(t + 0.2, server, text, {text: text}), -1, text)
         trace.notify(t + 0.4, server, text, {"data": text, "message": text, "progress": text})
         trace.put(t + 0.5, server, "stderr", "<", text=text)

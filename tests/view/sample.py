@@ -187,7 +187,7 @@ def _troubles(trace: TraceWriter) -> None:
     said = "error: Your local changes to src/api/auth.py would be overwritten by checkout."
     trace.result(17.71, "git", failed, text_result(said, is_error=True))
     odd = trace.tool(33.3, "git", "git_log", {"max_count": 3, "repo_path": REPO})
-    faults = {"result.structuredContent.count": "must be an integer, is a string"}
+    faults = {"/result/structuredContent/count": "must be an integer, is a string"}
     trace.result(33.38, "git", odd, text_result("3 commits", count="3"), faults=faults)
     asked = trace.request(44.1, "browser", "roots/list", {}, dir="<", link=3)
     trace.result(44.106, "browser", asked, {"roots": []}, dir=">", link=3)

@@ -150,8 +150,12 @@ def test_a_trace_of_a_later_version_is_refused() -> None:
 @pytest.mark.req("W1")
 def test_rotated_files_are_found_the_oldest_first(tmp_path: Any) -> None:
     names = ["run[1].jsonl", "run[1].jsonl.1", "run[1].jsonl.2", "run[1].jsonl.10"]
+    header = '{"holdfast-trace": 1, "started": "2026-07-29T10:14:03Z"}\n'
     for name in [*names, "run[1].jsonl.bak", "run1.jsonl.3"]:
-        (tmp_path / name).touch()
+        (tmp_path / name).write_text(header)
+    # What another run has left is no part of this one, nor is what lies behind it.
+    (tmp_path / "run[1].jsonl.11").write_text(header.replace("10:14", "09:00"))
+    (tmp_path / "run[1].jsonl.12").write_text(header)
     files = rotated(tmp_path / "run[1].jsonl")
     assert [file.name for file in files] == [names[3], names[2], names[1], names[0]]
 

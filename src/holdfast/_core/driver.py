@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, Final
@@ -446,6 +446,14 @@ class Driver:
         except Exception:
             self.tap = None
             log.exception("%s: the tap failed and was taken off", self.engine.name)
+
+    def show_faults(self, wire_id: WireId | None, faults: Sequence[tuple[str, str]]) -> None:
+        """Show the tap that an answer does not fit its schema: the places, and what is wrong."""
+        from holdfast._core.tap import TraceEvent
+
+        now, generation = self.loop.time(), self.engine.link.generation
+        if self.tap is not None:
+            self.tap(TraceEvent(now, "checked", generation, wire_id=wire_id, faults=tuple(faults)))
 
     def _check_attempt(self, call: Call) -> None:
         """Raise why the server is not becoming ready, if it is not."""

@@ -30,8 +30,8 @@ class TraceEvent(Struct, frozen=True):
     at: float
     """The time of the event loop."""
     kind: str
-    """``message``, ``state``, ``withdrawn``, ``failed`` (a call has no answer), or the name of a
-    report: ``opened``, ``lost``…"""
+    """``message``, ``state``, ``withdrawn``, ``failed`` (a call has no answer), ``checked`` (an
+    answer does not fit its schema), or the name of a report: ``opened``, ``lost``…"""
     generation: Generation
     """The link, by its number."""
     direction: Direction | None = None
@@ -47,6 +47,8 @@ class TraceEvent(Struct, frozen=True):
     """The state before and after, for a change of state."""
     error: HoldfastError | None = None
     """The reason of a loss, of a refusal, or of a change of state."""
+    faults: tuple[tuple[str, str], ...] = ()
+    """The places of a structured result that do not fit the tool's schema, and how."""
 
 
 Tap: TypeAlias = Callable[[TraceEvent], None]

@@ -8,6 +8,7 @@ is whole is used, what is not is counted and reported.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -22,6 +23,8 @@ FORMAT: Final = 1
 MARK: Final = "holdfast-trace"
 LONGEST_LINE: Final = 64 * 1024 * 1024
 """Bytes of one line; a longer one is skipped. The writer's lines have 16 MiB at most."""
+
+LONGEST_HEADER: Final = 1024 * 1024
 
 Direction = Literal[">", "<", ""]
 """To the server, from the server, or neither."""
@@ -43,7 +46,7 @@ class Line(Struct, rename={"to_state": "to", "from_state": "from"}):
     t: float
     """Seconds since the start."""
     kind: str
-    """``request result error notification outcome state stderr http junk login dropped``."""
+    """``request result error notification outcome check state stderr http junk login dropped``."""
     server: str = ""
     link: int = 0
     """The generation of the connection: a restarted server has another."""
@@ -67,7 +70,7 @@ class Line(Struct, rename={"to_state": "to", "from_state": "from"}):
     outcome: str = ""
     """How a request ended without an answer: ``timeout cancelled unknown failed``."""
     faults: dict[str, str] = {}
-    """The places of an answer that do not fit the tool's schema, and how."""
+    """The places of an answer (JSON pointers) that do not fit the tool's schema, and how."""
     count: int = 0
     """How many lines were dropped."""
     status: int = 0
@@ -141,13 +144,30 @@ class Reading:
 
 
 def rotated(path: Path) -> list[Path]:
-    """Return the files of a trace, the oldest first: ``run.jsonl.2 run.jsonl.1 run.jsonl``."""
+    """Return the files of one run, the oldest first: ``run.jsonl.2 run.jsonl.1 run.jsonl``.
+
+    What an earlier run has left under such a name began at another time, and is no part of it.
+    """
     older = [
         (int(number), file)
         for file in path.parent.glob(f"{_escape(path.name)}.*")
         if (number := file.name.removeprefix(f"{path.name}.")).isdecimal()
     ]
-    return [*(file for _, file in sorted(older, reverse=True)), path]
+    started, files = started_at(path), [path]
+    for _, file in sorted(older):
+        if not started or started_at(file) != started:
+            break
+        files.insert(0, file)
+    return files
+
+
+def started_at(path: str | os.PathLike[str]) -> str:
+    """Return when a trace began, as its header says; empty if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return _header.decode(file.readline(LONGEST_HEADER)).started
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError):
+        return ""
 
 
 def _escape(name: str) -> str:

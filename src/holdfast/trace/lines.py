@@ -8,7 +8,8 @@ how a request ended that got no answer; that becomes a line of its own (``outcom
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -19,6 +20,9 @@ from holdfast._core.tap import TraceEvent
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.errors import CancelledCallError, HoldfastError, RequestTimeout, RpcError
 
+if TYPE_CHECKING:
+    from holdfast._core.transports.http_client import HttpNote
+
 LARGE_BODY: Final = 64 * 1024
 """Bytes of a message above which it goes into a sidecar, or is cut."""
 LARGEST_BODY: Final = 16 * 1024 * 1024
@@ -27,6 +31,10 @@ SHOWN_OF_LARGE: Final = 4096
 """Characters of a message that was cut that are kept."""
 MOST_TICKETS: Final = 20_000
 """Requests whose ids are remembered until their outcome is known."""
+
+HEADERS: Final = frozenset({"content-type", "retry-after", "www-authenticate"})
+"""The headers of a response that are kept, besides ``Mcp-*``; others may be anybody's secrets."""
+LONGEST_HEADER: Final = 1000
 
 _DIRECTIONS: Final = {"→": ">", "←": "<", None: ""}
 
@@ -54,11 +62,18 @@ class LineMaker:
     """Makes the lines of one server."""
 
     def __init__(self, server: str, redactor: Redactor) -> None:
-        self.server = server
+        self._name = server
+        self.mark = ""
+        """What stands behind the server's name, if other processes write to the same trace."""
         self._redactor = redactor
         self._generation = 0
         self._sent: OrderedDict[Ticket, tuple[int | str, int]] = OrderedDict()
         """The ids of requests that have been sent, and the links, by call."""
+
+    @property
+    def server(self) -> str:
+        """The server's name in the lines."""
+        return self._name + self.mark
 
     def lines(self, event: TraceEvent, since: float) -> dict[str, Any] | None:
         """Return the line of an event; None for those that a trace does not have."""
@@ -68,26 +83,54 @@ class LineMaker:
             "server": self.server,
             "link": int(event.generation),
         }
-        if event.frame is not None and event.kind == "message":
-            return {**common, **self._message(event)}
-        if event.kind == "state":
-            why = "" if event.error is None else self._redactor.text(event.error.message)
-            return {**common, "kind": "state", "from": event.old, "to": event.new, "why": why}
-        if event.kind == "failed" and event.error is not None:
-            return self._outcome(common, event, event.error)
-        if event.kind == "refused" and event.error is not None:
-            status = {} if event.error.code is None else {"status": event.error.code}
-            why = self._redactor.text(event.error.message)
-            return {**common, "kind": "http", "of": event.wire_id, "dir": "<", "why": why, **status}
-        return None
+        make = _MAKE.get(event.kind)
+        line = None if make is None else make(self, event)
+        return None if line is None else {**common, **line}
 
     def stderr(self, text: str, at: float) -> dict[str, Any]:
         """Return a line of the server's stderr."""
         line = {"t": round(at, 6), "server": self.server, "link": self._generation, "dir": "<"}
         return {**line, "kind": "stderr", "bytes": len(text), "text": self._redactor.text(text)}
 
-    def _message(self, event: TraceEvent) -> dict[str, Any]:
-        frame = event.frame or b""
+    def http(self, note: HttpNote, at: float) -> dict[str, Any]:
+        """Return the line of an HTTP response, or of a step of a login."""
+        line = {"t": round(at, 6), "server": self.server, "link": self._generation, "dir": "<"}
+        facts = {"method": note.method, "status": note.status, "why": self._redactor.text(note.why)}
+        headers = {
+            name: self._redactor.text(value)[:LONGEST_HEADER]
+            for name, value in note.headers
+            if name.lower() in HEADERS or name.lower().startswith("mcp-")
+        }
+        present = {name: value for name, value in {**facts, "headers": headers}.items() if value}
+        with suppress(*MALFORMED):
+            if note.request is not None and (wire_id := _head.decode(note.request).id) is not None:
+                present["of"] = wire_id
+        return {**line, "kind": note.kind, **present}
+
+    def _state(self, event: TraceEvent) -> dict[str, Any]:
+        return {"kind": "state", "from": event.old, "to": event.new, "why": self._why(event.error)}
+
+    def _refused(self, event: TraceEvent) -> dict[str, Any] | None:
+        if event.error is None:
+            return None
+        status = {} if event.error.code is None else {"status": event.error.code}
+        why = self._why(event.error)
+        return {"kind": "http", "of": event.wire_id, "dir": "<", "why": why, **status}
+
+    def _checked(self, event: TraceEvent) -> dict[str, Any]:
+        faults = {
+            f"/result/structuredContent{place}": self._redactor.text(text)
+            for place, text in event.faults
+        }
+        return {"kind": "check", "of": event.wire_id, "faults": faults}
+
+    def _why(self, error: HoldfastError | None) -> str:
+        return "" if error is None else self._redactor.text(error.message)
+
+    def _message(self, event: TraceEvent) -> dict[str, Any] | None:
+        if event.frame is None:
+            return None
+        frame = event.frame
         line: dict[str, Any] = {"dir": _DIRECTIONS[event.direction], "bytes": len(frame)}
         try:
             head = _head.decode(frame)
@@ -144,21 +187,30 @@ class LineMaker:
             related["why"] = self._redactor.text(fields.reason)
         return related
 
-    def _outcome(
-        self, common: dict[str, Any], event: TraceEvent, error: HoldfastError
-    ) -> dict[str, Any] | None:
+    def _outcome(self, event: TraceEvent) -> dict[str, Any] | None:
+        if event.error is None:
+            return None  # It goes back to its caller, and has not ended.
         # A link that is lost is gone before its calls are told: the next has its number by then.
         request = self._sent.pop(event.ticket, None) if event.ticket is not None else None
-        wire_id, link = request or (None, common["link"])
-        if isinstance(error, RpcError):
+        wire_id, link = request or (None, int(event.generation))
+        if isinstance(event.error, RpcError):
             return None  # It is the server's answer, which has a line.
-        line = {**common, "kind": "outcome", "dir": ">", "outcome": outcome_of(error)}
-        return {**line, "link": link, "of": wire_id, "why": self._redactor.text(error.message)}
+        line = {"kind": "outcome", "dir": ">", "outcome": outcome_of(event.error)}
+        return {**line, "link": link, "of": wire_id, "why": self._why(event.error)}
 
     def _remember(self, ticket: Ticket, wire_id: int | str, link: int) -> None:
         self._sent[ticket] = (wire_id, link)
         if len(self._sent) > MOST_TICKETS:
             self._sent.popitem(last=False)
+
+
+_MAKE: Final = {
+    "message": LineMaker._message,
+    "state": LineMaker._state,
+    "failed": LineMaker._outcome,
+    "refused": LineMaker._refused,
+    "checked": LineMaker._checked,
+}
 
 
 def _kind_of(head: _Head) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Final
 
 import msgspec
@@ -30,6 +31,7 @@ OUTCOMES: Final = (
 """How a request ended; "" for rows that are no request."""
 TROUBLE: Final = frozenset({"tool", "rpc", "timeout", "unknown", "failed"})
 
+MOST_ANSWERED: Final = 1000
 _GONE: Final = frozenset({"backoff", "closed"})
 """The states in which a link has no requests any more."""
 _CANCEL: Final = "notifications/cancelled"
@@ -91,6 +93,8 @@ class Index:
         """The requests that have not ended, by connection, direction and id."""
         self._ended: dict[tuple[str, int, str, int | str], int] = {}
         """Those that ended without an answer: one may still come."""
+        self._answered: OrderedDict[tuple[str, int, str, int | str], int] = OrderedDict()
+        """The last that were answered: the check of an answer comes behind it."""
 
     def add(self, line: Line) -> list[int]:
         """Take the next line; return the numbers of the rows that are new or changed."""
@@ -133,6 +137,9 @@ class Index:
         request_number = self._open.pop(key, None)
         if request_number is None:
             return self._take_late(number, row, self._ended.get(key))
+        self._answered[key] = request_number
+        if len(self._answered) > MOST_ANSWERED:
+            self._answered.popitem(last=False)
         request = self.rows[request_number]
         row.of, row.name, row.method = request_number, request.name, request.method
         request.answer, request.end = number, row.t
@@ -172,6 +179,20 @@ class Index:
         outcome = line.outcome if line.outcome in OUTCOMES else "failed"
         return self._end(request_number, row.t, outcome, line.why)
 
+    def _take_related(self, number: int, row: Row, line: Line) -> list[int]:
+        """A check of an answer, or the head of an HTTP response, belongs to a request of ours."""
+        if line.of is None:
+            return []
+        key = (line.server, line.link, ">", line.of)
+        request_number = self._open.get(key, self._ended.get(key, self._answered.get(key)))
+        if request_number is None:
+            return []
+        row.of, row.name = request_number, self.rows[request_number].name
+        if line.kind == "check" and line.faults:
+            self.rows[request_number].faults = line.faults
+            return [request_number]
+        return []
+
     def _take_state(self, number: int, row: Row, line: Line) -> list[int]:
         if line.to_state not in _GONE:
             return []
@@ -209,6 +230,8 @@ _TAKE: Final = {
     "outcome": Index._take_outcome,
     "state": Index._take_state,
     "dropped": Index._take_dropped,
+    "check": Index._take_related,
+    "http": Index._take_related,
 }
 
 

@@ -31,7 +31,7 @@ SCRIPTS: Final = (
 """The modules of the page, in the order in which they are joined."""
 KINDS: Final = (
     *("request", "result", "error", "notification", "outcome", "state", "stderr", "http", "junk"),
-    *("login", "dropped"),
+    *("login", "dropped", "check"),
 )
 _DIRECTIONS: Final = ("", ">", "<")
 _LATE: Final = "late"

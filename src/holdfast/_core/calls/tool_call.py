@@ -95,6 +95,8 @@ class ToolCall(Struct, eq=False):
     """The logins that it has waited for."""
     refusals: int = 0
     """How often it was turned away for now, over its attempts."""
+    wire_id: WireId | None = None
+    """The id of its last request; only where a tap looks on."""
 
     # Before it is sent
 
@@ -183,6 +185,7 @@ class ToolCall(Struct, eq=False):
         on_sent = self._tell_observers(tool) if requester.observers.all else None
         if self.driver.tap is not None:
             hold_arguments(None, self.params, tool.tool)
+            on_sent = self._noting_id(on_sent)
         if form is not None:
             on_sent = self._watch_task(on_sent)
         request = self.request = self._make_request(tool)
@@ -239,6 +242,14 @@ class ToolCall(Struct, eq=False):
             if self.observed.meta:
                 self.meta = {**self.observed.meta, **(self.meta or {})}
         return self.observed.sent
+
+    def _noting_id(self, on_sent: Callable[[WireId], None] | None) -> Callable[[WireId], None]:
+        def note(wire_id: WireId) -> None:
+            self.wire_id = wire_id
+            if on_sent is not None:
+                on_sent(wire_id)
+
+        return note
 
     def _watch_task(
         self, on_sent: Callable[[WireId], None] | None
@@ -343,6 +354,10 @@ class ToolCall(Struct, eq=False):
             tools.unchecked_result(self.name, error)
             return
         if faults:
+            if self.driver.tap is not None:
+                self.driver.show_faults(
+                    self.wire_id, [(fault.path, str(fault.message)) for fault in faults]
+                )
             tools.report_invalid_result(self.name, result, faults)
 
     # The end

@@ -17,6 +17,7 @@ from holdfast.errors import AuthError, HoldfastError
 if TYPE_CHECKING:
     from holdfast._core.auth.auth_server import AddressCheck
     from holdfast._core.auth.authorizer import Authorizer
+    from holdfast._core.transports.http_client import Watcher
 
 T = TypeVar("T")
 
@@ -28,11 +29,16 @@ class Permit:
     """The credentials of one request, including its retries."""
 
     def __init__(
-        self, authorizer: Authorizer, address_check: AddressCheck, held: Held | None
+        self,
+        authorizer: Authorizer,
+        address_check: AddressCheck,
+        held: Held | None,
+        watcher: Watcher | None = None,
     ) -> None:
         self._authorizer = authorizer
         self._address_check = address_check
         self._held = held
+        self._watcher = watcher
         self._attempts = Attempts()
 
     async def headers(self, method: str, url: str) -> Mapping[str, str]:
@@ -79,9 +85,13 @@ class Permit:
     async def _work(self, work: Awaitable[T]) -> T:
         if self._held is not None:
             self._held(True)
+        self._tell("credentials are needed")
         try:
-            return await work
+            result = await work
+            self._tell("there are credentials")
+            return result
         except HoldfastError as error:
+            self._tell(error.message)
             # Credentials that are refused, or an authorization server out of reach.
             refused = isinstance(error, AuthError)
             reason = RefusalReason.UNAUTHORIZED if refused else RefusalReason.UNREACHABLE
@@ -97,6 +107,12 @@ class Permit:
         finally:
             if self._held is not None:
                 self._held(False)
+
+    def _tell(self, why: str) -> None:
+        if self._watcher is not None:
+            from holdfast._core.transports.http_client import HttpNote
+
+            self._watcher(HttpNote("login", why=why))
 
 
 def _operation(body: bytes | None) -> str:

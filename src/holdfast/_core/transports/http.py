@@ -14,7 +14,13 @@ from yarl import URL
 from holdfast._core.boundary import Generation, Link, Report, Traits
 from holdfast._core.redact.known import KNOWN, secrets_of
 from holdfast._core.transports import options
-from holdfast._core.transports.http_client import Headers, HttpClient, proxy_for
+from holdfast._core.transports.http_client import (
+    Headers,
+    HttpClient,
+    HttpNote,
+    Watcher,
+    proxy_for,
+)
 from holdfast._core.transports.http_streams import SseLink, StreamableLink
 from holdfast._core.transports.tls import TlsSettings
 from holdfast.errors import TransportError, ValidationError
@@ -72,6 +78,9 @@ class Http:
             print(await client.list_tools())
         ```
     """
+
+    watcher: Watcher | None = None
+    """Takes the heads of responses, and the steps of logins; for traces."""
 
     def __init__(
         self,
@@ -165,6 +174,17 @@ class Http:
         transport = copy(self)
         transport.authorizer = self.authorizer.for_account(name)
         return transport
+
+    def watch_responses(self, receive: Watcher) -> None:
+        """Give the heads of responses, and the steps of logins, to a function; for traces."""
+        before = self.watcher
+
+        def both(note: HttpNote) -> None:
+            if before is not None:
+                before(note)
+            receive(note)
+
+        self.watcher = both
 
     def __repr__(self) -> str:
         from holdfast._core.redact.redactor import redact_text

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 from urllib.request import getproxies, getproxies_environment, proxy_bypass
 
 import aiohttp
@@ -69,6 +69,21 @@ READ: Final = 256 * 1024
 
 CONNECTED: ContextVar[Callable[[], None] | None] = ContextVar("connected", default=None)
 """Called when a request of this task has a connection: before that, no byte of it has left."""
+
+
+class HttpNote(NamedTuple):
+    """The head of a response, or a step of a login, for whoever watches a transport."""
+
+    kind: Literal["http", "login"]
+    method: str = ""
+    status: int = 0
+    headers: tuple[tuple[str, str], ...] = ()
+    why: str = ""
+    request: bytes | None = None
+    """The message that the response is to."""
+
+
+Watcher: TypeAlias = Callable[[HttpNote], None]
 
 
 class _Protocol(ResponseHandler):
@@ -207,6 +222,7 @@ class HttpClient:
             headers=merged,
             read_bufsize=READ,
         )
+        self._send = self._transmit if http.watcher is None else self._watched
         self._last_headers: CIMultiDict[str] | None = None
         """Of those that a function gives for each request."""
         self._held: Holder | None = None
@@ -304,9 +320,19 @@ class HttpClient:
         from holdfast._core.transports.authorization import Permit
 
         assert self._address_check is not None
-        return Permit(authorizer, self._address_check, held)
+        return Permit(authorizer, self._address_check, held, self.http.watcher)
 
-    async def _send(
+    async def _watched(
+        self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
+    ) -> aiohttp.ClientResponse:
+        """Send a request, and show the head of its response to the transport's watcher."""
+        response = await self._transmit(method, url, headers, body)
+        assert self.http.watcher is not None
+        heads = (*response.headers.items(),)
+        self.http.watcher(HttpNote("http", method, response.status, heads, "", body))
+        return response
+
+    async def _transmit(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None
     ) -> aiohttp.ClientResponse:
         if self.secure and self._tls is None:

@@ -4,17 +4,20 @@ const MOST_ITEMS = 100, LONG_STRING = 2000, MOST_PIXELS = 50_000_000;
 function tree(value, key, depth, path, faults) {
   const label = key === null ? [] : [el("span", "key", ...visible(key, 200)), ": "];
   if (value === null || typeof value !== "object") return leaf(value, label, faults && own(faults, path));
-  const entries = Object.entries(value), isList = Array.isArray(value);
-  if (!entries.length) return el("div", "leaf", ...label, isList ? "[]" : "{}");
+  const entries = Object.entries(value), isList = Array.isArray(value), fault = faults && own(faults, path);
+  const says = fault ? [el("span", "say", "✕ ", ...visible(fault))] : [];
+  if (!entries.length) return el("div", "leaf", ...label, el("span", fault ? "fault" : "", isList ? "[]" : "{}"), ...says);
   const details = el("details"), inside = el("div"), text = JSON.stringify(value);
-  details.append(el("summary", "", ...label, el("span", "preview", isList ? `[${entries.length}] ` : "", ...visible(text.length > 60 ? `${text.slice(0, 60)}…` : text))), inside);
-  const fill = () => { if (!inside.firstChild) more(inside, entries, 0, ([name, item]) => tree(item, name, depth + 1, path ? `${path}.${name}` : name, faults)); };
+  details.append(el("summary", "", ...label, el("span", "preview", isList ? `[${entries.length}] ` : "", ...visible(text.length > 60 ? `${text.slice(0, 60)}…` : text)), ...says), inside);
+  const fill = () => { if (!inside.firstChild) more(inside, entries, 0, ([name, item]) => tree(item, name, depth + 1, `${path}/${pointerStep(name)}`, faults)); };
   details.ontoggle = fill;
-  details.open = depth < 4 && entries.length < 13;
+  details.open = depth < 4 && entries.length < 13 || hasFault(faults, path);
   if (details.open) fill();
   if (isPicture(value)) inside.prepend(picture(value));
   return details;
 }
+
+const pointerStep = name => String(name).replaceAll("~", "~0").replaceAll("/", "~1");
 
 function leaf(value, label, fault) {
   const text = typeof value === "string" ? JSON.stringify(value).slice(1, -1).replaceAll("\\n", "\n").replaceAll('\\"', '"') : String(value);
@@ -40,8 +43,11 @@ function treeOf(body, faults) {
   if (body === null || typeof body !== "object") return el("div", "tree", ...visible(String(body ?? "nothing"), 100_000));
   if (body.text && Object.keys(body).length === 1) return el("div", "tree", ...visible(body.text, 100_000));
   const entries = Object.entries(body).filter(([key]) => key !== "jsonrpc" && key !== "id");
-  return el("div", "tree", ...entries.map(([key, value]) => tree(value, key, 0, key, faults)));
+  return el("div", "tree", ...entries.map(([key, value]) => tree(value, key, 0, `/${pointerStep(key)}`, faults)));
 }
+
+/** A branch with a fault in it is open, so that the fault is seen. */
+const hasFault = (faults, path) => Boolean(faults) && Object.keys(faults).some(place => place.startsWith(`${path}/`));
 
 const isPicture = value => value.type === "image" && typeof value.data === "string" && typeof value.mimeType === "string";
 

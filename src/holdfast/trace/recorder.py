@@ -1,0 +1,220 @@
+"""Collect what clients see, and make lines of it in a thread of its own.
+
+The way of a call does one thing: it puts an event into a bounded queue. A thread takes what has
+come, decodes, redacts and hands the lines on: to a file (`holdfast.trace.writer`), or to a page
+that follows a run (`holdfast.view.live`). A queue that is full counts what it cannot take, and a
+line says how many were dropped: a trace is never silently incomplete.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import shlex
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
+
+import msgspec
+
+from holdfast._core.redact.redactor import default_redactor
+from holdfast._core.tap import TraceEvent
+from holdfast.trace.lines import SHOWN_OF_LARGE, LineMaker
+
+if TYPE_CHECKING:
+    from holdfast._core.transports.http_client import HttpNote
+    from holdfast.client import Client
+
+log: logging.Logger = logging.getLogger("holdfast")
+
+MOST_EVENTS: Final = 20_000
+"""Events that wait to be written."""
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of messages that wait to be written."""
+GATHER: Final = 0.05
+"""Seconds in which events gather before they are written together."""
+
+_Job = Callable[[], dict[str, Any] | None]
+
+
+class Recorder:
+    """A queue of events of any number of clients, and the thread that makes lines of them.
+
+    A subclass says where the lines go, by `_write`.
+    """
+
+    def __init__(self) -> None:
+        self._queue: deque[tuple[int, _Job]] = deque()
+        self._waiting = 0
+        self._dropped = 0
+        """Events that were not taken; only `_put` counts them."""
+        self._reported = 0
+        """Those of them that a line has told of; only the writer counts them."""
+        self._since = time.perf_counter()
+        self._started = datetime.now(UTC)
+        self._servers: dict[str, dict[str, str]] = {}
+        """What is known of each server, by its name."""
+        self._makers: WeakSet[LineMaker] = WeakSet()
+        self._wake = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    # What clients use
+
+    def watch(self, client: Client) -> None:
+        """Record what crosses between a client and its server, from its first use on."""
+        transport = client.transport
+        facts = {"transport": type(transport).__name__.lower(), "target": _target(transport)}
+        client._attach_tap(self.tap(client.name, **facts), self.flush)
+        if hasattr(transport, "watch_stderr"):
+            transport.watch_stderr(self.stderr(client.name))
+        if hasattr(transport, "watch_responses"):
+            transport.watch_responses(self.responses(client.name))
+
+    def tap(self, server: str, **facts: str) -> Callable[[TraceEvent], None]:
+        """Return a tap for the driver of one client; ``facts`` are what is known of its server."""
+        maker = self._maker(server)
+        self._servers[server] = facts
+        at = time.perf_counter()
+        self._put(0, lambda: {"t": self._t(at), "server": maker.server, "kind": "server", **facts})
+        zero = 0.0
+
+        def take(event: TraceEvent) -> None:
+            nonlocal zero
+            # Events carry the time of their event loop, each of which has its own zero.
+            zero = zero or event.at - time.perf_counter()
+            start = zero
+            size = 0 if event.frame is None else len(event.frame)
+            self._put(size, lambda: maker.lines(event, start + self._since))
+
+        return take
+
+    def stderr(self, server: str) -> Callable[[str], None]:
+        """Return a function that takes the lines of a server's stderr."""
+        maker = self._maker(server)
+
+        def take(line: str) -> None:
+            at = time.perf_counter()
+            self._put(len(line), lambda: maker.stderr(line, self._t(at)))
+
+        return take
+
+    def responses(self, server: str) -> Callable[[HttpNote], None]:
+        """Return a function that takes the heads of HTTP responses, and logins."""
+        maker = self._maker(server)
+
+        def take(note: HttpNote) -> None:
+            at = time.perf_counter()
+            self._put(0, lambda: maker.http(note, self._t(at)))
+
+        return take
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def flush(self) -> None:
+        """Write everything that waits, now."""
+        with self._lock:
+            self._write_all()
+
+    def close(self) -> None:
+        """Write everything, and release what is held. What comes later is not recorded."""
+        self._closed = True
+        self.flush()
+        with self._lock:
+            self._release()
+        self._wake.set()
+        atexit.unregister(self.close)
+
+    # What a subclass decides; under the lock
+
+    def _write(self, lines: list[bytes]) -> None:
+        """Put lines where they belong. Must not raise."""
+        raise NotImplementedError
+
+    def _release(self) -> None:
+        """Close what is open."""
+
+    def _prepare(self) -> None:
+        """Get ready for lines: what is decided here, such as their names of servers, holds."""
+
+    def _without_body(self, line: dict[str, Any], body: Any) -> dict[str, Any]:
+        """Return the line of a message above 64 KiB: its beginning alone."""
+        text = msgspec.json.encode(body, enc_hook=str).decode()
+        return {**line, "text": text[:SHOWN_OF_LARGE]}
+
+    # The queue
+
+    def _maker(self, server: str) -> LineMaker:
+        maker = LineMaker(server, default_redactor())
+        self._makers.add(maker)
+        return maker
+
+    def _t(self, at: float) -> float:
+        """Return a time of `time.perf_counter` as seconds since the start of the trace."""
+        return round(at - self._since, 6)
+
+    def _put(self, size: int, job: _Job) -> None:
+        if self._closed:
+            return
+        if len(self._queue) >= MOST_EVENTS or self._waiting + size > MOST_BYTES:
+            self._dropped += 1
+            return
+        self._waiting += size
+        self._queue.append((size, job))
+        if not self._wake.is_set():
+            self._wake.set()
+            if self._thread is None:
+                self._start()
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="holdfast-trace", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
+
+    def _run(self) -> None:
+        while not self._closed:
+            self._wake.wait()
+            time.sleep(GATHER)
+            self._wake.clear()
+            with self._lock:
+                self._write_all()
+
+    def _write_all(self) -> None:
+        lines: list[bytes] = []
+        if self._queue:
+            self._prepare()
+        while self._queue:
+            size, job = self._queue.popleft()
+            self._waiting -= size
+            try:
+                line = job()
+                if line is not None:
+                    lines.append(self._encode(line))
+            except Exception:
+                log.exception("the trace: an event could not be made a line")
+        if count := self._dropped - self._reported:
+            self._reported += count
+            at = self._t(time.perf_counter())
+            lines.append(self._encode({"t": at, "kind": "dropped", "count": count}))
+        if lines:
+            self._write(lines)
+
+    def _encode(self, line: dict[str, Any]) -> bytes:
+        if "large" in line:
+            body = line.pop("large")
+            line = self._without_body(line, body)
+        return msgspec.json.encode(line, enc_hook=str) + b"\n"
+
+
+def _target(transport: Any) -> str:
+    """Return a server's command or address, without secrets."""
+    words = getattr(transport, "command", None)
+    text = shlex.join(words) if words else str(getattr(transport, "url", "") or "")
+    return default_redactor().text(text)
