@@ -224,8 +224,16 @@ class Client:
         """
         opener = self._requester.opener
         self._inputs.answerer = answerer
-        identity = opener.plan.identity.declaring(capabilities or {})
-        opener.plan = replace(opener.plan, abilities=frozenset(abilities), identity=identity)
+        opener.plan = replace(opener.plan, abilities=frozenset(abilities))
+        self._declare(capabilities or {})
+
+    def _declare(self, capabilities: Mapping[str, Any]) -> None:
+        """Declare these capabilities, besides those of the policy, on the next link."""
+        opener = self._requester.opener
+        identity = self._policy.identity.declaring(capabilities)
+        opener.plan = replace(opener.plan, identity=identity)
+        if opener.started is not None:
+            opener.started.engine.replan(opener.plan)
 
     # Credentials
 

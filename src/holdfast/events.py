@@ -7,6 +7,7 @@
     server.starting         the server is still being downloaded, built or started
     notification.received   the server sent a notification
     protocol.violation      the server broke the protocol; the message was dropped
+    question.refused        the server asked something that could not be passed on
     auth.required           the server wants a login
     auth.login              a person is sent to log in
     auth.granted            a token was granted
@@ -110,6 +111,14 @@ class ProtocolViolation(Event, frozen=True, kw_only=True):
     frame_size: int | None = None
 
 
+class QuestionRefused(Event, frozen=True, kw_only=True):
+    """Several hosts share the server, and which of them it asks is not known."""
+
+    name: ClassVar[str] = "question.refused"
+    method: str
+    reason: str
+
+
 class AuthRequired(Event, frozen=True, kw_only=True):
     """All events of authorization have these fields, and no secret among them.
 
@@ -154,7 +163,7 @@ class AuthFailed(AuthRequired, frozen=True, kw_only=True):
 _REQUESTS: Final = (RequestStart, RequestStop, RequestException)
 KINDS: Final = (
     *_REQUESTS,
-    *(Transition, ServerStarting, NotificationReceived, ProtocolViolation),
+    *(Transition, ServerStarting, NotificationReceived, ProtocolViolation, QuestionRefused),
     *(AuthRequired, AuthLogin, AuthGranted, AuthRefreshed, AuthFailed),
 )
 _BY_NAME: Final[dict[str, type[Event]]] = {kind.name: kind for kind in KINDS}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import holdfast
@@ -12,6 +12,7 @@ from holdfast._core.serve.memory import accept
 from holdfast._core.server.request import ServerRequest
 from holdfast._core.transports.memory import MemoryLink
 from holdfast.relay.passing import Relay
+from holdfast.relay.sharing import SharedRelay
 from holdfast.testing import Peer
 
 FORM = {"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
@@ -47,9 +48,23 @@ class Pair:
     ) -> AsyncIterator[holdfast.Client]:
         """Yield the host, which speaks to the server through a relay."""
         async with holdfast.connect(peer, **(upstream or {})) as client:
-            server: Any = RelayServer(Relay(client))
+            server: Any = RelayServer(SharedRelay(client).join())
             async with holdfast.connect(server, protocol=self.host, **options) as host:
                 yield host
+
+    @asynccontextmanager
+    async def share(
+        self, peer: Peer, *hosts: dict[str, Any], **upstream: Any
+    ) -> AsyncIterator[tuple[SharedRelay, list[holdfast.Client]]]:
+        """Yield what some hosts share, and the hosts, each with its own options."""
+        async with holdfast.connect(peer, **upstream) as client, AsyncExitStack() as stack:
+            shared = SharedRelay(client)
+            clients = []
+            for options in hosts:
+                server: Any = RelayServer(shared.join())
+                joined = holdfast.connect(server, protocol=self.host, **options)
+                clients.append(await stack.enter_async_context(joined))
+            yield shared, clients
 
     async def ask(self, request: ServerRequest, method: str, params: dict[str, Any]) -> Any:
         """Ask as a server of the pair's revision does, which does not run a call again.

@@ -13,7 +13,7 @@ import holdfast
 from holdfast import Handlers, ToolPolicy, types
 from holdfast._core.eras.revisions import STATELESS, VERSIONS
 from holdfast.errors import DriftError, ResourceNotFoundError, RpcError
-from holdfast.relay.passing import Relay
+from holdfast.relay.sharing import SharedRelay
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from tests.relay.rig import Pair, RelayServer, input_required
 
@@ -385,7 +385,7 @@ async def test_a_guard_of_the_client_holds_for_the_host(pair: Pair) -> None:
 
     async with holdfast.connect(peer) as client:
         client.guard_tools(check)
-        server: Any = RelayServer(Relay(client))
+        server: Any = RelayServer(SharedRelay(client).join())
         async with holdfast.connect(server, protocol=pair.host) as host:
             for method in ("tools/list", "tools/call"):
                 with pytest.raises(RpcError, match="not these tools") as caught:

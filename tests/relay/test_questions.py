@@ -15,7 +15,7 @@ from holdfast._core.serve.runner import LoopRunner
 from holdfast._core.server.session import ServerSession
 from holdfast.errors import RpcError
 from holdfast.relay import questions
-from holdfast.relay.passing import Relay
+from holdfast.relay.sharing import SharedRelay
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from tests.relay.rig import CAPABILITIES, FORM, Pair
 
@@ -219,7 +219,7 @@ async def test_the_first_request_of_a_stateless_host_may_be_a_call(server: str) 
     peer.on("tools/call", {"content": []})
     written: asyncio.Queue[bytes] = asyncio.Queue()
     async with holdfast.connect(peer) as client:
-        session = ServerSession(Relay(client).server, written.put_nowait, LoopRunner())
+        session = ServerSession(SharedRelay(client).join().server, written.put_nowait, LoopRunner())
         level = {"io.modelcontextprotocol/logLevel": "debug"}
         meta = {PROTOCOL_VERSION: "2026-07-28", CLIENT_CAPABILITIES: {}, **level}
         params = {"name": "x", "_meta": meta}

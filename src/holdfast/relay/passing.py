@@ -6,13 +6,14 @@ progress, and the entries of ``_meta`` that describe the connection. All else pa
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw
 
 from holdfast._core.calls.handlers import Notification
-from holdfast._core.eras.revisions import LOG_LEVEL, PREFIX, VERSIONS
+from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, LOG_LEVEL, PREFIX, VERSIONS
 from holdfast._core.eras.serving import LEVELS, Json, begin
 from holdfast._core.server import lifecycle
 from holdfast._core.server.request import ServerRequest
@@ -41,7 +42,7 @@ from holdfast.types.lifecycle import RELATED_TASK, Progress
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holdfast.client import Client
+    from holdfast.relay.sharing import SharedRelay
 
 CONNECTION_LOST: Final = -32000
 TIMED_OUT: Final = -32001
@@ -51,35 +52,46 @@ MESSAGE: Final = "notifications/message"
 UPDATED: Final = "notifications/resources/updated"
 INITIALIZED: Final = "notifications/initialized"
 
+DEFAULT_LEVEL: Final = "info"
+"""From where a host that names no level gets log messages, once another has named one."""
+
 _fields = msgspec.json.Decoder(dict[str, Raw])
 _tools = msgspec.json.Decoder(list[Raw])
 
 
 class Relay:
-    """Serves one host what one client's server offers.
+    """Serves one host what the server of a shared client offers; `SharedRelay.join` makes it.
 
     Args:
-        client: A client that has not been used yet: the capabilities of the host are declared by
-            it. It is closed by its owner.
+        shared: The client, and who else uses it.
+        is_lasting: It stays when a session of its server ends.
 
     Attributes:
         server: What to serve to the host, by a runner of `holdfast._core.serve`.
+        capabilities: What the host can do; None until it says so.
+        log_level: The level from which it wants log messages; None: not said.
+        watched: The resources whose updates it wants.
+        open_calls: The number of its requests that are at the server.
     """
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, shared: SharedRelay, *, is_lasting: bool = False) -> None:
+        self._shared = shared
+        self._client = shared.client
+        self._is_lasting = is_lasting
         self._questions = Questions()
-        self._session: ServerSession | None = None
-        self._is_declared = False
-        """True once the capabilities of the host are known, and the client may be used."""
-        self._log_level: str | None = None
-        """The level from which a stateless host wants log messages, by its latest request."""
-        self._server_level: str | None = None
-        """The level that a handshake server was told for a stateless host."""
-        self._watched: set[str] = set()
-        """Resources that the server was asked to watch."""
+        self._sessions: dict[ServerSession, None] = {}
+        """The sessions of the host, the one that spoke last at the end."""
+        self._is_handshake = False
+        self._is_initialized = asyncio.Event()
+        """Set once a handshake host may be asked."""
+        self._followed: dict[ServerRequest, None] = {}
+        """Requests of the host that are under way."""
+        self.capabilities: Json | None = None
+        self.log_level: str | None = None
+        self.watched: set[str] = set()
+        self.open_calls: int = 0
         self.server: Server = Server(
-            client.name,
+            self._client.name,
             {
                 "initialize": self._initialize,
                 "server/discover": self._discover,
@@ -87,44 +99,58 @@ class Relay:
                 "resources/subscribe": self._subscribe,
                 "resources/unsubscribe": self._unsubscribe,
                 "subscriptions/listen": self._listen,
-                INITIALIZED: lambda request: None,
+                INITIALIZED: lambda request: self._is_initialized.set(),
                 CANCELLED: self._unwatch,
             },
             default=self._pass,
             capabilities=self._capabilities,
         )
-        self.server.heard = self._heard
-        self.server.left = lambda session: self._questions.close()
-        self.server.watchable = self._watched.__contains__
+        self.server.heard = self.heard
+        self.server.left = self.left
+        self.server.watchable = self.watched.__contains__
 
     def __repr__(self) -> str:
         return f"<Relay {self._client!r} {self._questions!r}>"
 
     # Both ends
 
-    def _heard(self, request: ServerRequest) -> None:
-        """Note where the host is; the first message declares what the host can do."""
+    def heard(self, request: ServerRequest) -> None:
+        """Note where the host is, and what it can do."""
+        self._sessions.pop(request.session, None)
+        self._sessions[request.session] = None
         if request.method == "initialize":
+            self._is_handshake = True
             self._declare(request.params.get("capabilities"))
         elif request.stateless:
             self._declare(request.era.capabilities)
             level = request.era.log_level
             if request.id is not None:
-                self._log_level = level if level in LEVELS else None
-        self._session = request.session
+                self.log_level = level if level in LEVELS else None
+        elif request.session.era is not None and request.id is not None:
+            self._is_initialized.set()  # some hosts go on without saying that they are
 
     def _declare(self, capabilities: Any) -> None:
-        """Declare to the server what the host can do, once: the connection is made with it."""
-        if not self._is_declared:
-            self._is_declared = True
-            declared = capabilities if isinstance(capabilities, dict) else {}
-            self._client._attach_answerer(self._answer, capabilities=declared)
-            self._client.on_notification(self._notified)
+        declared = capabilities if isinstance(capabilities, dict) else {}
+        if declared != self.capabilities:
+            self.capabilities = declared
+            self._shared.declare()
 
-    @property
-    def _upstream_is_stateless(self) -> bool:
-        era = self._client._requester.opener.era()
-        return era is not None and era.listens
+    def left(self, session: ServerSession) -> None:
+        """Forget a session; a host leaves with its last one."""
+        self._sessions.pop(session, None)
+        if self._is_lasting:
+            self._shared.spawn(self._end_unwanted())
+        else:
+            self._questions.close()
+            self._shared.leave_soon(self)
+
+    async def leave(self) -> None:
+        """End all that is of this host: calls, questions, subscriptions."""
+        self._is_lasting = False
+        for session in list(self._sessions):
+            session.close()
+        self._questions.close()
+        await self._shared.leave(self)
 
     def _capabilities(self) -> Json:
         """Return the server's capabilities, decoded."""
@@ -171,43 +197,50 @@ class Relay:
     def _pass(self, request: ServerRequest) -> Any:
         """Handle whatever has no handler of its own."""
         if request.id is not None:
-            return self._pass_request(request)
-        if not self._is_declared:
+            return self.pass_request(request)
+        if self._shared.declared is None:
             return None
         params = None if bytes(request.params_raw) == b"{}" else request.params_raw
         self._client._requester.driver.notify(request.method, params)
         return None
 
-    async def _pass_request(self, request: ServerRequest) -> Any:
+    async def pass_request(self, request: ServerRequest) -> Any:
+        """Return the server's answer to a request of the host.
+
+        Raises:
+            RequestError: The server refused it, or it could not be passed.
+        """
+        self._followed[request] = None
         try:
             if self._client._facts is None:
                 # What is passed, and how, depends on the era of the server.
                 await self._client.open()
             if request.method.startswith("tools/"):
                 await self._check_tool(request)
-            if not request.stateless:
-                result = await self._forward(request)
-            else:
-                await self._tell_level()
-                result = await self._pass_stateless(request)
+            pass_on = self._pass_stateless if request.stateless else self._forward
+            result = await pass_on(request)
         except HoldfastError as error:
             raise fault_of(error) from error
+        finally:
+            del self._followed[request]
         self._name_server()
         if request.method == "tools/list":
             result = self._enabled(result)
-        if request.stateless == self._upstream_is_stateless:
+        if request.stateless == self._shared.is_stateless:
             return result
         return _of_other_era(result)
 
     async def _pass_stateless(self, request: ServerRequest) -> Raw:
-        """Pass a request whose host is asked by results."""
+        """Pass a request whose host names its log level in each, and is asked by results."""
+        if self.log_level is not None and "logging" in self._capabilities():
+            await self._shared.tell_level()
         if request.method not in MAY_ASK:
             return await self._forward(request)
         state = request.params.get("requestState")
         if isinstance(state, str) and state.startswith(STATE):
             return await self._questions.resume(request, state)
         is_repeated = state is not None or "inputResponses" in request.params
-        if is_repeated and not self._upstream_is_stateless:
+        if is_repeated and not self._shared.is_stateless:
             # The server knows no rounds: it would run the call from the beginning.
             raise RequestError(INVALID_PARAMS, "requestState is not of this server")
         return await self._questions.begin(request, self._forward(request))
@@ -222,36 +255,42 @@ class Relay:
         timeouts = self._client._policy.timeouts
         total = timeouts.total_for(timeouts.for_method(request.method))
         wants_progress = "progressToken" in request.meta
-        return await self._client._requester.forward(
-            request.method,
-            self._outgoing(request),
-            timeout=total,
-            total_timeout=total,
-            on_progress=report if wants_progress else None,
-            passes_questions=request.stateless,
-        )
+        self._shared.begin_call(self)
+        try:
+            return await self._client._requester.forward(
+                request.method,
+                self._outgoing(request),
+                timeout=total,
+                total_timeout=total,
+                on_progress=report if wants_progress else None,
+                passes_questions=request.stateless,
+            )
+        finally:
+            self.open_calls -= 1
 
     def _outgoing(self, request: ServerRequest) -> Raw | None:
-        """Return the parameters without the ``_meta`` that describes the host's connection."""
-        raw = request.params_raw
-        if bytes(raw) == b"{}":
+        """Return the parameters with the ``_meta`` that describes this hop, not the host's."""
+        raw, hop = request.params_raw, self._hop(request)
+        if bytes(raw) == b"{}" and not hop:
             return None
-        if not any(map(_is_of_hop, request.meta)):
+        if not hop and not any(map(_is_of_hop, request.meta)):
             return raw
         fields: dict[str, Any] = dict(_fields.decode(raw))
-        meta = _without_hop(_fields.decode(fields.pop("_meta")))
-        if self._upstream_is_stateless and self._log_level is not None:
-            meta[LOG_LEVEL] = self._log_level
+        meta = {**_without_hop(_fields.decode(fields.pop("_meta", Raw(b"{}")))), **hop}
         return Raw(encode({**fields, "_meta": meta} if meta else fields))
 
-    async def _tell_level(self) -> None:
-        """Tell a handshake server the level that the host gives with each request."""
-        level = self._log_level
-        if level is None or level == self._server_level or self._upstream_is_stateless:
-            return
-        if "logging" in self._capabilities():
-            await self._client.set_log_level(level)
-            self._server_level = level
+    def _hop(self, request: ServerRequest) -> Json:
+        """Return what a stateless server is told of this host with a request."""
+        if not self._shared.is_stateless:
+            return {}
+        hop: Json = {}
+        capabilities = request.era.capabilities if request.stateless else self.capabilities
+        if capabilities != self._shared.declared:
+            hop[CLIENT_CAPABILITIES] = capabilities
+        level = request.era.log_level if request.stateless else self.log_level
+        if level is not None:
+            hop[LOG_LEVEL] = level
+        return hop
 
     # Tools, where there are rules for them
 
@@ -286,29 +325,30 @@ class Relay:
 
     async def _set_level(self, request: ServerRequest) -> Json:
         lifecycle.set_level(request)
+        former, self.log_level = self.log_level, request.params["level"]
         try:
-            await self._client.set_log_level(request.params["level"])
+            await self._client.open()
+            await self._shared.tell_level()
         except HoldfastError as error:
+            self.log_level = former
             raise fault_of(error) from error
         return {}
 
     async def _subscribe(self, request: ServerRequest) -> Json:
         uri = lifecycle.uri_of(request)
         try:
-            await self._client.subscribe_resource(uri)
+            await self._shared.watch(self, uri)
         except HoldfastError as error:
             raise fault_of(error) from error
-        self._watched.add(uri)
         return lifecycle.subscribe(request)
 
     async def _unsubscribe(self, request: ServerRequest) -> Json:
-        uri = lifecycle.uri_of(request)
-        self._watched.discard(uri)
+        result = lifecycle.unsubscribe(request)
         try:
-            await self._client.unsubscribe_resource(uri)
+            await self._shared.unwatch(self, lifecycle.uri_of(request))
         except HoldfastError as error:
             raise fault_of(error) from error
-        return lifecycle.unsubscribe(request)
+        return result
 
     async def _listen(self, request: ServerRequest) -> Any:
         """Open a stream of a stateless host; resources that the server refuses are not in it."""
@@ -319,61 +359,83 @@ class Relay:
         filters = request.params.get("notifications")
         uris = filters.get("resourceSubscriptions") if isinstance(filters, dict) else None
         for uri in uris if isinstance(uris, list) else ():
-            if isinstance(uri, str) and uri not in self._watched:
+            if isinstance(uri, str) and uri not in self.watched:
                 try:
-                    await self._client.subscribe_resource(uri)
+                    await self._shared.watch(self, uri)
                 except HoldfastError:
                     continue  # the acknowledgement says which are watched
-                self._watched.add(uri)
         return lifecycle.listen(request)
 
     async def _unwatch(self, request: ServerRequest) -> None:
-        """End the subscriptions that no stream of the host wants any more."""
-        session = request.session
-        wanted_uris = set(session.subscribed)
-        for filters in session.streams.values():
-            wanted_uris.update(filters.get("resourceSubscriptions", ()))
-        for uri in self._watched - wanted_uris:
-            self._watched.discard(uri)
-            try:
-                await self._client.unsubscribe_resource(uri)
-            except HoldfastError:
-                continue  # nobody waits for it; what still comes is not passed on
+        """End the subscriptions of a stream that the host has cancelled."""
+        await self._end_unwanted()
+
+    async def _end_unwanted(self) -> None:
+        """End the subscriptions that no session and no stream of the host wants any more."""
+        wanted_uris: set[str] = set()
+        for session in self._sessions:
+            wanted_uris |= session.subscribed
+            for filters in session.streams.values():
+                wanted_uris.update(filters.get("resourceSubscriptions", ()))
+        await self._shared.end_unwanted(self, wanted_uris)
 
     # From the server
 
-    async def _answer(self, method: str, params: Raw) -> Raw:
-        """Ask the host what the server asks."""
-        session = self._session
-        if session is None or session.era is None:
+    async def ask(self, method: str, params: Raw) -> Raw:
+        """Ask the host what the server asks.
+
+        Raises:
+            RpcError: It cannot be asked, or it refused.
+        """
+        if not self._is_handshake:
             return await self._questions.ask(method, params)
-        if method.partition("/")[0] not in session.era.capabilities:
+        await self._is_initialized.wait()
+        session = next(reversed(self._sessions), None)
+        if session is None or method.partition("/")[0] not in (self.capabilities or {}):
             raise RpcError(f"the client does not offer {method}", code=METHOD_NOT_FOUND)
+        # By the stream of a request, where each has its own: another may never be opened.
+        followed = next(reversed(self._followed), None)
+        write = None if followed is None else followed.write
         try:
-            return await session.ask_raw(method, params)
+            return await session.ask_raw(method, params, write)
         except RequestError as error:
             raise RpcError(error.message, code=error.code, data=error.data) from None
 
-    def _notified(self, notification: Notification) -> None:
+    def notified(self, notification: Notification) -> None:
         """Pass a notification of the server to the host, if it is one that the host wants."""
-        session, method = self._session, notification.method
-        assert session is not None
+        method = notification.method
+        sessions = [session for session in self._sessions if self._is_ready(session)]
         if method == UPDATED or method.endswith("/list_changed"):
-            params = notification.params
-            meta = params.get("_meta")
-            if isinstance(meta, dict):
-                params["_meta"] = _without_hop(meta)
-                if not params["_meta"]:
-                    del params["_meta"]
-            session.announce(method, params)
-        elif session.era is not None or method != MESSAGE or self._wants(notification.params):
-            session.notify(method, notification.raw)
+            params = _of_any_hop(notification.params)
+            for session in sessions:
+                session.announce(method, params)
+        elif self._is_lasting:
+            # A stateless request over HTTP has a stream of its own, and nothing else reaches it.
+            for request in list(self._followed):
+                if self._wants(notification, request.era.log_level):
+                    request.notify(method, notification.raw)
+        elif self._wants(notification, self.log_level):
+            for session in sessions:
+                session.notify(method, notification.raw)
 
-    def _wants(self, params: Json) -> bool:
-        """Return whether a stateless host wants a log message."""
-        level, least = params.get("level"), self._log_level
-        if least is None or level not in LEVELS:
-            return False
+    def _is_ready(self, session: ServerSession) -> bool:
+        """Return whether a session may be told anything: not before the end of its handshake."""
+        return session.era is not None or not self._is_handshake
+
+    def _wants(self, notification: Notification, least: str | None) -> bool:
+        """Return whether the host wants a notification: a log message only from a level."""
+        if notification.method != MESSAGE:
+            return True
+        level = notification.params.get("level")
+        if level not in LEVELS:
+            return self._is_handshake
+        if least is None:
+            # In the stateless era nothing is sent unasked; before it, the server chooses.
+            if not self._is_handshake:
+                return False
+            if not self._shared.is_level_set:
+                return True
+            least = DEFAULT_LEVEL
         return LEVELS.index(level) >= LEVELS.index(least)
 
 
@@ -404,6 +466,14 @@ def _is_of_hop(key: str) -> bool:
 
 def _without_hop(meta: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in meta.items() if not _is_of_hop(key)}
+
+
+def _of_any_hop(params: Json) -> Json:
+    """Return parameters without the ``_meta`` that describes the server's connection."""
+    if not isinstance(params.get("_meta"), dict):
+        return params
+    meta = _without_hop(params.pop("_meta"))
+    return {**params, "_meta": meta} if meta else params
 
 
 def _of_other_era(result: Raw) -> Any:

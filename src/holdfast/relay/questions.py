@@ -190,8 +190,12 @@ class Questions:
 
     def close(self) -> None:
         """End every call: the host is gone."""
-        for call in list(self._open):
+        for call in (*self._open, *self._parked.values()):
             call.work.cancel()
+            for question in call.questions.values():
+                if not question.answer.done():
+                    text = f"{question.method}: the client is gone"
+                    question.answer.set_exception(RpcError(text, code=INTERNAL_ERROR))
         self._parked.clear()
 
     # The server's side

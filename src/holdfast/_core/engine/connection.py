@@ -124,6 +124,10 @@ class Connection:
         """The opening that this server accepts, once known."""
         return self._recovery.opening
 
+    def replan(self, plan: Plan) -> None:
+        """Negotiate by another plan from the next link on."""
+        self._recovery.base = plan
+
     @property
     def param_headers(self) -> bool:
         """True if tools may ask for arguments to be repeated in headers."""

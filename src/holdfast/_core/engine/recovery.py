@@ -31,7 +31,8 @@ class Recovery:
         self.reason: HoldfastError | None = None
         """The error that ended the last link."""
         self.gave_up = False
-        self._plan = plan
+        self.base = plan
+        """What each negotiation is planned from."""
         self._backoff = backoff
         self._jitter = jitter
         self._failures = 0
@@ -60,7 +61,7 @@ class Recovery:
 
     def plan(self, *, streams: bool) -> Plan:
         """Return the plan of a negotiation on a new link."""
-        return replace(self._plan, opening=self.opening, streams=streams, variant=self.variant)
+        return replace(self.base, opening=self.opening, streams=streams, variant=self.variant)
 
     def agreed(self, opening: Opening, now: float) -> None:
         self.opening = opening

@@ -90,7 +90,7 @@ class Stateless:
             stamped = {**(meta or {}), **self._meta, **self._declared(extensions), **progress}
         elif meta is not None:
             progress = {} if token is None else {"progressToken": token}
-            stamped = {**meta, **self._meta, **progress}
+            stamped = {**meta, **self._meta, **_of_host(meta), **progress}
         elif token is None:
             stamped = self._encoded
         else:
@@ -190,6 +190,11 @@ class Stateless:
         if watched:
             notifications["resourceSubscriptions"] = watched
         return OutgoingRequest("subscriptions/listen", {"notifications": notifications})
+
+
+def _of_host(meta: dict[str, Any]) -> dict[str, Any]:
+    """Return the capabilities of the host that a relay makes this request for, if it says so."""
+    return {key: meta[key] for key in (CLIENT_CAPABILITIES, LOG_LEVEL) if key in meta}
 
 
 def request_meta(

@@ -292,5 +292,9 @@ class ServerSession:
         for request in list(self._running.values()):
             request.stop()
         self._running.clear()
+        questions, self._questions = self._questions, {}
+        for answer in questions.values():
+            if not answer.done():
+                answer.set_exception(RequestError(INTERNAL_ERROR, "the client is gone"))
         self.server.sessions.discard(self)
         self.server.left(self)

@@ -21,10 +21,10 @@ async def serve(target: ServerTarget) -> int:
     holdfast serve -- python server.py
     """
     from holdfast._core.serve import stdio
-    from holdfast.relay.passing import Relay
+    from holdfast.relay.sharing import SharedRelay
 
     # Standard input is the host's: nobody can be asked, and stdout is the protocol's.
     target.options.setdefault("when_down", "wait")
     async with target.client(ask=False) as client:
-        await stdio.serve(Relay(client).server)
+        await stdio.serve(SharedRelay(client).join().server)
     return Exit.OK

@@ -1,0 +1,278 @@
+"""Several hosts over one client: what each of them wants of the server, and what is for whom."""
+
+# A server sees one client. Behind it may be many hosts, which come and go, and of which each should
+# notice nothing of the others:
+#
+#   host A ─ Relay ─┐
+#   host B ─ Relay ─┼─ SharedRelay ─ Client ─ server
+#   host C ─ Relay ─┘
+#
+# What belongs to one call finds its way by that call: its result, its progress, its cancellation,
+# and, at a server of the stateless era, its questions. What belongs to the connection has no such
+# mark, and is settled here:
+#
+# - Capabilities are declared once, with the connection. Declared is what all hosts have that are
+#   there when it is made. A host with fewer that joins later does not end a connection on which
+#   others have calls: a question that it cannot answer is refused when it comes, which a server
+#   must expect anyway, and the next connection is made with what all have then. A server of the
+#   stateless era is told the capabilities of the very host with each request.
+# - A resource is subscribed to with the first host that wants it, and unsubscribed with the last.
+# - The log level is the most verbose that a host has asked for; each gets what it asked for.
+# - A question of a handshake server names no call. If one host alone has calls open it is meant; so
+#   is one that is alone. Otherwise any answer could be somebody else's: it is refused, and an event
+#   says so.
+#
+# A host that leaves is gone at once: its calls are cancelled, nothing is sent to it any more. What
+# the server has to be told of it (the end of subscriptions, a level) follows in the background.
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from holdfast._core.calls.handlers import Notification
+from holdfast._core.eras.serving import LEVELS, Json
+from holdfast._core.wire.codes import METHOD_NOT_FOUND
+from holdfast.errors import HoldfastError, RpcError
+from holdfast.events import QuestionRefused
+from holdfast.relay.passing import Relay
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from msgspec import Raw
+
+    from holdfast.client import Client
+
+calling: ContextVar[Relay | None] = ContextVar("holdfast_relay_calling", default=None)
+"""The host whose call is under way, in the task of that call."""
+
+
+class SharedRelay:
+    """Serves any number of hosts what one client's server offers.
+
+    Args:
+        client: A client that has not been used yet: the capabilities of the hosts are declared by
+            it. It is closed by its owner, after `close`.
+
+    Example:
+        ```python
+        shared = SharedRelay(client)
+        host = shared.join()
+        try:
+            await stdio.serve(host.server)
+        finally:
+            await host.leave()
+        ```
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.declared: Json | None = None
+        """The capabilities that the next connection declares; None: no host has said anything."""
+        self._hosts: list[Relay] = []
+        self._watchers: dict[str, set[Relay]] = {}
+        """The hosts that want updates of a resource, by its URI."""
+        self._turns = asyncio.Lock()
+        """Subscriptions change one after the other: a first and a last must not overtake."""
+        self._level: str | None = None
+        """The level that a handshake server was told."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __repr__(self) -> str:
+        return f"<SharedRelay {self.client!r} {len(self._hosts)} hosts>"
+
+    @property
+    def hosts(self) -> tuple[Relay, ...]:
+        """The hosts that are there, the oldest first."""
+        return tuple(self._hosts)
+
+    @property
+    def is_stateless(self) -> bool:
+        """True if the server is of the stateless era; False before the first connection."""
+        era = self.client._requester.opener.era()
+        return era is not None and era.listens
+
+    # Hosts
+
+    def join(self, *, is_lasting: bool = False) -> Relay:
+        """Return the relay of a new host.
+
+        Args:
+            is_lasting: It stays when a session of its server ends, for those who serve many with
+                one: the requests of the stateless era over HTTP.
+        """
+        host = Relay(self, is_lasting=is_lasting)
+        self._hosts.append(host)
+        return host
+
+    async def leave(self, host: Relay) -> None:
+        """Drop a host; return when the server has been told what it must know of it."""
+        if host in self._hosts:
+            self._hosts.remove(host)
+            self._redeclare()
+            await self.end_unwanted(host, ())
+            await self.tell_level()
+
+    def leave_soon(self, host: Relay) -> None:
+        """Drop a host, in the background."""
+        self.spawn(self.leave(host))
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do some work that nobody waits for."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Have every host leave. The client is not closed."""
+        for host in self.hosts:
+            await host.leave()
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def begin_call(self, host: Relay) -> None:
+        """Count a call of a host, and mark the task that makes it."""
+        host.open_calls += 1
+        calling.set(host)
+
+    # Capabilities
+
+    def declare(self) -> None:
+        """Declare what all hosts can do; before the first use of the client, or for the next link.
+
+        Called when a host has said what it can do.
+        """
+        if self.declared is None:
+            self.declared = self._common()
+            self.client._attach_answerer(self._answer, capabilities=self.declared)
+            self.client.on_notification(self._notified)
+        else:
+            self._redeclare()
+
+    def _redeclare(self) -> None:
+        common = self._common()
+        if self.declared is not None and self._hosts and common != self.declared:
+            self.declared = common
+            self.client._declare(common)
+
+    def _common(self) -> Json:
+        spoken = [host.capabilities for host in self._hosts if host.capabilities is not None]
+        return common_capabilities(spoken)
+
+    # Subscriptions
+
+    async def watch(self, host: Relay, uri: str) -> None:
+        """Subscribe to a resource for a host."""
+        async with self._turns:
+            watchers = self._watchers.setdefault(uri, set())
+            try:
+                if not watchers:
+                    await self.client.subscribe_resource(uri)
+            except BaseException:
+                del self._watchers[uri]
+                raise
+            watchers.add(host)
+            host.watched.add(uri)
+        if host not in self._hosts:
+            await self.unwatch(host, uri)  # it left meanwhile
+
+    async def unwatch(self, host: Relay, uri: str) -> None:
+        """End the subscription of a host; the last one ends that of the server."""
+        async with self._turns:
+            host.watched.discard(uri)
+            watchers = self._watchers.get(uri, set())
+            if host in watchers:
+                watchers.discard(host)
+                if not watchers:
+                    del self._watchers[uri]
+                    await self.client.unsubscribe_resource(uri)
+
+    async def end_unwanted(self, host: Relay, wanted_uris: Any) -> None:
+        """End the subscriptions of a host to all but some resources."""
+        for uri in sorted(host.watched.difference(wanted_uris)):
+            try:
+                await self.unwatch(host, uri)
+            except HoldfastError:
+                continue  # nobody waits for it; what still comes is passed to nobody
+
+    # Log levels
+
+    async def tell_level(self) -> None:
+        """Tell a handshake server the most verbose level that a host wants, if it has changed."""
+        levels = [host.log_level for host in self._hosts if host.log_level is not None]
+        level = min(levels, key=LEVELS.index, default=None)
+        if level is None or level == self._level or self.is_stateless:
+            return
+        former, self._level = self._level, level
+        try:
+            await self.client.set_log_level(level)
+        except BaseException:
+            self._level = former
+            raise
+
+    @property
+    def is_level_set(self) -> bool:
+        """True once the server was told a level, so that it does not choose for itself."""
+        return self._level is not None
+
+    # From the server
+
+    async def _answer(self, method: str, params: Raw) -> Raw:
+        """Ask the host that a question is for."""
+        host = calling.get() if self.is_stateless else self._only_caller()
+        if host is None or host not in self._hosts:
+            text = f"{method}: {self._ambiguity()}: none can be asked"
+            events = self.client._unsolicited.events
+            if events is not None and events.active:
+                events.emit(QuestionRefused(self.client.name, method=method, reason=text))
+            raise RpcError(text, code=METHOD_NOT_FOUND)
+        return await host.ask(method, params)
+
+    def _only_caller(self) -> Relay | None:
+        callers = [host for host in self._hosts if host.open_calls]
+        candidates = callers or self._hosts
+        return candidates[0] if len(candidates) == 1 else None
+
+    def _ambiguity(self) -> str:
+        callers = sum(bool(host.open_calls) for host in self._hosts)
+        return f"{len(self._hosts)} hosts share this server, and {callers} of them have calls open"
+
+    def _notified(self, notification: Notification) -> None:
+        """Pass a notification of the server to the hosts that want it."""
+        for host in self.hosts:
+            host.notified(notification)
+
+
+def common_capabilities(all_declared: list[Json]) -> Json:
+    """Return what all of some clients have declared."""
+    if not all_declared:
+        return {}
+    common = _explicit(all_declared[0])
+    for declared in all_declared[1:]:
+        common = _common(common, _explicit(declared))
+        if common.get("elicitation") == {}:
+            del common["elicitation"]
+    return common if len(all_declared) > 1 else all_declared[0]
+
+
+def _explicit(declared: Json) -> Json:
+    """Return capabilities with the mode that an empty ``elicitation`` stands for.
+
+    2025-11-25 client/elicitation, Capabilities.
+    """
+    return (
+        {**declared, "elicitation": {"form": {}}} if declared.get("elicitation") == {} else declared
+    )
+
+
+def _common(first: Json, second: Json) -> Json:
+    common: Json = {}
+    for name in first.keys() & second.keys():
+        mine, theirs = first[name], second[name]
+        if isinstance(mine, dict) and isinstance(theirs, dict):
+            common[name] = _common(mine, theirs)
+        elif mine == theirs:
+            common[name] = mine
+    return common
