@@ -41,7 +41,13 @@ class _Selector(selectors.DefaultSelector):
 
     def _serves_others(self) -> bool:
         """Whether processes, sockets or jobs may wake the loop, besides its own socket pair."""
-        return len(self.get_map()) > 1 or self.jobs > 0
+        return len(self.get_map()) > 1 or self.jobs > 0 or self._serves_children()
+
+    def _serves_children(self) -> bool:
+        """Whether a thread waits for the exit of a child process."""
+        return threading.active_count() > 1 and any(
+            thread.name == "holdfast-exit" for thread in threading.enumerate()
+        )
 
     def _has_threads(self) -> bool:
         """Whether threads were started meanwhile, but for those that wait for jobs."""

@@ -79,8 +79,8 @@ def connect(
         lock: Refuse a server whose tools or skills differ from a lock file.
         trace: Write every message, state and line of stderr to a file, for ``holdfast view``.
         **options: Options of the transport. For a command: ``args``, ``env``, ``inherit_env``,
-            ``cwd``, ``stderr``, ``grace``, ``startup``, ``shutdown_request`` (see
-            `holdfast.Stdio`). For a URL: ``headers``, ``transport``, ``base_url``,
+            ``cwd``, ``stderr``, ``grace``, ``startup``, ``shutdown_request``,
+            ``threads`` (see `holdfast.Stdio`). For a URL: ``headers``, ``transport``, ``base_url``,
             ``sse_endpoint``, ``message_endpoint``, ``ca``, ``cert``, ``proxy``, ``trust_env``,
             ``connections``, ``auth`` (see `holdfast.Http`).
 

@@ -80,6 +80,7 @@ class Options(TypedDict, total=False):
     grace: float
     startup: float
     shutdown_request: bool
+    threads: bool | None
 
 
 def wrong_type(option: str, value: object, kind: type) -> ValidationError:

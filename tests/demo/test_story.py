@@ -125,10 +125,14 @@ def test_without_a_terminal_there_is_no_colour(story: str) -> None:
     assert "\x1b" not in story
 
 
-def test_it_fails_when_the_server_cannot_start(tmp_path: Path) -> None:
-    done = run(PATH=str(tmp_path))
+def test_it_fails_when_the_server_cannot_start() -> None:
+    code = "import runpy, sys; sys.executable = '/no/such/python'; sys.argv = ['demo']; "
+    code += "runpy.run_module('holdfast.demo', run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=50, check=False
+    )
     assert done.returncode == 1
-    assert "command not found: 'sh'" in done.stdout
+    assert "command not found: '/no/such/python' does not exist" in done.stdout
     assert "checks passed" not in done.stdout
     assert done.stderr == ""
 

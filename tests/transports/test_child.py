@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from holdfast._core.boundary import WireId
 from holdfast._core.transports.child import ChildProcess
-from holdfast._core.transports.posix_child import PosixChild
-from holdfast._core.transports.spawn import spawn
+from holdfast._core.transports.children import start_child
+from holdfast._core.transports.orphans import guard
+from holdfast._core.transports.pipe_threads import AHEAD, ThreadWriter
+from holdfast._core.transports.pipes import CHUNK
+from holdfast._core.transports.portable_child import PortableChild
+from holdfast._core.transports.spawn import SpawnRequest
 
 PYTHON = sys.executable
 BACKLOG = 256 * 1024
@@ -76,10 +82,13 @@ async def eventually(predicate: Callable[[], object], within: float = 60.0) -> N
 
 
 class ChildContract:
-    """The tests; a subclass starts the program."""
+    """The tests; a subclass says which implementation is tried."""
+
+    threads = False
 
     def start(self, listener: Heard, *command: str, backlog: int = BACKLOG) -> ChildProcess:
-        raise NotImplementedError
+        request = SpawnRequest(command, dict(os.environ))
+        return start_child(request, listener, backlog, threads=self.threads)
 
     def python(self, listener: Heard, code: str, backlog: int = BACKLOG) -> ChildProcess:
         return self.start(listener, PYTHON, "-S", "-c", code, backlog=backlog)
@@ -205,14 +214,122 @@ class ChildContract:
 class TestPosixChild(ChildContract):
     """Descriptors on the loop, told of the end by the kernel."""
 
-    def start(self, listener: Heard, *command: str, backlog: int = BACKLOG) -> ChildProcess:
-        process = spawn(command, dict(os.environ), None, inherit_stderr=False)
-        return PosixChild(process, listener, backlog)
 
-
-class TestPosixChildWithoutPidfd(TestPosixChild):
+@pytest.mark.req("S5")
+class TestPosixChildWithoutPidfd(ChildContract):
     """The same on a system that does not tell of the end, such as macOS."""
 
     @pytest.fixture(autouse=True)
     def _no_pidfd(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delattr(os, "pidfd_open", raising=False)
+        monkeypatch.setattr("holdfast._core.transports.posix_child.HAS_LINUX", False)
+
+
+@pytest.mark.req("S5")
+class TestPortableChild(ChildContract):
+    """Threads that wait for the pipes and the end, as on Windows."""
+
+    threads = True
+
+    async def test_no_thread_and_no_descriptor_is_left(self) -> None:
+        before = (_threads(), _descriptors())
+        heard = Heard()
+        child = self.start(heard, "cat")
+        child.send(b"one\n", None)
+        await heard.until(lambda: heard.output)
+        await self.end(child, heard)
+        await eventually(lambda: (_threads(), _descriptors()) == before)
+
+    async def test_a_writer_that_waits_is_ended_by_the_close(self) -> None:
+        before = (_threads(), _descriptors())
+        heard = Heard()
+        child = self.start(heard, "sleep", "600")
+        assert child.send(b"x" * 1_000_000, WireId(1))
+        assert "holdfast-writer" in _threads()
+        child.close_input()
+        await eventually(lambda: "holdfast-writer" not in _threads())
+        await self.end(child, heard)
+        await eventually(lambda: (_threads(), _descriptors()) == before)
+
+    async def test_what_the_thread_writes_is_neither_unsent_nor_withdrawn(self) -> None:
+        heard = Heard()
+        child = self.start(heard, "sleep", "600")
+        assert child.send(b"x" * 100_000 + b"\n", WireId(1))
+        assert child.send(b"y\n", WireId(2))
+        assert child.unsent() == {WireId(2)}
+        assert not child.withdraw(WireId(1))
+        assert child.withdraw(WireId(2))
+        assert child.unsent() == frozenset()
+        await self.end(child, heard)
+
+    async def test_readers_stop_when_nobody_takes_what_they_read(self) -> None:
+        heard = Heard()
+        code = "import os\nwhile True: os.write(1, b'x' * 65536)"
+        child = self.python(heard, code)
+        await heard.until(lambda: heard.output)
+        reader = cast("PortableChild", child)._stdout
+        # The loop does nothing here: whatever is read meanwhile is held by the thread.
+        until = time.monotonic() + 60
+        while not reader._stalled and time.monotonic() < until:
+            time.sleep(0.001)  # noqa: ASYNC251
+        assert sum(map(len, reader._chunks)) <= (AHEAD + 1) * CHUNK
+        await self.end(child, heard)
+
+    def test_a_loop_that_is_closed_first_leaves_nothing_behind(self) -> None:
+        before = (_threads(), _descriptors())
+
+        async def start() -> ChildProcess:
+            heard = Heard()
+            child = self.start(heard, "cat")
+            child.send(b"one\n", None)
+            await heard.until(lambda: heard.output)
+            return child
+
+        loop = asyncio.new_event_loop()
+        child = loop.run_until_complete(start())
+        loop.close()
+        child.kill()
+        child.release()
+        until = time.monotonic() + 60
+        while (_threads(), _descriptors()) != before:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert child.reap()
+
+    def test_an_interpreter_ends_with_its_children_open(self) -> None:
+        code = (
+            "import asyncio, os\n"
+            "from holdfast._core.transports.children import start_child\n"
+            "from holdfast._core.transports.spawn import SpawnRequest\n"
+            "from tests.transports.test_child import Heard\n"
+            "async def main():\n"
+            "    heard = Heard()\n"
+            "    request = SpawnRequest(('cat',), dict(os.environ))\n"
+            "    child = start_child(request, heard, 1000, threads=True)\n"
+            "    child.send(b'x' * 500_000, None)\n"
+            "    await heard.until(lambda: heard.output)\n"
+            "asyncio.run(main())\n"
+        )
+        done = subprocess.run([PYTHON, "-c", code], capture_output=True, timeout=200, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.req("S5")
+class TestPortableChildWhosePipeBlocks(ChildContract):
+    """Pipes that cannot say that they are full (Windows before Python 3.12): threads write all."""
+
+    threads = True
+
+    @pytest.fixture(autouse=True)
+    def _always_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(ThreadWriter, "is_direct", False)
+
+
+def _threads() -> list[str]:
+    names = [thread.name for thread in threading.enumerate()]
+    return sorted(name for name in names if name.startswith("holdfast-"))
+
+
+def _descriptors() -> int:
+    guard.watch(2**22)  # once it has been started, the guard stays
+    guard.forget(2**22)
+    return len(os.listdir("/proc/self/fd"))

@@ -24,6 +24,14 @@ class TestStdio(TransportContract):
         )
 
 
+@pytest.mark.req("V2", "X1", "R9", "L8", "S5")
+class TestStdioByThreads(TransportContract):
+    @asynccontextmanager
+    async def transport(self) -> AsyncIterator[Transport]:
+        command = [sys.executable, "-m", "holdfast.testing.echo_server"]
+        yield Stdio(command, inherit_env=["PYTHONPATH"], threads=True)
+
+
 @pytest.mark.req("V2", "X4")
 class TestMemory(TransportContract):
     @asynccontextmanager

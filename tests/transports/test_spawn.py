@@ -16,6 +16,8 @@ from holdfast._core.transports.spawn import ending
         (-9, "was killed by SIGKILL"),
         (-70, "was killed by signal 70"),
         (None, "is still running"),
+        (0xC0000005, "exited with code 0xC0000005 (access violation)"),
+        (0x80000003, "exited with code 0x80000003"),
     ],
 )
 def test_an_end_is_put_into_words(code: int | None, words: str) -> None:

@@ -66,6 +66,7 @@ def options() -> holdfast.Client:
         stderr="inherit",
         grace=1,
         shutdown_request=True,
+        threads=None,
     )
 
 
@@ -91,6 +92,7 @@ def stdio() -> None:
         stderr=print,
         grace=0.5,
         shutdown_request=False,
+        threads=True,
     )
     assert_type(server.command, tuple[str, ...])
     assert_type(server.name, str)

@@ -36,7 +36,7 @@ _NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
 _CAREFUL: Final = _CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _BINARY: Final = getattr(os, "O_BINARY", 0)
 _FOLDER: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY)
-_BY_PARTS: Final = bool(_NOFOLLOW and os.open in os.supports_dir_fd and os.name == "posix")
+_BY_PARTS: Final = bool(_NOFOLLOW and os.open in os.supports_dir_fd)
 _MOST_LINKS: Final = 40
 
 
@@ -84,7 +84,7 @@ def read_bytes(
         descriptor = os.open(path, os.O_RDONLY | _CAREFUL | _BINARY)
     try:
         facts = _facts(path, descriptor, links, "read")
-        if owned and os.name == "posix":
+        if owned and sys.platform != "win32":
             _require_owner(path, facts, owned)
         data = bytearray()
         # The size may be wrong, or change during the read: what counts is what comes.
@@ -104,9 +104,16 @@ def _size_text(size: int) -> str:
     return f"{size >> 10} KiB" if size >= 1 << 10 else f"{size} bytes"
 
 
+def _user() -> int:
+    """Return the number of the user that this process acts as; 0 on Windows, as in its files."""
+    if sys.platform == "win32":
+        return 0
+    return os.geteuid()
+
+
 def _require_owner(path: StrPath, facts: os.stat_result, owned: Owned) -> None:
     """Refuse a file that another user owns or may write."""
-    if facts.st_uid not in (os.geteuid(), 0):
+    if facts.st_uid not in (_user(), 0):
         raise RefusedFileError(path, "belongs to another user; not used")
     if facts.st_mode & (stat.S_IWOTH if owned == "group" else stat.S_IWGRP | stat.S_IWOTH):
         raise RefusedFileError(path, "can be written by other users; not used (chmod 600)")
@@ -168,7 +175,7 @@ def open_for_append(path: StrPath, *, create: bool = True) -> int:
         raise
     try:
         facts = _facts(path, descriptor, False, "written")
-        if os.name == "posix" and facts.st_uid != os.geteuid():
+        if facts.st_uid != _user():
             raise RefusedFileError(path, "belongs to another user; not written")
     except BaseException:
         os.close(descriptor)
@@ -222,7 +229,7 @@ def _system_link(folder: int, name: str) -> str | None:
     if facts is None or not stat.S_ISLNK(facts.st_mode) or facts.st_uid != 0:
         return None
     top = os.path.samestat(os.fstat(folder), os.stat("/"))
-    return os.readlink(name, dir_fd=folder) if top or os.geteuid() != 0 else None
+    return os.readlink(name, dir_fd=folder) if top or _user() != 0 else None
 
 
 def _open_part(path: StrPath, folder: int, name: str, flags: int, mode: int = 0) -> int:
@@ -291,7 +298,7 @@ def write_atomic(path: StrPath, data: bytes, *, private: bool = False) -> None:
             file.flush()
             os.fsync(descriptor)
         os.replace(spare, target)
-        if os.name == "posix":
+        if sys.platform != "win32":
             # The rename has to last through a power cut, where the system can.
             with suppress(OSError):
                 descriptor = os.open(folder, os.O_RDONLY | _CLOEXEC)
@@ -324,9 +331,9 @@ def make_private_folder(path: StrPath) -> None:
     """Create a private folder, and those above it; refuse the folder of another user."""
     os.makedirs(path, PRIVATE_FOLDER, exist_ok=True)
     facts = os.stat(path)
-    if os.name != "posix":
+    if sys.platform == "win32":
         return
-    if facts.st_uid != os.geteuid():
+    if facts.st_uid != _user():
         raise RefusedFileError(path, "belongs to another user; not used")
     if stat.S_IMODE(facts.st_mode) & 0o077:
         os.chmod(path, PRIVATE_FOLDER)

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from holdfast._core.text import visible, visible_json, visible_lines
@@ -102,6 +102,8 @@ async def _ask(text: str, is_secret: bool = False) -> str:
     """Read a line from the terminal, on the loop: a thread could not be cancelled."""
     import asyncio
 
+    if sys.platform == "win32":
+        return await _ask_in_thread(text, is_secret)
     descriptor = sys.stdin.fileno()
     loop = asyncio.get_running_loop()
     typed = asyncio.Event()
@@ -118,8 +120,43 @@ async def _ask(text: str, is_secret: bool = False) -> str:
     return data.decode("utf-8", "replace").rstrip("\n")
 
 
+async def _ask_in_thread(text: str, is_secret: bool) -> str:
+    """Read a line where no loop can wait for a terminal; a question that is cancelled stays open.
+
+    The thread is a daemon: nobody waits for it at the end.
+    """
+    import asyncio
+    from getpass import getpass
+    from threading import Thread
+
+    loop = asyncio.get_running_loop()
+    reply: asyncio.Future[str] = loop.create_future()
+
+    def settle(line: str) -> None:
+        if not reply.done():
+            reply.set_result(line)
+
+    def read() -> None:
+        if is_secret:
+            line = getpass(text) + "\n"
+        else:
+            print(text, end="", file=sys.stderr, flush=True)
+            line = sys.stdin.readline()
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(settle, line)
+
+    Thread(target=read, name="holdfast-question", daemon=True).start()
+    line = await reply
+    if not line:
+        raise EOFError
+    return line.rstrip("\n")
+
+
 @contextmanager
 def _without_echo(descriptor: int) -> Iterator[None]:
+    if sys.platform == "win32":
+        yield
+        return
     import termios
 
     before = termios.tcgetattr(descriptor)

@@ -79,8 +79,8 @@ def _wait_for_line() -> None:
     # A signal that arrives just before a read is noted by Python, and acted on when the read has
     # returned: with the next line. So the wait is for the terminal and for a pipe that the signal
     # itself writes to.
-    if threading.current_thread() is not threading.main_thread():
-        return
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        return  # On Windows a console ends the read itself.
     signalled, written = os.pipe()
     os.set_blocking(written, False)
     before = signal.set_wakeup_fd(written, warn_on_full_buffer=False)

@@ -29,8 +29,16 @@ WIDEST: Final = 100
 PATIENCE: Final = 20.0
 """Seconds for the whole story, many times what it takes."""
 
-SERVER: Final = ("sh", "-c", 'echo "pid $$" >&2; exec "$0" -m holdfast.demo.server')
+SERVER: Final = (
+    sys.executable,
+    "-c",
+    "import os, runpy, sys; print('pid', os.getpid(), file=sys.stderr, flush=True); "
+    "runpy.run_module('holdfast.demo.server', run_name='__main__')",
+)
 """The process id goes to stderr first, so that the story can kill the real process."""
+_KILL: Final[int] = getattr(signal, "SIGKILL", signal.SIGTERM)
+_KILLED: Final = _KILL if sys.platform == "win32" else -_KILL
+"""The exit code of a process that was killed."""
 
 _BOLD, _DIM, _RED, _GREEN = "1", "2", "31", "32"
 _COLOURS: Final = {"!!": _RED, "ok": _GREEN}
@@ -85,7 +93,7 @@ class Story:
         self._took = 0.0
         self._stderr: list[str] = []
         self._trace = Path(tempfile.mkdtemp(prefix="holdfast-demo-")) / "demo.jsonl"
-        command = (*SERVER, sys.executable)
+        command = SERVER
         self._client = holdfast.connect(
             command, name="demo", stderr=self._stderr.append, trace=self._trace
         )
@@ -195,12 +203,12 @@ class Story:
         await under_way.wait()
         victim = self._server_pid()
         self.show.line("", f"kill -9 {victim}")
-        os.kill(victim, signal.SIGKILL)
+        os.kill(victim, _KILL)
         try:
             await running
         except TransportError as error:
             self._show_error(error, f"outcome_unknown={error.outcome_unknown}")
-            self._check(error.exit_code == -signal.SIGKILL, "the error says how the server ended")
+            self._check(error.exit_code == _KILLED, "the error says how the server ended")
             self._check(error.outcome_unknown, "and that the call may have run (outcome_unknown)")
         else:
             raise CheckFailedError("the call succeeded although the server was killed")

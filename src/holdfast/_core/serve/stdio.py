@@ -19,7 +19,7 @@ from typing import BinaryIO, Final, Protocol
 from holdfast._core.serve.runner import LoopRunner
 from holdfast._core.server.server import Server
 from holdfast._core.server.session import ServerSession
-from holdfast._core.transports.pipes import PipeReader, Writer
+from holdfast._core.transports.pipes import PipeReader, Writer, set_blocking
 from holdfast._core.wire.framing import FrameTooLarge, Lines
 
 LARGEST: Final = 64 * 1024 * 1024
@@ -159,7 +159,7 @@ class _Conversation:
         for file in self._shared:
             # The descriptors were copies, but whether they block is a property that they share.
             with suppress(OSError, ValueError):
-                os.set_blocking(file.fileno(), True)
+                set_blocking(file.fileno(), True)
 
 
 def _is_pipe(file: BinaryIO) -> bool:

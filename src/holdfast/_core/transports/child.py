@@ -48,6 +48,10 @@ class ChildProcess(Protocol):
     @property
     def pid(self) -> int: ...
 
+    @property
+    def termination(self) -> tuple[str, str]:
+        """What `terminate` and `kill` do on this system, in words."""
+
     def send(
         self, frame: bytes, wire_id: WireId | None, options: StreamOptions | None = None
     ) -> bool:
@@ -92,3 +96,34 @@ class ChildProcess(Protocol):
 
     def release(self) -> None:
         """Close all pipes; nothing is heard of the child from here on."""
+
+
+class ProcessTree(Protocol):
+    """A process with all that it has started: how a system ends it, and knows that it has ended.
+
+    The methods are those of a `ChildProcess`, but for these.
+    """
+
+    @property
+    def termination(self) -> tuple[str, str]: ...
+
+    def guard(self) -> None:
+        """Have everything killed when this process dies."""
+
+    def wait(self) -> None:
+        """Block until the process itself has ended; for a thread."""
+
+    def exit_code(self) -> int | None: ...
+
+    def activity(self) -> Hashable: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def reap(self) -> bool: ...
+
+    def is_gone(self) -> bool: ...
+
+    def release(self) -> None:
+        """Let go of what the system keeps for it."""

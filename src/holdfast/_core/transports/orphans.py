@@ -17,8 +17,11 @@ import contextlib
 import logging
 import os
 import subprocess
+import sys
 from threading import Lock
 from typing import Final
+
+from holdfast._core.system import HAS_LINUX
 
 log: logging.Logger = logging.getLogger("holdfast")
 
@@ -66,6 +69,8 @@ class Guard:
                 self._write(slot, "")
 
     def _write(self, slot: int, text: str) -> None:
+        if sys.platform == "win32":
+            return
         try:
             os.pwrite(self._list, f"{text:<{_SLOT - 1}}\n".encode(), slot * _SLOT)
         except OSError as error:
@@ -76,7 +81,8 @@ class Guard:
         if not self._registered:
             self._registered = True
             atexit.register(self.stop)
-            os.register_at_fork(after_in_child=self._leave_to_parent)
+            if sys.platform != "win32":
+                os.register_at_fork(after_in_child=self._leave_to_parent)
 
     def stop(self) -> None:
         """End the watcher; it kills what is still on its list."""
@@ -126,13 +132,13 @@ class Guard:
 
 
 def _unnamed_file() -> int:
-    try:
-        return os.memfd_create("holdfast-servers")
-    except (AttributeError, OSError):
-        from tempfile import TemporaryFile
+    if sys.platform == "linux" and HAS_LINUX:
+        with contextlib.suppress(AttributeError, OSError):
+            return os.memfd_create("holdfast-servers")
+    from tempfile import TemporaryFile
 
-        with TemporaryFile() as file:
-            return os.dup(file.fileno())
+    with TemporaryFile() as file:
+        return os.dup(file.fileno())
 
 
 guard: Guard = Guard()

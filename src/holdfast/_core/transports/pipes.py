@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 from holdfast._core.boundary import Delivered, Generation, Report, StreamOptions, WireId
@@ -27,6 +28,24 @@ BEGINNING = 1024
 """Bytes of the beginning of an output that are kept."""
 GATHER = 512
 """Frames in one gathered write (systems allow 1024)."""
+
+if sys.platform == "win32":
+
+    def write_frames(fd: int, frames: Sequence[bytes | memoryview]) -> int:
+        return os.write(fd, b"".join(frames))
+
+else:
+    write_frames = os.writev
+
+if sys.platform != "win32" or sys.version_info >= (3, 12):
+    CAN_UNBLOCK = True
+    """Whether a pipe can be written without waiting for it."""
+    set_blocking = os.set_blocking
+else:
+    CAN_UNBLOCK = False
+
+    def set_blocking(fd: int, blocking: bool, /) -> None:
+        """Leave the pipe as it is: it blocks."""
 
 
 class Writer:
@@ -60,7 +79,7 @@ class Writer:
         self._scheduled: asyncio.Handle | None = None
         self._broken = False
         self._closed = False
-        os.set_blocking(fd, False)
+        set_blocking(fd, False)
 
     def __repr__(self) -> str:
         return f"<Writer {self._backlog} bytes waiting>"
@@ -110,7 +129,7 @@ class Writer:
         """Return True if the pipe holds something that the server has not read."""
         if self._backlog:
             return True
-        if self._closed:
+        if self._closed or sys.platform == "win32":
             return False
         import fcntl
         import struct
@@ -134,11 +153,17 @@ class Writer:
         self._stop_waiting()
         with contextlib.suppress(OSError):
             if self._queue and not self._broken:
-                unsent = self.unsent()
-                frames = [frame for key, frame in self._queue.items() if key not in unsent]
-                os.write(self._fd, b"".join(frames))
+                self._write_last()
         with contextlib.suppress(OSError):
-            os.close(self._fd)
+            self._close_pipe()
+
+    def _write_last(self) -> None:
+        unsent = self.unsent()
+        frames = [frame for key, frame in self._queue.items() if key not in unsent]
+        os.write(self._fd, b"".join(frames))
+
+    def _close_pipe(self) -> None:
+        os.close(self._fd)
 
     def _enqueue(self, frame: bytes, wire_id: WireId | None, written: int = 0) -> bool:
         # A message that has no answer cannot be offered again: it has the same space once more.
@@ -161,7 +186,7 @@ class Writer:
         self._scheduled = None
         while self._queue and not self._closed:
             try:
-                written = os.writev(self._fd, [*islice(self._queue.values(), GATHER)])
+                written = write_frames(self._fd, [*islice(self._queue.values(), GATHER)])
             except (BlockingIOError, InterruptedError):
                 self._wait()
                 return
@@ -237,7 +262,7 @@ class PipeReader:
         self._stopped = False
         """Closed or paused."""
         self._size = CHUNK
-        os.set_blocking(fd, False)
+        set_blocking(fd, False)
         loop.add_reader(fd, self.read)
 
     def read(self) -> bool:

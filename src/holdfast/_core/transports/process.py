@@ -270,12 +270,12 @@ class StdioLink:
 
     def _terminate(self) -> None:
         """Signal a server that has outlived its grace, and wait for its end once more."""
-        self._step = "SIGTERM"
+        self._step = self._child.termination[0]
         self._child.terminate()
         self._wait(self._grace, self._kill)
 
     def _kill(self) -> None:
-        self._step = "SIGKILL"
+        self._step = self._child.termination[1]
         self._child.kill()
         self._wait(KILL_WAIT, self._end_group)
 

@@ -6,12 +6,13 @@ import errno
 import os
 import signal
 import subprocess
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from msgspec import Struct
 
+from holdfast._core.system import HAS_LINUX
 from holdfast.errors import Hint, TransportError
 
 
@@ -24,57 +25,71 @@ class Spawned(Struct, frozen=True):
     stderr: int | None = None
 
 
-def spawn(
-    command: tuple[str, ...],
-    env: dict[str, str],
-    cwd: str | None,
-    *,
-    inherit_stderr: bool,
-    near_names: Callable[[str, str], tuple[Hint, ...]] = lambda program, path: (),
-) -> Spawned:
-    """Start the server in a session and process group of its own, with pipes.
+def _no_names(program: str, path: str) -> tuple[Hint, ...]:
+    return ()
 
-    ``near_names`` suggests what a program that is not there, on this PATH, may have meant.
+
+class SpawnRequest(Struct, frozen=True):
+    """What to start, and how."""
+
+    command: tuple[str, ...]
+    env: dict[str, str]
+    cwd: str | None = None
+    inherit_stderr: bool = False
+    near_names: Callable[[str, str], tuple[Hint, ...]] = _no_names
+    """Suggests what a program that is not there, on this PATH, may have meant."""
+
+
+def spawn(request: SpawnRequest) -> Spawned:
+    """Start the server with pipes, in a session and process group of its own."""
+    with pipes(request.inherit_stderr) as (theirs, ours):
+        try:
+            process = subprocess.Popen(
+                request.command,
+                stdin=theirs[0],
+                stdout=theirs[1],
+                stderr=theirs[2] if len(theirs) > 2 else None,
+                env=request.env,
+                cwd=request.cwd,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            raise not_started(error, request) from None
+    process.returncode = 0  # The caller waits for it.
+    return Spawned(process.pid, *ours)
+
+
+@contextmanager
+def pipes(inherit_stderr: bool) -> Iterator[tuple[list[int], list[int]]]:
+    """Make the pipes of a server; yield its ends and ours: stdin, stdout, stderr.
+
+    The server's ends are closed afterwards, ours only after an exception. `Popen` itself would
+    make file objects of them.
     """
-    ends: list[tuple[int, int]] = []
-    """Of each pipe the server's end and ours: Popen would make file objects of them."""
+    theirs: list[int] = []
+    ours: list[int] = []
     try:
         for number in range(2 if inherit_stderr else 3):
             reading, writing = os.pipe()
-            ends.append((writing, reading) if number else (reading, writing))
-        process = subprocess.Popen(
-            command,
-            stdin=ends[0][0],
-            stdout=ends[1][0],
-            stderr=None if inherit_stderr else ends[2][0],
-            env=env,
-            cwd=cwd,
-            start_new_session=True,
-        )
-    except BaseException as error:
-        for _, ours in ends:
-            os.close(ours)
-        if not isinstance(error, OSError | ValueError):
-            raise
-        raise _not_started(error, command, env.get("PATH", ""), cwd, near_names) from None
+            theirs.append(writing if number else reading)
+            ours.append(reading if number else writing)
+        yield theirs, ours
+    except BaseException:
+        for end in ours:
+            os.close(end)
+        raise
     finally:
-        for theirs, _ in ends:
-            os.close(theirs)
-    process.returncode = 0  # The caller waits for it.
-    return Spawned(process.pid, *(ours for _, ours in ends))
+        for end in theirs:
+            os.close(end)
 
 
-def _not_started(
-    error: Exception,
-    command: tuple[str, ...],
-    path: str,
-    cwd: str | None,
-    near_names: Callable[[str, str], tuple[Hint, ...]],
-) -> TransportError:
+def not_started(error: Exception, request: SpawnRequest) -> TransportError:
+    """Return why a server could not be started, with hints."""
+    command, path = request.command, request.env.get("PATH", "")
     hints: tuple[Hint, ...] = ()
-    if isinstance(error, FileNotFoundError) and os.sep not in command[0]:
-        hints = (*near_names(command[0], path), Hint("env.PATH", f"is {path!r}"))
-    return TransportError(_why(error, command, path, cwd), hints=hints)
+    if isinstance(error, FileNotFoundError) and not os.path.dirname(command[0]):
+        hints = (*request.near_names(command[0], path), Hint("env.PATH", f"is {path!r}"))
+    return TransportError(_why(error, command, path, request.cwd), hints=hints)
 
 
 def _why(error: Exception, command: tuple[str, ...], path: str, cwd: str | None) -> str:
@@ -96,17 +111,35 @@ def _why(error: Exception, command: tuple[str, ...], path: str, cwd: str | None)
 
 
 def _what_is_missing(program: str) -> str:
-    if os.sep not in program:
+    if not os.path.dirname(program):
         return f"command not found: {program!r}"
     if not os.path.exists(program):
         return f"command not found: {program!r} does not exist"
     return f"cannot start {program!r}: the interpreter in its first line does not exist"
 
 
+_WINDOWS_FAULT: Final = 0x80000000
+"""Exit codes from here on are faults (NTSTATUS), which people know by their hexadecimal digits."""
+_FAULTS: Final = {
+    0xC0000005: "access violation",
+    0xC000001D: "illegal instruction",
+    0xC00000FD: "stack overflow",
+    0xC0000135: "a DLL was not found",
+    0xC0000139: "an entry point was not found",
+    0xC0000142: "a DLL failed to start",
+    0xC000013A: "ended by Ctrl-C",
+    0xC0000374: "heap corruption",
+    0xC0000409: "stack buffer overrun",
+}
+
+
 def ending(code: int | None) -> str:
     """Describe how a process ended."""
     if code is None:
         return "is still running"
+    if code >= _WINDOWS_FAULT:
+        name = _FAULTS.get(code, "")
+        return f"exited with code 0x{code:08X}{name and f' ({name})'}"
     if code >= 0:
         return f"exited with code {code}"
     try:
@@ -122,6 +155,8 @@ MOST_PROCESSES: Final = 256
 def activity(pid: int) -> dict[int, int]:
     """Return the processor time used by ``pid`` and each descendant, where there is a ``/proc``."""
     times: dict[int, int] = {}
+    if not HAS_LINUX:
+        return times
     with suppress(OSError, ValueError, IndexError):
         times[pid] = _ticks(pid)
     waiting = [pid]

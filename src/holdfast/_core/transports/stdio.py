@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final, Literal
 from holdfast._core.boundary import Generation, Report, Traits
 from holdfast._core.transports import options
 from holdfast._core.transports.child import ChildListener, ChildProcess
+from holdfast._core.transports.children import start_child
 from holdfast._core.transports.environment import environment
 from holdfast._core.transports.launchers import is_launcher, uses_launcher
 from holdfast._core.transports.process import StdioLink
-from holdfast._core.transports.spawn import spawn
+from holdfast._core.transports.spawn import SpawnRequest
 from holdfast._core.transports.stderr import Sink, Stderr
-from holdfast.errors import Hint, TransportError
+from holdfast.errors import Hint
 from holdfast.policies import Limits
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class Stdio:
             Default: 120.
         shutdown_request: Send a ``shutdown`` request before closing. It is not part of MCP;
             some servers want it. Default: False.
+        threads: Read and write the server's pipes in threads, for event loops that cannot wait
+            for a pipe. Default: on Windows only, or where ``HOLDFAST_STDIO_THREADS=1`` is set.
 
     Raises:
         ValidationError: An option has the wrong type or value; the message names it.
@@ -79,6 +82,7 @@ class Stdio:
         grace: float = 2.0,
         startup: float = 120.0,
         shutdown_request: bool = False,
+        threads: bool | None = None,
     ) -> None:
         self.command: tuple[str, ...] = options.command("Stdio", command, args)
         self.env: dict[str, str] = options.table("Stdio", "env", env or {})
@@ -98,6 +102,9 @@ class Stdio:
         self.grace: float = options.seconds("Stdio", "grace", grace, zero=True)
         self.startup: float = options.seconds("Stdio", "startup", startup, zero=True)
         self.shutdown_request: bool = options.flag("Stdio", "shutdown_request", shutdown_request)
+        if threads is not None:
+            threads = options.flag("Stdio", "threads", threads)
+        self.threads: bool | None = threads
         self.authorizer: Authorizer | None = None
         self.traits: Traits = _TRAITS
         if self.shutdown_request:
@@ -127,19 +134,14 @@ class Stdio:
         variant: str | None = None,
     ) -> StdioLink:
         """Start the server; for the driver."""
-        if os.name != "posix":
-            raise TransportError("servers started by a command need a POSIX system so far")
-        from holdfast._core.transports.posix_child import PosixChild
-
         launcher = uses_launcher(self.command)
         env = environment(self.env, self.inherit_env, os.environ, launcher=launcher)
 
         def start(listener: ChildListener) -> ChildProcess:
-            inherits = self.stderr == "inherit"
-            process = spawn(
-                self.command, env, self.cwd, inherit_stderr=inherits, near_names=self.near_names
+            request = SpawnRequest(
+                self.command, env, self.cwd, self.stderr == "inherit", self.near_names
             )
-            return PosixChild(process, listener, limits.backlog_bytes)
+            return start_child(request, listener, limits.backlog_bytes, self.threads)
 
         sink = None if isinstance(self.stderr, str) else self.stderr
         stderr = Stderr(self.name, sink, limits.stderr_bytes, self._stderr_watchers)

@@ -1,0 +1,272 @@
+"""Pipes read and written by threads, for loops and systems that cannot wait for a pipe."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+from queue import SimpleQueue
+from threading import Event, Thread
+from typing import Final
+
+from holdfast._core.boundary import StreamOptions, WireId
+from holdfast._core.transports.blocking_pipe import BlockingPipe
+from holdfast._core.transports.pipes import CAN_UNBLOCK, CHUNK, GATHER, LEAST, TURN, TURNS, Writer
+
+# Which thread may touch what
+# ---------------------------
+#
+# Everything that decides (the queue of frames, what was begun, who is told) belongs to the loop,
+# as it does in `pipes`. The threads do what blocks, and nothing else:
+#
+#     reader:  read a chunk ─▶ append it to `_chunks` ─▶ wake the loop ─▶ wait while AHEAD are there
+#     loop:    `_take` hands them on, within its turns and time, and lets the reader go on
+#     loop:    writes by itself as long as the pipe takes it; a frame that does not fit goes to
+#     writer:  write one piece to its end ─▶ tell the loop ─▶ wait for the next
+#
+# So a call costs the switch to the reader and back, and no more. The writer is started when a pipe
+# is full for the first time, which it never is for most servers.
+#
+# The bounds are those of `pipes`. At most AHEAD chunks are read that nobody has taken (then the
+# pipe fills, and the server waits: flow control). A piece for the writer is CHUNK at most or one
+# frame, and the frames in it can neither be withdrawn nor be called unsent any more: which of
+# their bytes have left, nobody knows until the thread says so.
+#
+# `_scheduled` and `_stalled` are plain flags, read and written by both sides without a lock. Each
+# is set before the fact that it announces is looked at again, so that at worst a turn is taken for
+# nothing: `_take` clears `_scheduled` *before* it looks into `_chunks`; the reader sets `_stalled`
+# and clears the event *before* it looks whether there is room.
+#
+# A descriptor is closed by the thread that uses it, after its last use; by the loop only where no
+# thread is inside of it. Threads are daemons: one that cannot be woken (its pipe is held open by a
+# process that escaped, on Windows alone) holds up neither the close nor the interpreter. If the
+# loop is closed first, waking it raises RuntimeError, and the thread ends.
+
+AHEAD: Final = 2
+"""Chunks that are read before they are handled."""
+JOIN: Final = 0.5
+"""Seconds for a thread to end that was woken for that."""
+
+
+class ThreadReader:
+    """Read a pipe in a thread; hand on what is read on the loop."""
+
+    def __init__(
+        self,
+        fd: int,
+        loop: asyncio.AbstractEventLoop,
+        on_data: Callable[[bytes], None],
+        on_end: Callable[[], None],
+        writer: Writer | None = None,
+    ) -> None:
+        self.ended: bool = False
+        self._pipe = BlockingPipe(fd)
+        self._loop = loop
+        self._on_data = on_data
+        self._on_end = on_end
+        self._writer = writer
+        self._closed = False
+        self._size = CHUNK
+        """Bytes that are handed on at once: fewer in a flood of junk."""
+        self._chunks: deque[bytes] = deque()
+        self._scheduled = False
+        """The loop is going to look into `_chunks`."""
+        self._stalled = False
+        """The thread waits for room."""
+        self._room = Event()
+        self._thread = Thread(target=self._read, name="holdfast-reader", daemon=True)
+        self._thread.start()
+
+    # In the thread
+
+    def _read(self) -> None:
+        chunks, pipe, read = self._chunks, self._pipe, self._pipe.read
+        wake = self._loop.call_soon_threadsafe
+        try:
+            while not self._closed:
+                data = read(CHUNK)
+                chunks.append(data)
+                if not self._scheduled:
+                    self._scheduled = True
+                    wake(self._take)
+                if not data:
+                    break
+                if len(chunks) >= AHEAD:
+                    self._wait_for_room()
+        except RuntimeError:
+            pass  # The loop is closed.
+        finally:
+            pipe.close()
+
+    def _wait_for_room(self) -> None:
+        while len(self._chunks) >= AHEAD and not self._closed:
+            self._room.clear()
+            self._stalled = True
+            if len(self._chunks) >= AHEAD and not self._closed:
+                self._room.wait()
+        self._stalled = False
+
+    # On the loop
+
+    def _take(self) -> None:
+        """Hand on what was read, but not too much at once."""
+        self._scheduled = False
+        chunks = self._chunks
+        for _ in range(TURNS):
+            if not chunks or self._closed:
+                return
+            data = chunks.popleft()
+            if self._stalled:
+                self._room.set()
+            if not data:
+                self.ended = True
+                self._on_end()
+                return
+            if self._writer is not None:
+                self._writer.burst = 0
+            if len(data) < LEAST:
+                self._on_data(data)
+            elif not self._take_much(data):
+                break
+        if chunks:
+            self._scheduled = True
+            self._loop.call_soon(self._take)
+
+    def _take_much(self, data: bytes) -> bool:
+        """Hand on as much as takes no longer than a turn may; return False if it took longer."""
+        if len(data) > self._size:
+            self._chunks.appendleft(data[self._size :])
+            data = data[: self._size]
+        began = self._loop.time()
+        self._on_data(data)
+        quick = self._loop.time() <= began + TURN
+        self._size = min(CHUNK, self._size * 2) if quick else max(LEAST, self._size // 4)
+        return quick
+
+    def drain(self) -> None:
+        """Hand on what is read by now."""
+        self._take()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._room.set()
+        self._pipe.cancel(self._thread)
+        self._thread.join(JOIN)
+
+
+class ThreadWriter(Writer):
+    """Write what the pipe takes at once; a thread waits for the rest."""
+
+    is_direct: bool = CAN_UNBLOCK
+    """Whether the loop may write by itself: the pipe says when it is full, instead of blocking."""
+
+    def __init__(
+        self,
+        fd: int,
+        loop: asyncio.AbstractEventLoop,
+        limit: int,
+        on_broken: Callable[[OSError], None],
+        on_room: Callable[[], None],
+    ) -> None:
+        super().__init__(fd, loop, limit, on_broken, on_room)
+        self._pipe: BlockingPipe | None = None
+        self._thread: Thread | None = None
+        self._pieces: SimpleQueue[bytes | None] = SimpleQueue()
+        self._handed: frozenset[int] = frozenset()
+        """The frames that the thread is writing."""
+        if not self.is_direct:
+            self.send = self._send_by_thread  # type: ignore[method-assign]
+
+    def _send_by_thread(
+        self, frame: bytes, wire_id: WireId | None, options: StreamOptions | None = None
+    ) -> bool:
+        accepted = self._enqueue(frame, wire_id)
+        if not self._broken and not self._closed:
+            self._wait()
+        return accepted
+
+    def withdraw(self, wire_id: WireId) -> bool:
+        return wire_id not in self._handed and super().withdraw(wire_id)
+
+    def unsent(self) -> frozenset[WireId]:
+        return super().unsent() - self._handed
+
+    def _wait(self) -> None:
+        """Give the beginning of the queue to the thread."""
+        if self._waiting:
+            return
+        self._waiting = True
+        keys: list[int] = []
+        size = 0
+        for key, frame in islice(self._queue.items(), GATHER):
+            size += len(frame)
+            if keys and size > CHUNK:
+                break
+            keys.append(key)
+        self._handed = frozenset(keys)
+        piece = b"".join([self._queue[key] for key in keys])
+        if self._thread is None:
+            self._pipe = BlockingPipe(self._fd)
+            self._thread = Thread(target=self._run, name="holdfast-writer", daemon=True)
+            self._thread.start()
+        self._pieces.put(piece)
+
+    def _written(self, written: int, error: OSError | None) -> None:
+        """Go on after the thread has written a piece, or a part of it."""
+        self._waiting = False
+        self._handed = frozenset()
+        if self._closed:
+            return
+        if written:
+            self._consume(written)
+            self._check_room()
+        if error is not None:
+            self._break(error)
+        elif self._queue:
+            self._flush() if self.is_direct else self._wait()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            super()._flush()
+
+    def _stop_waiting(self) -> None:
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+            self._scheduled = None
+
+    def _write_last(self) -> None:
+        if self.is_direct and not self._waiting:
+            super()._write_last()
+
+    def _close_pipe(self) -> None:
+        if self._thread is None or self._pipe is None:
+            super()._close_pipe()
+            return
+        self._pieces.put(None)
+        self._pipe.cancel(self._thread)
+
+    def join(self) -> None:
+        """Wait for the thread, after `close`."""
+        if self._thread is not None:
+            self._thread.join(JOIN)
+
+    # In the thread
+
+    def _run(self) -> None:
+        pipe = self._pipe
+        assert pipe is not None
+        try:
+            while (piece := self._pieces.get()) is not None:
+                written, error = 0, None
+                try:
+                    written = pipe.write(piece)
+                except OSError as problem:
+                    error = problem
+                self._loop.call_soon_threadsafe(self._written, written, error)
+        except RuntimeError:
+            pass  # The loop is closed.
+        finally:
+            pipe.close()
