@@ -31,9 +31,7 @@ is True when it had left for the server and no answer came.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,7 +118,7 @@ def _foreign(default: V) -> V:
     return declared
 
 
-class Hint(Struct, frozen=True):
+class Hint(NamedTuple):
     """What could be changed: an option, and what it does.
 
     A hint is data, because each face of the library has its own words for an option:

@@ -1,4 +1,4 @@
-"""``--json``: all of it on stdout, and one line on stderr for a command that failed."""
+"""``--output json``: all of it on stdout, and one line on stderr for a command that failed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.cli.main import VERBS
 from tests.cli.conftest import DEMO, Cli, Configure, stdio
 from tests.cli.rig import puppet
 
-TALKERS = {"serve", "completion", "demo"}
+TALKERS = {"serve", "completion", "demo", "serve-log"}
 """Verbs that speak to a shell, to a person, to a client."""
 
 SECONDS = {"watch", "login", "tasks"}
@@ -31,32 +31,34 @@ GOOD = [
     ["describe", "demo.add"],
     ["resources", "demo"],
     ["prompts", "demo"],
-    ["status", "demo"],
+    ["ping", "demo"],
     ["doctor", "demo"],
     ["call", "demo.add", "a=1", "b=2"],
     ["call", "demo.picture", "width=1", "height=1"],
     ["call", "demo.countdown", "steps=1", "--as-task"],
-    ["read", "demo", "tide-watch"],
-    ["read", "demo", "skill://tide-watch/style.md"],
+    ["skills", "demo"],
+    ["skill", "demo", "tide-watch"],
     ["read", "demo", "demo://about"],
     ["prompt", "demo.tour"],
-    ["prompt", "demo", "greeting", "--suggest", "style=p"],
-    ["read", "demo", "demo://note/{name}", "--suggest", "name"],
+    ["complete", "demo", "greeting", "style=p"],
     ["shell", "demo"],
     ["codegen", "demo"],
     ["codegen", "demo", "-o", "module.py"],
     ["lock", "demo"],
     ["check", "demo"],
-    ["log", "replay", "demo", "log.jsonl"],
-    ["log", "run", "demo", "log.jsonl"],
-    ["log", "diff", "log.jsonl", "log.jsonl"],
+    ["replay", "demo", "log.jsonl"],
+    ["run", "demo", "log.jsonl"],
+    ["diff", "log.jsonl", "log.jsonl"],
     ["logout", "web"],
     ["auth", "status"],
-    ["servers", "--files"],
+    ["config", "show"],
     ["config", "explain", "demo"],
     ["config", "trust", "demo"],
     ["config", "untrust", "demo"],
     ["view", "run.jsonl"],
+    ["install"],
+    ["install", "cursor", "--project", "--yes"],
+    ["uninstall", "cursor", "--project", "--yes"],
 ]
 
 BAD = [
@@ -79,6 +81,7 @@ BAD = [
     (["remove", "nowhere"], 2, "validation"),
     (["import", "nowhere"], 2, "validation"),
     (["import", "mcp.json"], 5, "trust"),
+    (["ping", "dead"], 3, "transport"),
     (["doctor", "dead"], 3, "doctor"),
     (["call", "demo.fail"], 1, "tool"),
     (["call", "demo.crash"], 3, "transport"),
@@ -87,12 +90,13 @@ BAD = [
     (["call", "demo.add", "a=1", "b=2", "--lock", "nowhere.lock"], 6, "drift"),
     (["call", "demo.picture", "--protocol", "1999-01-01"], 2, "validation"),
     (["read", "demo", "demo://nowhere"], 1, "jsonrpc"),
-    (["read", "demo", "refunds"], 2, "validation"),
+    (["skills", "nope"], 2, "validation"),
+    (["skill", "demo", "refunds"], 2, "validation"),
     (["tasks", "get", "demo", "id"], 1, "jsonrpc"),
     (["tasks", "wait", "demo", "id"], 1, "jsonrpc"),
     (["tasks", "get", "none", "id"], 3, "state"),
     (["prompt", "demo.nope"], 2, "validation"),
-    (["prompt", "demo", "greeting", "--suggest", "nope="], 1, "jsonrpc"),
+    (["complete", "demo", "nope", "x="], 1, "jsonrpc"),
     (["watch", "dead"], 3, "transport"),
     (["shell", "dead"], 3, "transport"),
     (["codegen", "dead"], 3, "transport"),
@@ -100,22 +104,24 @@ BAD = [
     (["lock", "dead"], 3, "transport"),
     (["check", "none", "--as", "demo"], 6, "drift"),
     (["check", "dead", "--as", "demo"], 3, "check"),
-    (["log", "replay", "none", "log.jsonl", "--yes"], 1, "replay"),
-    (["log", "run", "dead", "log.jsonl", "--yes"], 3, "replay"),
-    (["log", "diff", "log.jsonl", "other.jsonl"], 1, "difference"),
+    (["replay", "none", "log.jsonl", "--yes"], 1, "replay"),
+    (["run", "dead", "log.jsonl", "--yes"], 3, "replay"),
+    (["diff", "log.jsonl", "other.jsonl"], 1, "difference"),
     (["tasks", "nope"], 2, "usage"),
     (["view", "nowhere.jsonl"], 2, "validation"),
-    (["read", "none", "x"], 2, "validation"),
-    (["read", "dead", "x"], 3, "transport"),
-    (["log"], 2, "usage"),
+    (["skills", "none"], 3, "state"),
+    (["skill", "dead", "x"], 3, "transport"),
     (["login", "demo"], 5, "auth"),
     (["logout", "demo"], 5, "auth"),
     (["auth"], 2, "usage"),
     (["auth", "nope"], 2, "usage"),
     (["config"], 2, "usage"),
-    (["servers", "--files", "--config", "nowhere"], 2, "validation"),
+    (["config", "show", "--config", "nowhere"], 2, "validation"),
     (["config", "explain", "nope"], 2, "validation"),
     (["config", "untrust", "nope"], 2, "validation"),
+    (["install", "nowhere"], 2, "validation"),
+    (["install", "cursor", "--project"], 5, "trust"),
+    (["uninstall", "cursor"], 2, "validation"),
 ]
 
 
@@ -131,6 +137,8 @@ def place(cli: Cli, configure: Configure) -> Path:
         unset=stdio(["x", "${NO_SUCH_VARIABLE}"]),
     )
     Path(".mcp.json").write_text(json.dumps({"mcpServers": {"theirs": stdio(["x"])}}))
+    Path(".cursor").mkdir()
+    Path(".cursor/mcp.json").write_text('{"mcpServers": {"near": {"command": "y"}}}')
     Path("mcp.json").write_text('{"mcpServers": {"x": {"command": "y"}}}')
     call = {"name": "echo", "arguments": {"text": "a"}, "_seq": 1}
     after = {"_phase": "after", "_ok": True, "_ms": 1, "_result": "a"}
@@ -145,7 +153,7 @@ def place(cli: Cli, configure: Configure) -> Path:
 @pytest.mark.parametrize("words", GOOD, ids=" ".join)
 def test_a_result_is_json_and_stderr_is_empty(cli: Cli, place: Path, words: list[str]) -> None:
     prepare(cli, words)
-    done = cli(*with_json(words), stdin="state\n")
+    done = cli(*with_json(words), stdin="ping\n")
     assert (done.code, done.err) == (0, "")
     assert isinstance(done.value, dict | list | str)
     assert done.out.count("\n") == 1
@@ -167,7 +175,7 @@ def test_a_failure_is_one_line_of_json_on_stderr(
 def with_json(words: list[str]) -> list[str]:
     """The words with the option, which stands before a command."""
     at = words.index("--") if "--" in words else len(words)
-    return [*words[:at], "--json", *words[at:]]
+    return [*words[:at], "--output", "json", *words[at:]]
 
 
 def prepare(cli: Cli, words: list[str]) -> None:

@@ -79,6 +79,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_options": ("_core.calls", "_core.transports", "calllog", "lock", "trace"),
     "_build": ("_options", "_accounts", "_core.targets"),
     "config": ("_build",),
+    "hosts": ("config",),
     "_connect": ("config",),
     "agents": ("config",),
     "servers": ("agents", "_connect"),
@@ -98,7 +99,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     ),
     "testing": ("__init__",),
     "demo": ("__init__", "view"),
-    "cli": ("__init__", "testing", "demo", "view", "relay"),
+    "cli": ("__init__", "hosts", "testing", "demo", "view", "relay"),
     "__main__": ("cli",),
 }
 

@@ -5,6 +5,8 @@ vscode      ``mcp.json`` of VS Code
 gemini      ``settings.json``: ``mcpServers`` with ``httpUrl`` beside ``url``
 codex       ``config.toml``: ``[mcp_servers.name]``
 goose       ``config.yaml``: ``extensions``, some of which are MCP servers
+zed         ``settings.json``: ``context_servers``
+opencode    ``opencode.json``: ``mcp``, the command as one list
 
 A dialect says which setting each field of an entry becomes; `EntryReader` does the reading.
 """
@@ -20,6 +22,7 @@ from holdfast._core.text import has_unseen, visible
 from holdfast.config.entry import ConfigInput, ConfigProblem, ServerEntry
 from holdfast.config.environment import EntrySource
 from holdfast.config.reader import OWN_FIELDS, EntryReader, Fields, Found, Make
+from holdfast.config.relayed import read_relay
 from holdfast.config.settings import HttpMode, convert
 
 LONGEST_NAME: Final = 128
@@ -52,8 +55,11 @@ def read(document: Document, source: EntrySource) -> tuple[list[ServerEntry], li
         if fault := _name_fault(name):
             faults.append(f"{row.key}: the name '{visible(str(name), 40)}' {fault}")
             continue
-        reader = EntryReader(source=source, name=name, fields=fields)
-        entries.append(reader.read(raw, inputs))
+        entry = EntryReader(source=source, name=name, fields=fields).read(raw, inputs)
+        if read_relay((entry.command or "", *entry.args)) is None:
+            # ``holdfast serve NAME`` in a host's file leads back to this configuration: started
+            # from here it would start itself, without end.
+            entries.append(entry)
     return entries, [ConfigProblem(file=source.file, message=fault) for fault in faults]
 
 
@@ -106,7 +112,10 @@ def detect(path: str, document: Document) -> str | None:
         return "goose" if "extensions" in document else None
     if "mcpServers" in document:
         return "gemini" if os.path.basename(folder) == ".gemini" else "mcpServers"
-    return "vscode" if "servers" in document else None
+    keys = {"servers": "vscode", "context_servers": "zed"}
+    if name.startswith("opencode."):
+        keys = {"mcp": "opencode"}
+    return next((dialect for key, dialect in keys.items() if key in document), None)
 
 
 def _object(value: Any) -> Document:
@@ -308,6 +317,43 @@ def _with_values(headers: Any, values: Document) -> Any:
     return re.sub(r"\$\{(\w+)\}", lambda match: str(values.get(match[1], match[0])), headers)
 
 
+# OpenCode and Zed
+
+
+def _opencode_document(document: Document) -> Document:
+    """Take the table of version 2 (``mcp.servers``), or of version 1 (``mcp``)."""
+    table = _object(document.get("mcp"))
+    inner = table.get("servers")
+    is_table = isinstance(inner, Mapping) and not inner.keys() & {"type", "command", "url"}
+    return {"mcp": inner if is_table else document.get("mcp")}
+
+
+def _opencode_type(value: Any) -> Found:
+    return {"type": "url"} if value == "remote" else _type(value)
+
+
+def _zed_document(document: Document) -> Document:
+    """Leave out the settings of extensions, which are no servers that another could start."""
+    servers = document.get("context_servers")
+    if not isinstance(servers, Mapping):
+        return document
+    return {
+        "context_servers": {
+            name: raw
+            for name, raw in servers.items()
+            if not isinstance(raw, Mapping) or raw.keys() & {"command", "url"}
+        }
+    }
+
+
+def _zed_command(value: Any) -> Found:
+    """Before 2025 the command was an object."""
+    if not isinstance(value, Mapping):
+        return _command(value)
+    fields = {"path": "command", "args": "args", "env": "env"}
+    return {fields[key]: inner for key, inner in value.items() if key in fields}
+
+
 # The table
 
 _COMMAND: Final[Fields] = {"command": _command, "args": "args", "env": "env", "cwd": "cwd"}
@@ -375,5 +421,22 @@ DIALECTS: Final = {
             **dict.fromkeys(("name", "display_name", "description", "bundled")),
         },
         _goose_document,
+    ),
+    "zed": Dialect(
+        "context_servers",
+        {
+            **{**_JSON, "command": _zed_command, "timeout": _timeout, **_LOCALHOST},
+            **dict.fromkeys(("source", "settings")),
+        },
+        _zed_document,
+    ),
+    "opencode": Dialect(
+        "mcp",
+        {
+            **{"type": _opencode_type, "url": "url", "headers": "headers", **_LOCALHOST},
+            **{"command": _command, "environment": "env", "cwd": "cwd", "enabled": _enabled},
+            "timeout": _seconds("request", 0.001),
+        },
+        _opencode_document,
     ),
 }

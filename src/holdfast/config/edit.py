@@ -28,7 +28,7 @@ from holdfast.config.entry import (
 )
 from holdfast.config.environment import ConfigEnvironment, EntrySource
 from holdfast.config.files import JsonFile, UnreadableFileError
-from holdfast.config.loading import IMPORTABLE_FILES, gather, named_file, user_files
+from holdfast.config.loading import gather, importable_files, named_file
 from holdfast.config.settings import map_path
 from holdfast.config.trust import Approval, ApprovalStore, preview_entry
 from holdfast.errors import StateError, ValidationError
@@ -257,7 +257,7 @@ def import_products(
 
 
 def _chosen(products: Iterable[str] | None, environment: ConfigEnvironment) -> list[EntrySource]:
-    there = user_files(environment, IMPORTABLE_FILES)
+    there = importable_files(environment)
     if products is None:
         return there
     sources: list[EntrySource] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -21,6 +22,8 @@ class ConfigEnvironment:
         start: The folder to begin in. Default: the current one.
         environ: Environment variables. Default: those of the process.
         home: The home folder. Default: ``$HOME``.
+        platform: As `sys.platform`, which is the default: products keep their files elsewhere
+            on each.
     """
 
     def __init__(
@@ -29,7 +32,9 @@ class ConfigEnvironment:
         start: str | os.PathLike[str] | None = None,
         environ: Mapping[str, str] | None = None,
         home: str | os.PathLike[str] | None = None,
+        platform: str = sys.platform,
     ) -> None:
+        self.platform: str = platform
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
         default_home = self.environ.get("HOME") or os.path.expanduser("~")
         self.home: Path = Path(default_home if home is None else home).absolute()

@@ -286,19 +286,46 @@ class JsonMember(NamedTuple):
     comma: int
 
 
+class JsonText:
+    """A JSON text with comments and trailing commas, to find the places of its values in."""
+
+    def __init__(self, text: str) -> None:
+        self._with_commas, self.plain = _without_comments(text)
+
+    @property
+    def top(self) -> int:
+        """Where the document's object begins; -1 if there is none."""
+        return self.plain.find("{")
+
+    def members(self, start: int) -> tuple[list[JsonMember], int]:
+        """Return the members of the object that begins at an offset, and where it ends."""
+        members: list[JsonMember] = []
+        plain = self.plain
+        at = _skip_gap(plain, start + 1)
+        while plain[at] != "}":
+            key, end = _JSON.raw_decode(plain, at)
+            value = _skip_gap(plain, end)
+            _, end = _JSON.raw_decode(plain, value)
+            after = _skip_gap(plain, end)
+            comma = self._with_commas.find(",", end, after)
+            members.append(JsonMember(key, at, value, end, comma))
+            at = after
+        return members, at
+
+    def items(self, start: int) -> list[tuple[int, int]]:
+        """Return where the items of the list that begins at an offset begin and end."""
+        items: list[tuple[int, int]] = []
+        at = _skip_gap(self.plain, start + 1)
+        while self.plain[at] != "]":
+            _, end = _JSON.raw_decode(self.plain, at)
+            items.append((at, end))
+            at = _skip_gap(self.plain, end)
+        return items
+
+
 def find_members(text: str, start: int) -> tuple[list[JsonMember], int]:
     """Return the members of the object that begins at an offset, and where it ends."""
-    with_commas, plain = _without_comments(text)
-    members: list[JsonMember] = []
-    at = _skip_gap(plain, start + 1)
-    while plain[at] != "}":
-        key, end = _JSON.raw_decode(plain, at)
-        value = _skip_gap(plain, end)
-        _, end = _JSON.raw_decode(plain, value)
-        after = _skip_gap(plain, end)
-        members.append(JsonMember(key, at, value, end, with_commas.find(",", end, after)))
-        at = after
-    return members, at
+    return JsonText(text).members(start)
 
 
 def _skip_gap(text: str, at: int) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +14,7 @@ from holdfast._core.text import did_you_mean, join_words, visible
 from holdfast.config import dialects, files
 from holdfast.config.entry import ConfigProblem, ServerEntry
 from holdfast.config.environment import ConfigEnvironment, ConfigScope, EntrySource
+from holdfast.config.hosts import HOSTS, OTHERS, Place, base_folders, place_path
 from holdfast.errors import ValidationError
 
 VARIABLE: Final = "HOLDFAST_CONFIG"
@@ -27,28 +27,8 @@ PROJECT_FILES: Final = (
     *(".gemini/settings.json", ".codex/config.toml"),
 )
 _PRODUCT_FOLDERS: Final = (".cursor", ".vscode", ".gemini", ".codex", ".claude")
-USER_FILES: Final = (
-    ("Holdfast", "config", "holdfast/mcp.json"),
-    ("Claude Code", "claude", ".claude.json"),
-    ("Claude Desktop", "config", "Claude/claude_desktop_config.json"),
-    ("Claude Desktop", "library", "Claude/claude_desktop_config.json"),
-    ("Cursor", "home", ".cursor/mcp.json"),
-    ("VS Code", "config", "Code/User/mcp.json"),
-    ("VS Code", "library", "Code/User/mcp.json"),
-    ("Codex", "codex", "config.toml"),
-    ("Gemini", "home", ".gemini/settings.json"),
-    ("Goose", "config", "goose/config.yaml"),
-)
-"""Files of the user that are always read: product, base folder, path in it."""
-IMPORTABLE_FILES: Final = (
-    *USER_FILES[1:],
-    ("Windsurf", "home", ".codeium/windsurf/mcp_config.json"),
-    ("Kiro", "home", ".kiro/settings/mcp.json"),
-    ("LM Studio", "home", ".lmstudio/mcp.json"),
-    ("Amazon Q", "home", ".aws/amazonq/mcp.json"),
-    ("Copilot CLI", "home", ".copilot/mcp-config.json"),
-)
-"""Files of other products that servers can be imported from."""
+READ: Final = ("claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini", "goose")
+"""Hosts whose files are always read, after Holdfast's own; from the others servers are imported."""
 _MOST_SHOWN: Final = 20
 
 
@@ -92,7 +72,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
         if not hint and self.servers:
             hint = f"there are: {join_words(list(self.servers), _MOST_SHOWN)}"
         elif not hint:
-            hint = "no server is configured (holdfast servers --files lists the files)"
+            hint = "no server is configured (holdfast config show lists the files)"
         errors = [problem for problem in self.problems if problem.level == "error"]
         broken = "".join(f"\n{problem}" for problem in errors[:_MOST_SHOWN])
         raise ValidationError(f"no server '{visible(name, 80)}': {hint}{broken}")
@@ -269,25 +249,41 @@ def usual_files(environment: ConfigEnvironment) -> list[EntrySource]:
     return [*private, *projects, *users]
 
 
-def user_files(
-    environment: ConfigEnvironment, rows: tuple[tuple[str, str, str], ...] = USER_FILES
-) -> list[EntrySource]:
-    """Return files of the user: those that are always read, or `IMPORTABLE_FILES`."""
-    home = environment.home
-    folders = {
-        "home": home,
-        "config": environment.config_home,
-        "library": home / "Library" / "Application Support",
-        "claude": home,
-        "codex": home / ".codex",
-    }
-    for base, variable in (("claude", "CLAUDE_CONFIG_DIR"), ("codex", "CODEX_HOME")):
-        if os.path.isabs(place := environment.environ.get(variable, "")):
-            folders[base] = Path(place)
-    source = EntrySource(
-        file="", scope="user", workspace=str(environment.workspace()), environment=environment
+def user_files(environment: ConfigEnvironment) -> list[EntrySource]:
+    """Return the files of the user that are always read."""
+    own = EntrySource(
+        file=f"{environment.config_home}/holdfast/mcp.json",
+        scope="user",
+        workspace=str(environment.workspace()),
+        environment=environment,
+        product="Holdfast",
     )
+    return [own, *host_files(environment, READ)]
+
+
+def importable_files(environment: ConfigEnvironment) -> list[EntrySource]:
+    """Return the files of other products that servers can be imported from."""
+    rest = [name for name in HOSTS if name not in READ]
+    return host_files(environment, (*READ, *rest), OTHERS)
+
+
+def host_files(
+    environment: ConfigEnvironment,
+    names: Iterable[str],
+    others: tuple[tuple[str, Place], ...] = (),
+) -> list[EntrySource]:
+    """Return the user's files of these hosts, and of other products."""
+    platform, home = environment.platform, str(environment.home)
+    folders = base_folders(platform, environment.environ, home)
+    hosts = [HOSTS[name] for name in names]
+    places = [(host.product, place) for host in hosts for place in host.user]
     return [
-        replace(source, file=str(folders[base] / path), product=product)
-        for product, base, path in rows
+        EntrySource(
+            file=place_path(place, platform, folders),
+            scope="user",
+            workspace=str(environment.workspace()),
+            environment=environment,
+            product=product,
+        )
+        for product, place in (*places, *others)
     ]

@@ -24,6 +24,7 @@ from holdfast.config.entry import (
     texts,
 )
 from holdfast.config.environment import EntrySource
+from holdfast.config.relayed import read_relay
 from holdfast.config.settings import OWN, TABLE, convert, parse_setting, value_faults
 
 MOST_PROBLEMS: Final = 20
@@ -78,6 +79,7 @@ class EntryReader(Struct, kw_only=True):
             self._take(convert(raw, dict[Any, Any]), self.fields)
         except ValueError as error:
             self._fault(None, str(error))
+        self._see_through()
         kind = self._kind()
         unused = [name for name in values if TABLE[name].kind not in (kind, "any")]
         places = [self.origins[name] for name in unused if not TABLE[name].own]
@@ -89,6 +91,17 @@ class EntryReader(Struct, kw_only=True):
             fields["args"] = tuple(fields["args"])
         entry = ServerEntry(name=self.name, source=self.source, settings=settings, **fields)
         return self._checked(entry, inputs)
+
+    def _see_through(self) -> None:
+        """Take ``holdfast serve -- COMMAND``, which `install` writes, for the command itself.
+
+        One relay in front of a server is enough.
+        """
+        values = self.settings
+        relay = read_relay([values.get("command", ""), *values.get("args", [])])
+        if relay is not None and relay.server:
+            values["command"], values["args"] = relay.server[0], list(relay.server[1:])
+            self.origins.setdefault("args", "args")
 
     def _kind(self) -> str:
         """Return how the server is reached, ``command`` or ``url``; say what is missing for it."""

@@ -15,8 +15,7 @@ Definition = Mapping[str, Any]
 
 DEPTH: Final = 4
 """Levels of nested objects that are shown."""
-FEW: Final = 5
-"""Values of an ``enum`` that are listed in a type."""
+_FEW: Final = 5
 _NAMES: Final[dict[str, tuple[str, Any]]] = {
     "string": ("str", "text"),
     "integer": ("int", 1),
@@ -48,7 +47,7 @@ def signature(name: str, schema: Any) -> str:
 def _choices(part: Definition) -> list[Any]:
     """Return the only values that fit, if they are few enough to be listed."""
     choices = part.get("enum")
-    if isinstance(choices, list) and 0 < len(choices) <= FEW:
+    if isinstance(choices, list) and 0 < len(choices) <= _FEW:
         return choices
     return [part["const"]] if "const" in part else []
 

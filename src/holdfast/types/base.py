@@ -212,11 +212,7 @@ def attach(obj: Any, source: Source) -> None:
         kind = type(value)
         if kind is list:
             for index, item in enumerate(value):
-                # The usual content of a result has no parts: spare it the call.
-                if _plans[type(item)] == ():
-                    item.__dict__ = {"_source": (source, key, index)}
-                else:
-                    attach(item, (source, key, index))
+                attach(item, (source, key, index))
         elif kind is dict:
             for index, item in value.items():
                 attach(item, (source, key, index))

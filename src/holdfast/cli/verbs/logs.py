@@ -1,4 +1,4 @@
-"""``holdfast log``: calls that were recorded, and stored sequences: run, replay, diff, serve."""
+"""Call logs and stored sequences: replay, run, diff, serve-log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.app import CLOSE, OPEN, YES, SubVerbs, option, output_option, pairs
+from holdfast.cli.app import CLOSE, OPEN, YES, option, output_option, pairs
 from holdfast.cli.approvals import approve_calls
 from holdfast.cli.output import Exit, Output, exit_for
 from holdfast.cli.prompts import ask_secret, is_interactive
@@ -20,17 +20,11 @@ from holdfast.errors import ValidationError
 if TYPE_CHECKING:
     from holdfast.calllog.entries import Entry
 
-
-@click.group(cls=SubVerbs)
-def log() -> None:
-    """Calls that were recorded with --log: send them again, compare, answer from them."""
-
-
 GO_ON = option("--go-on", "Continue after a failed call.")
 FILL = option("--fill K=V...", "A value for an argument that the log has redacted.")
 
 
-@log.command(cls=ServerVerb, takes="LOG", short_help="send the calls of a log again")
+@click.command(cls=ServerVerb, takes="LOG")
 @GO_ON
 @FILL
 @YES
@@ -38,8 +32,8 @@ async def replay(target: ServerTarget, log: str, **options: Any) -> int:
     """Send the calls of a log again, and compare each outcome with the recorded one.
 
     \b
-    holdfast log replay git calls.jsonl
-    holdfast log replay calls.jsonl -- python server.py
+    holdfast replay git calls.jsonl
+    holdfast replay calls.jsonl -- python server.py
     """
     from holdfast.calllog.replay import replay as play
 
@@ -47,7 +41,7 @@ async def replay(target: ServerTarget, log: str, **options: Any) -> int:
     return await _played(target, target.client(), play, path, **options)
 
 
-@log.command(cls=ServerVerb, takes="FILE", short_help="run a stored sequence of calls")
+@click.command(cls=ServerVerb, takes="FILE")
 @GO_ON
 @FILL
 @YES
@@ -68,7 +62,7 @@ async def run(
     """Run a stored sequence of calls: JSON lines, without a session.
 
     \b
-    holdfast log run browser login.jsonl --session test
+    holdfast run browser login.jsonl --session test
     """
     from holdfast.calllog.replay import run_sequence
     from holdfast.handles import Handle, ParameterSession
@@ -138,7 +132,7 @@ def _path(name: str) -> Path:
     return path
 
 
-@log.command(short_help="compare two logs")
+@click.command()
 @click.argument("first", type=click.Path())
 @click.argument("second", type=click.Path())
 @output_option
@@ -154,15 +148,15 @@ def diff(first: str, second: str, output: Output) -> int:
     return output.verdict("the logs differ", Exit.TOOL, "difference") if comparison else Exit.OK
 
 
-@log.command(short_help="answer from a log, as a mock server on stdio")
+@click.command("serve-log")
 @click.argument("log", type=click.Path())
 @option("--tools LOCK", "A lock file whose tool definitions are listed.")
 @option("--server NAME", "Which server of the lock file.")
-def serve(log: str, tools: str | None, server: str | None) -> None:
+def serve_log(log: str, tools: str | None, server: str | None) -> None:
     """Answer from a log: a mock server on standard input and output.
 
     \b
-    holdfast tools -- holdfast log serve calls.jsonl
+    holdfast tools -- holdfast serve-log calls.jsonl
     """
     from holdfast.calllog.mock import MockServer
 

@@ -1,0 +1,1 @@
+"""Files of hosts: put ``holdfast serve`` before their servers, and take it out again."""

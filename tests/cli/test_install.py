@@ -1,0 +1,250 @@
+"""``holdfast install`` and ``uninstall``, as people type them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.cli.verbs import install as verb
+from holdfast.config import load
+from holdfast.hosts.program import find_program, interpreter
+from tests.cli.conftest import Cli, Configure, Open, stdio
+from tests.relay import stdio_server
+
+pytestmark = pytest.mark.req("Y6")
+
+SECRET = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+CURSOR: dict[str, Any] = {
+    "mcpServers": {
+        "git": {
+            "command": "uvx",
+            "args": ["mcp-server-git"],
+            "env": {"TOKEN": SECRET, "N": "é\n7"},
+        },
+        "web": {"url": "https://example.org/mcp"},
+    }
+}
+
+
+@pytest.fixture
+def cursor(home: Path) -> Path:
+    path = home / ".cursor/mcp.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(CURSOR, indent=2))
+    return path
+
+
+def entry(path: Path, name: str = "git") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text())["mcpServers"][name]
+    return found
+
+
+def test_a_host_is_shown_asked_about_and_changed(terminal: Open, cursor: Path) -> None:
+    before = cursor.read_bytes()
+    one = terminal("install", "cursor")
+    shown = one.expect("Write it?")
+    assert '-      "command": "uvx"' in shown
+    assert SECRET not in shown
+    one.send("n\n")
+    assert one.end() == 5
+    assert cursor.read_bytes() == before
+    one = terminal("install", "cursor")
+    one.expect("Write it?")
+    one.send("y\n")
+    assert one.end() == 0
+    assert entry(cursor)["args"][-1] == "mcp-server-git"
+    assert entry(cursor)["env"] == CURSOR["mcpServers"]["git"]["env"]
+    one = terminal("uninstall", "cursor")
+    one.expect("Write it?")
+    one.send("y\n")
+    assert one.end() == 0
+    assert cursor.read_bytes() == before
+
+
+def test_nobody_to_ask_is_an_error_that_says_how(cli: Cli, cursor: Path) -> None:
+    before = cursor.read_bytes()
+    done = cli("install", "cursor")
+    assert done.code == 5
+    assert "--yes" in done.err
+    assert cursor.read_bytes() == before
+
+
+def test_no_secret_is_shown(cli: Cli, cursor: Path) -> None:
+    """Neither in lines nor in a file of one line, nor by escapes, nor in JSON."""
+    for text in (json.dumps(CURSOR), json.dumps(CURSOR, indent=1, ensure_ascii=False)):
+        cursor.write_text(text)
+        for words in (["install", "cursor", "-y"], ["uninstall", "cursor", "--yes"]):
+            done = cli(*words)
+            assert done.code == 0
+            for piece in (SECRET, "é", "\\u00e9"):
+                assert piece not in done.out + done.err
+
+
+def test_twice_says_so(cli: Cli, cursor: Path) -> None:
+    assert cli("install", "cursor", "-y").code == 0
+    before = cursor.read_bytes()
+    done = cli("install", "cursor", "-y")
+    assert done.code == 0
+    assert "git: through Holdfast already" in done.err
+    assert "web: left as it is: is reached by a URL" in done.err
+    assert cursor.read_bytes() == before
+    assert cli("uninstall", "cursor", "-y").code == 0
+    done = cli("uninstall", "cursor", "-y")
+    assert "Nothing to do" in done.err
+
+
+def test_the_words_that_a_host_gets(cli: Cli, cursor: Path) -> None:
+    done = cli(
+        *("install", "cursor", "-y", "--trace-file", "t-{name}.jsonl", "--log", "l.jsonl"),
+        *("--timeout", "9", "--program", "/opt/holdfast"),
+    )
+    assert done.code == 0, done.err
+    here = os.getcwd()
+    assert entry(cursor)["command"] == "/opt/holdfast"
+    assert entry(cursor)["args"] == [
+        *("serve", "--inherit-env", "--log", f"{here}/l.jsonl"),
+        *("--timeout", "9", "--trace-file", f"{here}/t-git.jsonl"),
+        *("--", "uvx", "mcp-server-git"),
+    ]
+    done = cli("install", "cursor", "-y", "--program", "/opt/holdfast")
+    assert "with these options now" in done.err
+    assert entry(cursor)["args"] == ["serve", "--inherit-env", "--", "uvx", "mcp-server-git"]
+
+
+def test_wrong_words_are_refused(cli: Cli, cursor: Path) -> None:
+    before = cursor.read_bytes()
+    refusals = {
+        ("emacs",): "no host 'emacs'; there are: claude-code",
+        ("cursor", "gti"): "did you mean 'git'",
+        ("cursor", "--program", "evil"): "not known as Holdfast",
+        ("zed",): "Zed has no file here",
+        ("windsurf", "--project"): "Windsurf has no file in a project",
+    }
+    for words, message in refusals.items():
+        done = cli("install", *words, "-y")
+        assert (done.code, message in done.err) == (2, True), done.err
+    assert "did you mean 'git'" in cli("uninstall", "cursor", "gti", "-y").err
+    assert cursor.read_bytes() == before
+
+
+def test_what_is_here_is_listed(cli: Cli, cursor: Path, home: Path) -> None:
+    (home / ".codex").mkdir()
+    (home / ".codex/config.toml").write_text("[mcp_servers")
+    done = cli("install")
+    assert done.code == 0
+    assert f"cursor\tgit\tdirect\t{cursor}" in done.out
+    assert "is reached by a URL" in done.out
+    assert "codex\t\tis not TOML" in done.out
+    assert "  holdfast install cursor" in done.out
+    assert "install codex" not in done.out
+    cli("install", "cursor", "-y")
+    done = cli("install")
+    assert "through Holdfast" in done.out
+    assert "To put Holdfast before them" not in done.out
+
+
+def test_a_server_of_one_s_own_is_added(cli: Cli, cursor: Path, configure: Configure) -> None:
+    configure(mine=stdio(["srv"]))
+    before = cursor.read_bytes()
+    assert cli("install", "cursor", "mine", "-y", "--program", "holdfast").code == 0
+    assert entry(cursor, "mine") == {"command": "holdfast", "args": ["serve", "mine"]}
+    assert entry(cursor) == CURSOR["mcpServers"]["git"]
+    # It leads back to this configuration, and is no server beside it.
+    assert load()["mine"].source.file.endswith("holdfast/mcp.json")
+    assert cli("uninstall", "cursor", "-y").code == 0
+    assert cursor.read_bytes() == before
+
+
+def test_a_host_without_a_file_gets_one(cli: Cli, home: Path, configure: Configure) -> None:
+    configure(mine=stdio(["srv"]))
+    done = cli("install", "kiro", "mine", "-y")
+    assert "Kiro is not set up here" in done.err
+    (home / ".kiro/settings").mkdir(parents=True)
+    assert cli("install", "kiro", "mine", "-y").code == 0
+    path = home / ".kiro/settings/mcp.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert cli("uninstall", "kiro", "-y").code == 0
+    assert not path.exists()
+
+
+def test_a_server_that_nobody_approved_is_not_added(cli: Cli, cursor: Path) -> None:
+    Path(".mcp.json").write_text('{"mcpServers": {"theirs": {"command": "x"}}}')
+    done = cli("install", "cursor", "theirs", "-y")
+    assert (done.code, "nobody approved it" in done.err) == (5, True)
+
+
+def test_a_project_names_no_path_of_mine(cli: Cli) -> None:
+    Path(".git").mkdir()
+    Path(".mcp.json").write_text('{"mcpServers": {"a": {"command": "./a.sh"}}}')
+    assert cli("install", "claude-code", "--project", "-y").code == 0
+    found = entry(Path(".mcp.json"), "a")
+    assert (found["command"], found["args"][-2:]) == ("holdfast", ["--", "./a.sh"])
+    assert cli("uninstall", "claude-code", "--project", "-y").code == 0
+    assert Path(".mcp.json").read_text() == '{"mcpServers": {"a": {"command": "./a.sh"}}}'
+
+
+def test_holdfast_itself_sees_through_it(cli: Cli, cursor: Path) -> None:
+    before = load()["git"]
+    cli("install", "cursor", "-y")
+    after = load()["git"]
+    assert (after.command, after.args, after.env) == (before.command, before.args, before.env)
+
+
+async def test_the_command_of_the_file_works(cli: Cli, cursor: Path, tmp_path: Path) -> None:
+    """As a host starts it: the variables of the entry reach the server, in the entry's folder."""
+    server = [sys.executable, stdio_server.__file__]
+    value = {"mcpServers": {"real": {**stdio(server), "env": {"MARK": "x", "PYTHONSAFEPATH": "1"}}}}
+    cursor.write_text(json.dumps(value))
+    assert cli("install", "cursor", "-y").code == 0
+    written = entry(cursor, "real")
+    assert written["command"] == sys.executable
+    command = [written["command"], *written["args"]]
+    async with holdfast.connect(command, env=written["env"], cwd=str(tmp_path)) as host:
+        first = (await host.call_tool("pid")).text
+        with pytest.raises(holdfast.errors.RpcError) as caught:
+            await host.call_tool("die")
+        assert caught.value.data == {"kind": "transport", "outcomeUnknown": True}
+        assert (await host.call_tool("pid")).text != first
+        assert (await host.call_tool("cwd")).text == str(tmp_path.resolve())
+
+
+# The program
+
+
+def test_the_program_lasts(tmp_path: Path) -> None:
+    script = tmp_path / "venv/bin/holdfast"
+    script.parent.mkdir(parents=True)
+    script.write_text("")
+    script.chmod(0o755)
+    assert find_program(str(script), "/py", "").words == (str(script),)
+    assert not find_program(str(script), "/py", "").note
+    (tmp_path / "venv/pyvenv.cfg").write_text("")
+    assert "before you remove that" in find_program(str(script), "/py", "").note
+    # The link that lasts is named, not what it leads to today.
+    link = tmp_path / "bin/holdfast"
+    link.parent.mkdir()
+    link.symlink_to(script)
+    assert find_program(str(script), "/py", str(link.parent)).words == (str(link),)
+    assert find_program("/x/holdfast/__main__.py", "/py", "").words == interpreter("/py")
+
+
+def test_a_copy_in_a_cache_is_not_named(tmp_path: Path) -> None:
+    script = tmp_path / "uv/archive-v0/abc/bin/holdfast"
+    script.parent.mkdir(parents=True)
+    script.write_text("")
+    assert "is cleaned" in find_program(str(script), "/py", "").note
+    uvx = tmp_path / "uvx"
+    uvx.write_text("")
+    uvx.chmod(0o755)
+    program = find_program(str(script), "/py", str(tmp_path))
+    assert program.words == (str(uvx), f"holdfast=={holdfast.__version__}")
+
+
+def test_hosts_are_completed() -> None:
+    assert verb._hosts(None, None, "cl") == ["claude-code", "claude-desktop"]  # type: ignore[arg-type]
