@@ -105,7 +105,9 @@ class Fragile:
         self.check()
         return FragileLink(self, report, generation)
 
-    notified = noticed = asked = dismissed = moved = starting = violated = check
+    notified = noticed = asked = dismissed = moved = starting = violated = waiting = store_down = (
+        check
+    )
 
 
 async def ready(fragile: Fragile) -> Driver:
@@ -139,6 +141,7 @@ def effects(ticket: Ticket) -> Iterator[Effect]:
     yield b.Moved("ready", "backoff")
     yield b.Starting(GENERATION, 1.0, 1.0)
     yield b.Violated("x", "y", 1)
+    yield b.Throttled(0.0)
     yield b.Unhandled(DefectError())
 
 

@@ -120,6 +120,7 @@ class Unreachable:
 
     listen = finish = kill = _nothing
     notified = noticed = asked = dismissed = moved = starting = violated = _nothing
+    waiting = store_down = _nothing
 
 
 class Bench:

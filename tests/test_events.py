@@ -66,10 +66,13 @@ def test_the_names_of_the_events_are_stable() -> None:
             "reason",
             "error",
         ),
+        "request.waiting": ("client", "method", "about", "reason", "limit", "seconds"),
+        "limits.unshared": ("client", "error"),
         "connection.transition": ("client", "old", "new", "reason"),
         "server.starting": ("client", "elapsed"),
         "notification.received": ("client", "method"),
         "protocol.violation": ("client", "reason", "detail", "count", "frame_size"),
+        "question.refused": ("client", "method", "reason"),
         **{
             f"auth.{name}": AUTHORIZATION
             for name in ("required", "login", "granted", "refreshed", "failed")

@@ -74,7 +74,7 @@ def test_a_timeout_that_cannot_work_is_refused_by_name(field: str, bad: Any) -> 
 
 
 @pytest.mark.parametrize("bad", BAD, ids=repr)
-@pytest.mark.parametrize("field", Limits.__struct_fields__)
+@pytest.mark.parametrize("field", sorted({*Limits.__struct_fields__} - {"store", "key"}))
 def test_a_limit_that_cannot_work_is_refused_by_name(field: str, bad: Any) -> None:
     with pytest.raises(ValidationError, match=rf"Limits\({field}="):
         Limits(**{field: bad})

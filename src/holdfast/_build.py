@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from msgspec.structs import replace
 
+from holdfast._core.limits import gate_for
 from holdfast._options import POLICIES, ClientOptions, LockTarget, wrong_type
 from holdfast.errors import ValidationError
 from holdfast.policies import Policy
@@ -60,8 +61,14 @@ def build_client(
 
     trace = options.get("trace")
 
+    personal = transport.authorizer is not None and transport.authorizer.personal
+    # The limits are the server's: its accounts share them.
+    gate = gate_for(policy, transport) if personal else None
+
     def make(transport: Transport) -> Client:
-        client = Client(transport, policy, handlers or NO_HANDLERS, name=name, observers=observers)
+        client = Client(
+            transport, policy, handlers or NO_HANDLERS, name=name, observers=observers, gate=gate
+        )
         if guard is not None:
             client.guard_tools(guard.guard(client.name, arguments))
             client.guard_skills(guard.skill_guard(client.name, arguments))
@@ -71,7 +78,7 @@ def build_client(
             open_trace(trace).watch(client)
         return client
 
-    if transport.authorizer is None or not transport.authorizer.personal:
+    if not personal:
         return make(transport)
     from holdfast._accounts import AccountsClient
 

@@ -35,6 +35,7 @@ from holdfast._core.engine.state import State
 from holdfast._core.eras import conversation
 from holdfast._core.eras.conversation import Facts, Plan
 from holdfast._core.forsaken import forsake
+from holdfast._core.limits import gate_for
 from holdfast._core.observers.observer import Observer, Observers, wanted_observers
 from holdfast.policies import CacheMode, Policy
 from holdfast.types.base import Wire
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from holdfast._core.boundary import Transport
     from holdfast._core.calls.invocation import Invocation
     from holdfast._core.driver import Driver
+    from holdfast._core.limits.gate import Gate
     from holdfast._core.tap import Tap
     from holdfast.agents.budget import ResultBudget
     from holdfast.agents.listing import ModelTool, Partial
@@ -80,6 +82,7 @@ class Client:
         *,
         name: str | None = None,
         observers: Iterable[Observer] = (),
+        gate: Gate | None = None,
     ) -> None:
         self.name: str = transport.name if name is None else name
         self._transport = transport
@@ -100,7 +103,8 @@ class Client:
         self._observers = Observers(self.name, tuple(observers))
         self._inputs = Inputs(handlers, policy.limits.asks, handlers.approval)
         self._logins = Logins(self.name, transport, handlers.login)
-        opener = Opener(self.name, transport, policy, plan, self._logins)
+        gate = gate or gate_for(policy, transport)
+        opener = Opener(self.name, transport, policy, plan, self._logins, gate=gate)
         self._requester = requester = Requester(opener, self._inputs, self._observers)
         self._observers.all += wanted_observers(
             self.name, policy, transport, requester.post, opener.era

@@ -343,9 +343,11 @@ class ToolError(HoldfastError):
 
 
 class BackpressureError(HoldfastError):
-    """The server has stopped taking messages; nothing of this request was sent."""
+    """The server takes no messages for now; nothing of this request was sent."""
 
     kind = "backpressure"
+    retry_in: float | None = None
+    """Seconds until the server takes calls again, if it said so."""
 
 
 class AuthError(HoldfastError):

@@ -6,6 +6,8 @@
     connection.transition   the connection's state changed
     server.starting         the server is still being downloaded, built or started
     notification.received   the server sent a notification
+    request.waiting         a call waits for a place under a limit, or until the server takes calls
+    limits.unshared         the store of shared limits is down: this process goes on with its part
     protocol.violation      the server broke the protocol; the message was dropped
     question.refused        the server asked something that could not be passed on
     auth.required           the server wants a login
@@ -26,7 +28,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from msgspec import Struct
 
-from holdfast._core.boundary import Moved, Starting, Violated
+from holdfast._core.boundary import Moved, Starting, Violated, Waiting
 from holdfast._core.callbacks import call_plain
 from holdfast._core.observers.observer import ObservedCall, Observer, Post, reason, report
 from holdfast._core.redact.known import KNOWN
@@ -72,6 +74,32 @@ class RequestException(RequestEvent, frozen=True):
     name: ClassVar[str] = "request.exception"
     duration: float
     reason: str
+    error: BaseException
+
+
+class RequestWaiting(Event, frozen=True, kw_only=True):
+    """A call cannot be sent yet; sent once for each call that waits, when it begins to.
+
+    ``reason`` is ``"concurrent"`` (no place is free), ``"rate"`` (too many in this time) or
+    ``"later"`` (the server said so); ``limit`` the limit as it was written, such as
+    ``"concurrent=8"``; ``seconds`` how long, where the server said.
+    """
+
+    name: ClassVar[str] = "request.waiting"
+    method: str
+    about: str
+    reason: str
+    limit: str = ""
+    seconds: float | None = None
+
+
+class LimitsUnshared(Event, frozen=True, kw_only=True):
+    """The store of shared limits cannot be reached; sent once until it can.
+
+    Until then this process keeps to its part of the limits.
+    """
+
+    name: ClassVar[str] = "limits.unshared"
     error: BaseException
 
 
@@ -163,6 +191,7 @@ class AuthFailed(AuthRequired, frozen=True, kw_only=True):
 _REQUESTS: Final = (RequestStart, RequestStop, RequestException)
 KINDS: Final = (
     *_REQUESTS,
+    *(RequestWaiting, LimitsUnshared),
     *(Transition, ServerStarting, NotificationReceived, ProtocolViolation, QuestionRefused),
     *(AuthRequired, AuthLogin, AuthGranted, AuthRefreshed, AuthFailed),
 )
@@ -266,6 +295,22 @@ class Events(Observer):
     def starting(self, starting: Starting) -> None:
         """Emit that the server is still starting."""
         self.emit(ServerStarting(client=self._client, elapsed=starting.elapsed))
+
+    def waiting(self, waiting: Waiting) -> None:
+        """Emit that a call waits for a place."""
+        event = RequestWaiting(
+            client=self._client,
+            method=waiting.method,
+            about=KNOWN.hide(waiting.about),
+            reason=waiting.reason,
+            limit=waiting.limit,
+            seconds=waiting.seconds,
+        )
+        self.emit(event)
+
+    def limits_unshared(self, error: BaseException) -> None:
+        """Emit that the store of shared limits is down."""
+        self.emit(LimitsUnshared(client=self._client, error=error))
 
     def violated(self, violated: Violated) -> None:
         """Emit a protocol violation of the server."""

@@ -22,7 +22,9 @@ CACHE_MODES: Final = get_args(CacheMode)
 EPSILON = 5.0
 """Seconds added to a tombstone's life for jitter and scheduling."""
 _LARGEST = 1e300
-_MAY_BE_NONE = frozenset({"total", "tools", "resources", "prompts", "reads", "attempts"})
+_MAY_BE_NONE = frozenset(
+    {"total", "tools", "resources", "prompts", "reads", "attempts", "concurrent"}
+)
 
 
 def _positive(
@@ -140,9 +142,42 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Bytes waiting for a server that does not read."""
     stderr_bytes: int = 64 * 1024
     """The tail of the server's stderr that is kept."""
+    concurrent: int | None = None
+    """Calls that the server is sent at once; the others wait for a place, within their own time."""
+    rate: str | None = None
+    """Calls that the server is sent in a time, such as ``"60/m"`` or ``"10/s"``."""
+    store: Any = None
+    """A `holdfast.stores.Store` in which processes share ``concurrent`` and ``rate``, those of
+    tools included; in files a ``redis://`` URL, or the path of an SQLite database."""
+    key: str | None = None
+    """The name of the limit in the store; None: made of the server's URL or command."""
+    lease: float = 10.0
+    """Seconds after which the places of a process that died are free for others."""
 
     def __post_init__(self) -> None:
-        _positive(self, self.__struct_fields__, whole=True)
+        names = (name for name in self.__struct_fields__ if name not in _SHARING)
+        _positive(self, names, whole=True)
+        _positive(self, ("lease",))
+        if self.rate is not None:
+            _check_rate(self, self.rate)
+        _of_type(self, "a string", str | None, "key")
+        if self.lease < _SHORTEST_LEASE:
+            raise refused(self, "lease", f"at least {_SHORTEST_LEASE:g} second")
+        if not (self.store is None or isinstance(self.store, str) or hasattr(self.store, "lock")):
+            raise refused(self, "store", "a holdfast.stores.Store")
+
+
+_SHARING = frozenset({"rate", "store", "key", "lease"})
+_SHORTEST_LEASE = 1.0
+
+
+def _check_rate(policy: Struct, rate: Any) -> None:
+    from holdfast._core.rate import parse_rate
+
+    try:
+        parse_rate(rate)
+    except ValidationError as error:
+        raise ValidationError(f"{type(policy).__name__}({error.message})") from None
 
 
 class Backoff(Struct, frozen=True, kw_only=True):
@@ -226,7 +261,8 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
     tools or by name: ``"annotations"`` asks ``Handlers(approval=…)`` about tools that may be
     destructive, ``"always"`` about every call, ``"never"`` about none.
     ``budget`` is the number of characters of a result that a language model is given, for all
-    tools or by name; the whole is ``result.full``.
+    tools or by name; the whole is ``result.full``. ``concurrent`` and ``rate`` limit the calls of
+    tools as `Limits` does those of the server; tools that fit one pattern share its limit.
     """
 
     timeouts: Mapping[str, float] = field(default_factory=dict)
@@ -236,9 +272,12 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
     results: Results = "warn"
     approve: Callable[[Any], Any] | Approval | Mapping[str, Approval] | None = None
     budget: int | Mapping[str, int] | None = None
+    concurrent: Mapping[str, int] = field(default_factory=dict)
+    rate: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._check_approvals()
+        self._check_limits()
         budgets = self.budget.values() if isinstance(self.budget, Mapping) else (self.budget,)
         for budget in budgets:
             if budget is not None and (type(budget) is not int or budget < 1):
@@ -257,6 +296,25 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
         for rule in rules:
             if not (rule is self.approve and (rule is None or callable(rule))):
                 one_of("approve", rule, ("annotations", "always", "never"))
+
+    def _check_limits(self) -> None:
+        _of_type(self, "a mapping of tools to numbers", Mapping, "concurrent")
+        _of_type(self, "a mapping of tools to rates", Mapping, "rate")
+        for tool, places in self.concurrent.items():
+            if type(places) is not int or places < 1:
+                option = f"ToolPolicy(concurrent={{{tool!r}: {places!r}}})"
+                raise ValidationError(f"{option}: must be a whole number, more than 0")
+        for rate in self.rate.values():
+            _check_rate(self, rate)
+
+    @property
+    def is_limited(self) -> bool:
+        """True if any tool has a limit."""
+        return bool(self.concurrent or self.rate)
+
+    def limits_of(self, name: str) -> tuple[str | None, str | None]:
+        """Return the names or patterns under which a tool's ``concurrent`` and ``rate`` stand."""
+        return _fitting(name, self.concurrent), _fitting(name, self.rate)
 
     def enables(self, name: str) -> bool:
         """Return True if the tool may be called."""

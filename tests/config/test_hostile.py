@@ -234,6 +234,8 @@ OWN = {
     "tool_timeouts": {"x": 5},
     "backoff": {"first": 2},
     "limits": {"pages": 5},
+    "tool_concurrent": {"x": 5},
+    "tool_rate": {"x": "5/m"},
     "protocol": "x",
     "allow": ["x"],
     "deny": ["x"],

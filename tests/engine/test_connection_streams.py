@@ -25,6 +25,7 @@ from holdfast._core.boundary import (
     Retract,
     Send,
     StreamOptions,
+    Throttled,
     Ticket,
     Unhandled,
     WireId,
@@ -472,7 +473,7 @@ def test_a_checked_call_that_is_refused_for_now_goes_back_to_its_caller() -> Non
     for refusals in (0, 1):
         _, wire_id = rig.request(epoch=rig.engine.link.epoch, refusals=refusals)
         refuse(rig, wire_id, RefusalReason.BUSY, retry_after=1.0)
-        error = one(rig.wait(1), Failed).error
+        error = one(rig.wait(1.1), Failed).error
         assert isinstance(error, LinkChanged)
         assert error.refusals == refusals + 1
 
@@ -481,9 +482,11 @@ def test_a_checked_call_that_is_refused_for_now_goes_back_to_its_caller() -> Non
 def test_retry_after_is_waited_for_within_the_deadline() -> None:
     rig = ready()
     ticket, wire_id = rig.request(idle=10.0)
-    assert refuse(rig, wire_id, RefusalReason.BUSY, retry_after=4.0) == []
+    (later,) = refuse(rig, wire_id, RefusalReason.BUSY, retry_after=4.0)
+    assert isinstance(later, Throttled)
+    assert 4.0 <= later.seconds <= 4.4, "not less than was said, and a little more by chance"
     assert only(rig.wait(3.9), Send) == []
-    (again,) = only(rig.wait(0.1), Send)
+    (again,) = only(rig.wait(0.5), Send)
     assert again.wire_id is not None
     assert again.wire_id > wire_id
     answer(rig, again.wire_id)

@@ -15,6 +15,7 @@ PROVEN_ELSEWHERE: dict[str, str] = {
     "_build": "tests/test_connect.py",
     "_core": "tests/rules/test_layers.py",
     "_core.alarm": "tests/test_driver_time.py",
+    "_core.jitter": "tests/test_driver_time.py",
     "_core.boundary": "tests/engine/test_connection.py",
     "_core.system": "tests/transports/test_child.py",
     "_lazy": "tests/rules/test_exports.py",

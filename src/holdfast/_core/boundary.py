@@ -64,6 +64,8 @@ class Call(Struct, frozen=True, gc=False):
     """The option that ``total`` comes from; ``timeout``: a few times that. For messages."""
     spent: float = 0.0
     """Seconds of that time which were gone before this request. For messages."""
+    place_within: float | None = None
+    """Seconds to wait for a place under a limit; None: as long as it may take in all."""
 
 
 # Commands: engine → driver → transport.
@@ -375,6 +377,25 @@ class Violated(Struct, frozen=True):
     """Bytes of the message, where known."""
 
 
+class Throttled(Struct, frozen=True):
+    """The server takes no calls for so many seconds."""
+
+    seconds: float
+
+
+class Waiting(Struct, frozen=True):
+    """A call waits for a place under a limit, or because the server said "later"."""
+
+    method: str
+    about: str
+    reason: str
+    """``concurrent``, ``rate`` or ``later``."""
+    limit: str
+    """The limit as it was written; "" for ``later``."""
+    seconds: float | None
+    """How long, where that is known."""
+
+
 class Unhandled(Struct, frozen=True):
     """A defect of ours: it is logged, and the rest goes on."""
 
@@ -407,6 +428,7 @@ Outcome: TypeAlias = (
     | Moved
     | Starting
     | Violated
+    | Throttled
     | Unhandled
 )
 Effect: TypeAlias = Command | Outcome
@@ -425,6 +447,8 @@ class DriverListener(Protocol):
     def moved(self, moved: Moved) -> None: ...
     def starting(self, starting: Starting) -> None: ...
     def violated(self, violated: Violated) -> None: ...
+    def waiting(self, waiting: Waiting) -> None: ...
+    def store_down(self, error: Exception) -> None: ...
 
 
 # What a transport is.

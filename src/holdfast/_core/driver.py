@@ -23,15 +23,18 @@ from holdfast._core.boundary import Call, Effect, Link, Report, Ticket, Transpor
 from holdfast._core.callbacks import EXITS
 from holdfast._core.engine import messages
 from holdfast._core.engine.connection import OPEN, Connection
+from holdfast._core.engine.failures import report_of_failure
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import Era, Reading
 from holdfast._core.eras.conversation import Facts, Plan
+from holdfast._core.jitter import JITTER
 from holdfast._core.mailbox import Mailbox
-from holdfast.errors import HoldfastError, RequestTimeout, TransportError
+from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
 from holdfast.types.lifecycle import Progress
 
 if TYPE_CHECKING:
+    from holdfast._core.limits.gate import Gate
     from holdfast._core.tap import Crossing, Tap
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -61,17 +64,20 @@ class Driver:
         *,
         jitter: Iterator[float] | None = None,
         tap: Tap | None = None,
+        gate: Gate | None = None,
     ) -> None:
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
-        jitter = _JITTER if jitter is None else jitter
+        jitter = JITTER if jitter is None else jitter
         self.engine: Connection = Connection(name, policy, plan, jitter, self._unsent)
         self._timers = self.engine.timers
         self.mailbox: Mailbox = Mailbox(policy.limits.mailbox, self.loop, name)
         self.tap: Tap | None = tap
         """Sees what crosses between this client and its transport."""
+        self.gate: Gate | None = gate
+        """The limits of the server; None: there are none, and the server takes calls."""
         self._transport = transport
         self._keeps_context = transport.traits.credentials is None or bool(plan.abilities)
-        self._listener: b.DriverListener = listener
+        self.listener: b.DriverListener = listener
         self._waiters: dict[Ticket, Waiter] = {}
         self._failures: dict[Ticket, HoldfastError | b.LinkChanged] = {}
         """The errors of requests whose callers were cancelled, until they go on."""
@@ -99,8 +105,11 @@ class Driver:
         on_progress: Callable[[list[Progress]], None] | None = None,
         on_related: Callable[[Raw], None] | None = None,
         on_sent: Callable[[WireId], None] | None = None,
+        is_admitted: bool = False,
     ) -> Raw:
-        """Send a request and wait for its one outcome."""
+        """Send a request and wait for its one outcome; first for its place under a limit."""
+        if self.gate is not None and not is_admitted:
+            return await self.gate.request(self, call, on_progress, on_related, on_sent)
         future: asyncio.Future[Raw] = self.loop.create_future()
         # A function of the application gives each request its credentials. It may depend on
         # who is calling, so it runs in the caller's context, also if the request waits first.
@@ -119,6 +128,14 @@ class Driver:
             cancelled.__cause__ = messages.ended(self.engine.name, call, outcome)
             raise
 
+    def _throttled(self, outcome: b.Throttled) -> None:
+        """Let no call pass for a while."""
+        if self.gate is None:
+            from holdfast._core.limits.gate import Gate
+
+            self.gate = Gate()
+        self.gate.close_for(outcome.seconds, self.loop.time())
+
     async def open(self, call: Call = OPEN, *, timeout: float | None = None) -> None:
         """Start if need be and wait until the server is ready for a call.
 
@@ -133,7 +150,7 @@ class Driver:
         except TimeoutError as error:
             if isinstance(error, HoldfastError):
                 raise
-            raise self._not_ready(timeout) from self.engine.reason
+            raise messages.not_ready(self.engine, timeout) from self.engine.reason
 
     async def say_goodbye(self, call: Call) -> None:
         """Begin to close: end every call, refuse new ones, and send a last one, if connected."""
@@ -150,8 +167,12 @@ class Driver:
         self._apply(self.engine.close(self.loop.time()))
         self.mailbox.close()
         self._rest()
+        if self.gate is not None:
+            self.gate.end_waits(self)
         while self._links or self.engine.state is State.CLOSING:
             await self.change()
+        if self.gate is not None:
+            await self.gate.leave(self)
 
     async def change(self) -> None:
         """Wait until an attempt to connect is over, or a link is drained."""
@@ -219,7 +240,8 @@ class Driver:
     @property
     def is_calling(self) -> bool:
         """True while a request waits for its answer, streams apart."""
-        return any(not pending.call.lasting for pending in self.engine.inflight)
+        is_waiting = self.gate is not None and self.gate.has_waiting(self)
+        return is_waiting or any(not pending.call.lasting for pending in self.engine.inflight)
 
     def read(self, method: str, result: Raw) -> Reading:
         """Return what a result is in this era: complete, questions, or against the rules."""
@@ -283,21 +305,9 @@ class Driver:
     def _recover(self, effect: Effect, error: BaseException) -> None:
         """Replace the report that an effect which failed would have led to."""
         log.error("%s: %s failed", self.engine.name, type(effect).__name__, exc_info=error)
-        report: Report
-        if type(effect) is b.Send and effect.wire_id is not None:
-            cause = TransportError(f"the request could not be handed to the transport: {error!r}")
-            refused = b.Refused(cause, b.RefusalReason.BROKEN)
-            report = refused.of(self.engine.link.generation, effect.wire_id)
-        elif type(effect) is b.Open:
-            cause = TransportError(f"the transport could not be opened: {error!r}")
-            report = b.Lost(effect.generation, cause)
-        elif type(effect) is b.Close:
-            report = b.Drained(effect.generation)
-        elif type(effect) is b.CheckRead:
-            report = b.ReadChecked(self.engine.link.generation, unread=False)
-        else:
-            return
-        self.loop.call_soon(self.report, report)
+        report = report_of_failure(effect, error, self.engine.link.generation)
+        if report is not None:
+            self.loop.call_soon(self.report, report)
 
     def _tick(self, now: float) -> None:
         self._apply(self.engine.tick(now))
@@ -414,13 +424,13 @@ class Driver:
         return outcome.unsent if withdrawn else outcome.error  # type: ignore[return-value]
 
     def _progressed(self, outcome: b.Progressed) -> None:
-        self._listener.notified("notifications/progress", len(outcome.progress))
+        self.listener.notified("notifications/progress", len(outcome.progress))
         waiter = self._waiters.get(outcome.ticket)
         if waiter is not None and waiter.on_progress is not None:
             waiter.on_progress(outcome.progress)
 
     def _related(self, outcome: b.Related) -> None:
-        self._listener.notified(outcome.method, 1)
+        self.listener.notified(outcome.method, 1)
         waiter = self._waiters.get(outcome.ticket)
         if waiter is not None and waiter.on_related is not None:
             waiter.on_related(outcome.params)
@@ -432,7 +442,7 @@ class Driver:
             self._signal()
         if outcome.new is State.READY and self._link is not None:
             self._link.agreed()
-        self._listener.moved(outcome)
+        self.listener.moved(outcome)
 
     def _trace(self, crossing: Crossing) -> None:
         """Show the tap what crosses here. It cannot disturb what it looks at."""
@@ -463,14 +473,6 @@ class Driver:
             raise messages.unconnected(engine.name, reason)
         if engine.state is State.CLOSING or engine.state is State.CLOSED:
             engine.open(self.loop.time(), call)
-
-    def _not_ready(self, timeout: float | None) -> HoldfastError:
-        assert timeout is not None
-        reason = self.engine.reason
-        why = f": {reason.message}" if reason is not None else ""
-        state = self.engine.state
-        text = f"{self.engine.name}: not ready within {timeout:.3g} s (it is '{state}'{why})"
-        return RequestTimeout(text)
 
     async def _keep(self) -> AsyncGenerator[None]:
         """Be closed at the end of the loop, which closes its async generators.
@@ -507,13 +509,6 @@ def _run(step: Awaitable[None]) -> None:
         raise AssertionError("it waits")
 
 
-def _random() -> float:
-    from random import random  # Not before something is lost: it takes a while to load.
-
-    return random()
-
-
-_JITTER: Final = iter(_random, None)
 _UNDER_WAY: Final = frozenset({State.STARTING, State.INITIALIZING})
 
 _EFFECTS: Final[dict[type, Callable[[Driver, Any], None]]] = {
@@ -528,11 +523,12 @@ _EFFECTS: Final[dict[type, Callable[[Driver, Any], None]]] = {
     b.Failed: Driver._failed,
     b.Related: Driver._related,
     b.Progressed: Driver._progressed,
-    b.Noticed: lambda driver, outcome: driver._listener.noticed(outcome.method, outcome.params),
-    b.Asked: lambda driver, outcome: driver._listener.asked(outcome),
-    b.Dismissed: lambda driver, outcome: driver._listener.dismissed(outcome),
+    b.Noticed: lambda driver, outcome: driver.listener.noticed(outcome.method, outcome.params),
+    b.Asked: lambda driver, outcome: driver.listener.asked(outcome),
+    b.Dismissed: lambda driver, outcome: driver.listener.dismissed(outcome),
     b.Moved: Driver._moved,
-    b.Starting: lambda driver, outcome: driver._listener.starting(outcome),
-    b.Violated: lambda driver, outcome: driver._listener.violated(outcome),
+    b.Starting: lambda driver, outcome: driver.listener.starting(outcome),
+    b.Throttled: Driver._throttled,
+    b.Violated: lambda driver, outcome: driver.listener.violated(outcome),
     b.Unhandled: Driver._unhandled,
 }

@@ -109,6 +109,8 @@ CLOSE = option("--close TOOL", "The tool that closes it.", "close_tool", default
 @CWD
 @CONFIG
 @option("--timeout SECONDS", "The timeout of one request.", type=float)
+@option("--concurrent N", "Send the server at most N calls at once.", type=int)
+@option("--rate RATE", "Send it at most so many calls in a time, such as 60/m or 10/s.")
 @option("--protocol REVISION", "Use this protocol revision and no other.")
 @option("--log FILE", "Append the calls to a log, as JSON lines.")
 @option("--lock FILE", "Refuse tools that differ from the lock file.")

@@ -79,6 +79,8 @@ class ServerTarget:
         inherit_env: str | None = None,
         config: str | None = None,
         timeout: float | None = None,
+        concurrent: int | None = None,
+        rate: str | None = None,
         verbose: bool = False,
         trace: str | None = None,
         trace_file: str | None = None,
@@ -113,6 +115,8 @@ class ServerTarget:
             self.options["headers"] = pairs("--header", header, ":")
         if timeout is not None:
             self.options["timeouts"] = _timeouts(timeout)
+        self.limits = _limits(concurrent=concurrent, rate=rate)
+        """Fields of `holdfast.Limits` that replace those of the configuration."""
 
     @cached_property
     def configuration(self) -> Configuration:
@@ -250,6 +254,13 @@ class ServerTarget:
     def _client_options(self, address: ServerAddress, can_ask: bool) -> dict[str, Any]:
         """Return the options of ``holdfast.connect``, for a server of this kind."""
         options = dict(self.options)
+        if self.limits:
+            from msgspec.structs import replace
+
+            from holdfast.policies import Limits
+
+            configured = {} if address.resolved is None else address.resolved.options
+            options["limits"] = replace(configured.get("limits") or Limits(), **self.limits)
         kind, unfit = ("a URL", "a command") if address.is_url else ("a command", "a URL")
         for name, option in _OPTIONS_FOR[unfit].items():
             if name in options:
@@ -349,6 +360,21 @@ def _command_options(env: tuple[str, ...], inherit_env: str | None) -> dict[str,
         names = tuple(filter(None, inherit_env.split(",")))
         options["inherit_env"] = True if inherit_env == EVERYTHING else names
     return options
+
+
+def _limits(**limits: Any) -> dict[str, Any]:
+    """Return the limits of ``--concurrent`` and ``--rate`` that were given."""
+    limits = {name: value for name, value in limits.items() if value is not None}
+    if limits:
+        from holdfast.policies import Limits
+
+        for name, value in limits.items():
+            try:
+                Limits(**{name: value})
+            except ValidationError as error:
+                reason = error.message.rpartition(": ")[2]
+                raise click.UsageError(f"--{name} {value}: {reason}.") from None
+    return limits
 
 
 def _timeouts(seconds: float) -> Timeouts:

@@ -89,6 +89,8 @@ TABLE: Final[dict[str, Setting]] = {
         Setting("tool_timeouts", dict[str, float], to="tools", option="timeouts"),
         Setting("backoff", Backoff),
         Setting("limits", Limits),
+        Setting("tool_concurrent", dict[str, int], to="tools", option="concurrent"),
+        Setting("tool_rate", dict[str, str], to="tools", option="rate"),
         Setting("protocol", str),
         Setting("allow", _LIST, to="tools"),
         Setting("deny", _LIST, to="tools"),

@@ -20,6 +20,7 @@ from holdfast._accounts import AccountsClient
 from holdfast._connect import connect
 from holdfast._core.calls.options import CallOptions
 from holdfast._core.engine.state import State
+from holdfast._core.limits.queue import calling_as
 from holdfast._core.single_flight import SingleFlight, WorkStopped, retrieve
 from holdfast._core.targets import Target
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
@@ -236,7 +237,8 @@ class Handle:
             await self._ready(name)
             tool = self.client.tools.get(name)
             complete = self._session.place(tool, given(arguments or {}))
-            return await self.client.call_tool(name, complete, **options)
+            with calling_as(id(self)):
+                return await self.client.call_tool(name, complete, **options)
 
         return await self._queue.run(name, work, parallel=parallel)
 

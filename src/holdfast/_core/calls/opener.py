@@ -20,6 +20,7 @@ from holdfast.policies import Policy
 if TYPE_CHECKING:
     from holdfast._core.driver import Driver
     from holdfast._core.eras.conversation import Plan
+    from holdfast._core.limits.gate import Gate
     from holdfast._core.tap import Tap
 
 T = TypeVar("T")
@@ -39,6 +40,8 @@ class Opener(Struct, eq=False):
     """The driver; None before the first request."""
     tap: Tap | None = None
     """Sees what crosses between the client and its transport."""
+    gate: Gate | None = None
+    """The limits of the server."""
 
     @property
     def driver(self) -> Driver:
@@ -49,7 +52,13 @@ class Opener(Struct, eq=False):
 
             assert self.listener is not None
             driver = self.started = Driver(
-                self.name, self.transport, self.policy, self.plan, self.listener, tap=self.tap
+                self.name,
+                self.transport,
+                self.policy,
+                self.plan,
+                self.listener,
+                tap=self.tap,
+                gate=self.gate,
             )
         elif driver.loop is not asyncio.get_running_loop():
             raise StateError(

@@ -125,6 +125,7 @@ class Requester(Struct, eq=False):
             since=deadline.since,
             total_name=deadline.total_name,
             progress=bool(self.progress_handlers),
+            place_within=deadline.idle if deadline.by_caller else None,
             **fields,
         )
 
@@ -212,6 +213,7 @@ class Requester(Struct, eq=False):
             about=about,
             progress=on_progress is not None or bool(self.progress_handlers),
             since=deadline.since,
+            place_within=deadline.idle if deadline.by_caller else None,
         )
         passes = passes_questions or self.inputs.answerer is None
         raw, _ = await self.request(call, deadline, on_progress, passes_questions=passes)

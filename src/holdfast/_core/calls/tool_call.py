@@ -204,14 +204,13 @@ class ToolCall(Struct, eq=False):
 
     def _make_request(self, tool: ReadyTool) -> Call:
         """Return the request of the present attempt. One deadline holds for all attempts."""
-        deadline, form, params = self.deadline, self.form, self.params
+        form, params, place_within = self.form, self.params, None
         idle, total, total_name = self.pipeline.idle, self.pipeline.total, "Timeouts.total"
         if tool.settings.timeout is not None:
             idle = tool.settings.timeout
             total = self.pipeline.timeouts.total_for(idle)
-        if deadline is not None:
-            idle = idle if self.options.get("timeout") is None else deadline.idle
-            total, total_name = deadline.total, deadline.total_name
+        if self.deadline is not None:
+            idle, total, total_name, place_within = self._given_time(self.deadline, idle)
         if form is not None:
             params = form.augment(params)
         if self.answers:
@@ -232,7 +231,16 @@ class ToolCall(Struct, eq=False):
             extensions=() if form is None else form.extensions,
             epoch=tool.epoch,
             refusals=None if tool.epoch is None else self.refusals,
+            place_within=place_within,
         )
+
+    def _given_time(
+        self, deadline: Deadline, idle: float
+    ) -> tuple[float, float, str, float | None]:
+        """Return the times that the caller's options give; ``idle`` if they leave it open."""
+        by_caller = self.options.get("timeout") is not None
+        idle = deadline.idle if by_caller else idle
+        return idle, deadline.total, deadline.total_name, idle if by_caller else None
 
     def _tell_observers(self, tool: ReadyTool) -> Callable[[WireId], None] | None:
         """Tell the observers that the call begins, once; return what wants to know its wire ids."""

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw, Struct
 
-from holdfast._core.boundary import Asked, Dismissed, Generation, Moved, Starting, Violated
+from holdfast._core.boundary import (
+    Asked,
+    Dismissed,
+    Generation,
+    Moved,
+    Starting,
+    Violated,
+    Waiting,
+)
 from holdfast._core.calls.cache import UPDATED, ResponseCache
 from holdfast._core.calls.handlers import (
     Notification,
@@ -175,6 +183,20 @@ class Unsolicited(Struct, eq=False):
     def starting(self, starting: Starting) -> None:
         if self.events is not None and self.events.active:
             self.events.starting(starting)
+
+    def waiting(self, waiting: Waiting) -> None:
+        """Tell subscribers that a call waits for a place under a limit."""
+        name, limit = self._requester.name, waiting.limit or 'the server said "later"'
+        log.debug("%s: %s %s waits: %s", name, waiting.method, waiting.about, limit)
+        if self.events is not None and self.events.active:
+            self.events.waiting(waiting)
+
+    def store_down(self, error: Exception) -> None:
+        """Tell that the store of shared limits cannot be reached."""
+        text = "%s: the store of its limits cannot be reached, this process goes on with a part: %s"
+        log.warning(text, self._requester.name, error)
+        if self.events is not None and self.events.active:
+            self.events.limits_unshared(error)
 
     def violated(self, violated: Violated) -> None:
         level = logging.WARNING if violated.count == 1 else logging.DEBUG

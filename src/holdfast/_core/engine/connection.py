@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw
 
 from holdfast._core import boundary as b
 from holdfast._core.boundary import Call, Effect, Ticket, WireId
-from holdfast._core.engine import messages
+from holdfast._core.engine import messages, throttle
 from holdfast._core.engine.inbox import Inbox
 from holdfast._core.engine.inflight import NEVER, Inflight
 from holdfast._core.engine.link_state import LinkState, Timers
@@ -107,7 +107,7 @@ class Connection:
         self._requests = Requests(name, policy, self.link, self._recovery, jitter)
         self.inflight: Inflight = self._requests.inflight
         self._outbox = Outbox(self.link, self.inflight, jitter)
-        self._inbox = Inbox(name, self.link, self.inflight, self._negotiated, self._disowned)
+        self._inbox = Inbox(name, self.link, self.inflight, self._negotiated, self._remedied)
         self._leaving = False
         """The last request is under way: the link is still there although the state is closing."""
 
@@ -270,11 +270,13 @@ class Connection:
     def _refused(self, report: b.Refused, now: float, out: list[Effect]) -> None:
         negotiator = self.link.negotiator
         self._inbox.oversized(report, out)
+        throttle.note(report, self._requests.jitter, out)
         if negotiator is not None and report.wire_id in negotiator.questions:
             if negotiator.can_go_on(report):
                 self._converse(negotiator, negotiator.refusal(report), now, out)
             else:
                 self._lose(report.error, now, out)
+                self.timers.delay_retry(report.retry_after, now)
         elif not self.link.outdated_by(report) or not self._remedy(report, now, out):
             self.timers.alarm(self._requests.refused(report, now, out))
 
@@ -471,9 +473,15 @@ class Connection:
             self._renew("the server speaks another protocol revision now", now, out)
         return True
 
-    def _disowned(self, wire_id: object, fault: ErrorObject, now: float, out: Effects) -> bool:
-        """Negotiate again if an error may be that of a server of another revision."""
+    def _remedied(self, wire_id: object, fault: ErrorObject, now: float, out: Effects) -> bool:
+        """Send a request again that was answered with an error, if the error is not the answer.
+
+        It may say "later", or be that of a server of another revision: then negotiate again.
+        """
         pending = self.inflight.sent(wire_id)
+        if later := throttle.rate_limited(self.name, pending, fault, self.link.generation):
+            self._refused(later, now, out)
+            return True
         refusal = None if pending is None else disowning(self.name, pending, fault, self.link)
         return refusal is not None and self._remedy(refusal, now, out)
 

@@ -37,7 +37,7 @@ from holdfast.errors import HoldfastError
 from holdfast.types.lifecycle import Progress
 
 Hear = Callable[[Envelope, float, list[Effect]], bool]
-Disowned = Callable[[object, ErrorObject, float, list[Effect]], bool]
+Remedied = Callable[[object, ErrorObject, float, list[Effect]], bool]
 
 _NULL: Final = b"null"
 _OBJECT: Final = ord("{")
@@ -49,14 +49,14 @@ class Inbox:
     """Gives every caller the outcome of its own request, once, whatever the server sends."""
 
     def __init__(
-        self, name: str, link: LinkState, inflight: Inflight, hear: Hear, disowned: Disowned
+        self, name: str, link: LinkState, inflight: Inflight, hear: Hear, remedied: Remedied
     ) -> None:
         self.name = name
         self.violations: Counter[str] = Counter()
         self._link = link
         self._inflight = inflight
         self._hear = hear
-        self._disowned = disowned
+        self._remedied = remedied
 
     def take(self, report: Delivered, now: float, out: list[Effect]) -> None:
         link, generation = self._link, report.generation
@@ -154,7 +154,7 @@ class Inbox:
         # as absent: many servers write both keys.
         result, error = message.result, message.error
         fault = None if error is UNSET or result is not UNSET else decode_error_object(error)
-        if fault is not None and self._disowned(message.id, fault, now, out):
+        if fault is not None and self._remedied(message.id, fault, now, out):
             pass
         elif (pending := self._inflight.settle(message.id)) is None:
             if not self._hear(message, now, out):

@@ -121,6 +121,11 @@ class Timers(Struct):
         self.retry = at
         self.alarm(at)
 
+    def delay_retry(self, seconds: float | None, now: float) -> None:
+        """Attempt no connection before a time that the server named, if there is one to come."""
+        if seconds is not None and self.retry < NEVER:
+            self.retry_at(max(self.retry, now + seconds))
+
     def watch(self, inflight: Inflight, now: float) -> None:
         """Schedule the sweep of the tombstones, if there are any."""
         if self.sweep == NEVER and inflight.tombstones:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from holdfast._core.boundary import Call, LinkChanged, Refused
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
@@ -20,6 +20,9 @@ from holdfast.errors import (
     StateError,
     ValidationError,
 )
+
+if TYPE_CHECKING:
+    from holdfast._core.engine.connection import Connection
 
 
 def subject(call: Call) -> str:
@@ -135,6 +138,34 @@ def backpressure(name: str, call: Call, *, total: bool) -> HoldfastError:
         "what was sent before, or cannot be reached; nothing of this request was sent"
     )
     return BackpressureError(text)
+
+
+def not_ready(connection: Connection, timeout: float | None) -> HoldfastError:
+    """Return the error of those who waited for a connection until their time was over."""
+    assert timeout is not None
+    why = "" if connection.reason is None else f": {connection.reason.message}"
+    waited = f"not ready within {timeout:.3g} s (it is '{connection.state}'{why})"
+    return RequestTimeout(f"{connection.name}: {waited}")
+
+
+def no_place(name: str, call: Call, reason: str, limit: str, span: float) -> HoldfastError:
+    """Return the error of a call whose time ran out before it got a place under a limit."""
+    lack = "its turn did not come" if reason == "rate" else "no place became free"
+    text = f"{lack} within {seconds(span)} ({limit}); nothing was sent"
+    options = (
+        Hint("timeout", "gives it longer"),
+        Hint(f"limits.{'rate' if reason == 'rate' else 'concurrent'}", "allows more"),
+    )
+    return RequestTimeout(f"{name}: {subject(call)}: {text}", hints=options)
+
+
+def turned_away(name: str, call: Call, wait: float, span: float) -> HoldfastError:
+    """Return the error of a call that the server wants later than its time allows."""
+    text = (
+        f"the server takes no calls for another {seconds(wait)}, and this one has only "
+        f"{seconds(max(0.0, span))}; nothing was sent"
+    )
+    return BackpressureError(f"{name}: {subject(call)}: {text}", retry_in=wait)
 
 
 def link_changed(name: str, call: Call, *, repeated: bool, refusals: int) -> LinkChanged:

@@ -83,7 +83,7 @@ class Requests:
         self._policy = policy
         self._link = link
         self._recovery = recovery
-        self._jitter = jitter
+        self.jitter = jitter
         self.pump_at: float = NEVER
         """The time to retry requests that wait for room."""
 
@@ -208,7 +208,7 @@ class Requests:
             return NEVER if enough else now + report.retry_after
         if not self.waits(pending.call):
             return NEVER
-        return now + self._policy.backoff.delay(pending.offers + 1, self._jitter)
+        return now + self._policy.backoff.delay(pending.offers + 1, self.jitter)
 
     def renew(self, pending: Pending) -> None:
         """Park a request whose epoch has ended."""

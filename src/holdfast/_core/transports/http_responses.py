@@ -28,7 +28,15 @@ from holdfast._core.boundary import RefusalReason, Refused
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast._core.wire.framing import FrameTooLarge, join
 from holdfast._core.wire.http_dates import retry_after
-from holdfast._core.wire.jsonrpc import ErrorObject, decode_error_object, snippet
+from holdfast._core.wire.jsonrpc import (
+    DEFAULT_WAIT,
+    ErrorObject,
+    decode_error_object,
+    snippet,
+)
+from holdfast._core.wire.jsonrpc import (
+    retry_after as retry_after_of,
+)
 from holdfast.errors import AuthError, Hint, HoldfastError, ProtocolError, TransportError
 
 CODINGS: Final = ("gzip", "x-gzip", "deflate")
@@ -210,7 +218,7 @@ def refusal(
     elif status in (404, 405) and fault is None and not in_session and not _ENDPOINT.search(path):
         text += f" (its MCP endpoint may be at another path, such as {path.rstrip('/')}/mcp)"
     no_session = in_session and _no_such_session(status, fault)
-    wait = _wait_before_retry(status, headers)
+    wait = _wait_before_retry(status, headers, fault)
     return Refused(
         kind(text, code=status, hints=hints),
         RefusalReason.NO_SUCH_SESSION if no_session else _reason_of(status),
@@ -239,15 +247,18 @@ def _may_be_processed(status: int) -> bool:
     return status in (303, 408) or (status >= 500 and status != 503)
 
 
-def _wait_before_retry(status: int, headers: Mapping[str, str]) -> float | None:
+def _wait_before_retry(
+    status: int, headers: Mapping[str, str], fault: ErrorObject | None
+) -> float | None:
     """Return the seconds for which the server turned the request away; None if it did not.
 
     RFC 9110 §15.6.4 and RFC 6585 §4: nothing was done.
     """
     if status not in (429, 503):
         return None
-    wait = retry_after(headers.get("Retry-After", ""), time.time())
-    return 1.0 if wait is None else wait
+    header = retry_after(headers.get("Retry-After", ""), time.time())
+    waits = [wait for wait in (header, retry_after_of(fault)) if wait is not None]
+    return max(waits, default=DEFAULT_WAIT)
 
 
 def _forbidden(

@@ -11,6 +11,8 @@ INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 RESOURCE_NOT_FOUND: Final = -32002
 """Revisions before 2026-07-28; later ones answer with ``INVALID_PARAMS``."""
+RATE_LIMITED: Final = -32023
+"""Draft SEP-3304: nothing has run; ``data.retryAfterMs`` says when to try again."""
 
 UNENCODABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 """Raised by encoders for values that JSON cannot hold."""

@@ -28,6 +28,20 @@ class ErrorObject(Struct, frozen=True, gc=False):
     data: Any = None
 
 
+DEFAULT_WAIT: Final = 1.0
+"""Seconds to wait if a server says "later" and not how much later."""
+
+
+def retry_after(fault: ErrorObject | None) -> float | None:
+    """Return the seconds after which an error says to try again; None if it does not say."""
+    data = None if fault is None else fault.data
+    milliseconds = data.get("retryAfterMs") if isinstance(data, dict) else None
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
+        return None
+    # An integer may have more digits than a float can hold.
+    return min(milliseconds, 10**15) / 1000 if milliseconds >= 0 else None
+
+
 class Envelope(Struct, gc=False):
     """Any JSON-RPC message: a request, notification or response, by the fields that are set."""
 
