@@ -40,7 +40,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "schema": ("types", "_core.text", "_core.wire"),
     # the shell around it
     "_core.single_flight": ("errors",),
-    "stores": ("_core.files",),
+    "stores": ("_core.files", "_core.redact"),
     "_core.auth": (
         "stores",
         "_core.wire",

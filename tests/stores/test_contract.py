@@ -9,35 +9,81 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.stores import FileStore, MemoryStore, SqliteStore, Store
+from holdfast.stores import FileStore, MemoryStore, RedisStore, SqliteStore, Store
+from tests.redis_server import RedisServer, running_redis
 
 
 class Clock:
-    now = 1_000_000.0
+    """The time of a store. Redis has its own: there, what has an end is moved towards it."""
+
+    def __init__(self) -> None:
+        self._now = 1_000_000.0
+        self.redis: RedisServer | None = None
 
     def __call__(self) -> float:
-        return self.now
+        return self._now
+
+    @property
+    def now(self) -> float:
+        return self._now
+
+    @now.setter
+    def now(self, now: float) -> None:
+        passed, self._now = now - self._now, now
+        if self.redis is None:
+            return
+        with self.redis.client() as client:
+            for key in client.scan_iter():
+                if (left := client.pttl(key)) >= 0:
+                    client.pexpire(key, int(max(0, left - passed * 1000)))
 
 
-MAKERS: dict[str, Callable[[Path, Clock], Store]] = {
-    "memory": lambda folder, clock: MemoryStore(clock=clock),
-    "files": lambda folder, clock: FileStore(folder / "entries", clock=clock),
-    "sqlite": lambda folder, clock: SqliteStore(folder / "entries.db", clock=clock),
-}
-SHARED = {
-    "files": "FileStore(sys.argv[1] + '/entries')",
-    "sqlite": "SqliteStore(sys.argv[1] + '/entries.db')",
-}
-"""Stores that other processes see, and how those open them."""
+KINDS = ("memory", "files", "sqlite", "redis")
+PATIENCE = 60.0
+"""Seconds: what is tested here is what Redis says, on a machine that may be busy."""
+
+
+@pytest.fixture(scope="module")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with running_redis(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+def make(
+    kind: str, folder: Path, clock: Clock, request: pytest.FixtureRequest
+) -> tuple[Store, str]:
+    """Return a new store, and how other processes open it; "" if they cannot."""
+    if kind == "memory":
+        return MemoryStore(clock=clock), ""
+    if kind == "files":
+        return FileStore(folder / "entries", clock=clock), "FileStore(sys.argv[1] + '/entries')"
+    if kind == "sqlite":
+        expression = "SqliteStore(sys.argv[1] + '/entries.db')"
+        return SqliteStore(folder / "entries.db", clock=clock), expression
+    clock.redis = request.getfixturevalue("redis_server")
+    with clock.redis.client() as client:
+        client.flushall()
+    url = clock.redis.url
+    expression = f"RedisStore({url!r}, patience={PATIENCE})"
+    return RedisStore(url, patience=PATIENCE), expression
+
+
+async def close(store: Store) -> None:
+    if isinstance(store, SqliteStore):
+        store.close()
+    elif isinstance(store, RedisStore):
+        await store.close()
+
 
 ODD_KEYS = [
     "",
@@ -62,14 +108,22 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=MAKERS)
-def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Store:
-    return MAKERS[request.param](tmp_path, clock)
+@pytest_asyncio.fixture(params=KINDS)
+async def store(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: Clock
+) -> AsyncIterator[Store]:
+    store, _ = make(request.param, tmp_path, clock, request)
+    yield store
+    await close(store)
 
 
-@pytest.fixture(params=SHARED)
-def shared(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> tuple[Store, str]:
-    return MAKERS[request.param](tmp_path, clock), SHARED[request.param]
+@pytest_asyncio.fixture(params=KINDS[1:])
+async def shared(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: Clock
+) -> AsyncIterator[tuple[Store, str]]:
+    store, expression = make(request.param, tmp_path, clock, request)
+    yield store, expression
+    await close(store)
 
 
 # Entries
@@ -127,11 +181,11 @@ async def test_only_bytes_are_stored(store: Store, data: Any) -> None:
 
 
 async def test_an_entry_ends_with_its_time(store: Store, clock: Clock) -> None:
-    await store.put("a", b"x", ttl=10)
-    clock.now += 9.9
+    await store.put("a", b"x", ttl=1000)
+    clock.now += 900
     assert await store.get("a") == b"x"
     assert await store.keys() == ["a"]
-    clock.now += 0.1
+    clock.now += 100
     assert await store.keys() == []
     assert await store.get("a") is None
 
@@ -143,11 +197,11 @@ async def test_an_entry_without_a_time_stays(store: Store, clock: Clock) -> None
 
 
 async def test_the_last_put_decides_about_the_time(store: Store, clock: Clock) -> None:
-    await store.put("longer", b"x", ttl=10)
+    await store.put("longer", b"x", ttl=1000)
     await store.put("longer", b"x")
     await store.put("shorter", b"x")
-    await store.put("shorter", b"x", ttl=10)
-    clock.now += 10
+    await store.put("shorter", b"x", ttl=1000)
+    clock.now += 1000
     assert await store.keys() == ["longer"]
 
 
@@ -160,7 +214,84 @@ async def test_an_entry_without_any_time_left_replaces_and_is_not_kept(
     assert await store.get("a") is None
 
 
+# Swaps
+
+
+@pytest.mark.req("S1")
+async def test_a_swap_replaces_only_what_it_expects(store: Store) -> None:
+    assert not await store.swap("a", b"never there", b"x")
+    assert await store.swap("a", None, b"1")
+    assert not await store.swap("a", None, b"2")
+    assert not await store.swap("a", b"2", b"3")
+    assert await store.get("a") == b"1"
+    assert await store.swap("a", b"1", b"")
+    assert not await store.swap("a", None, b"4")
+    assert await store.swap("a", b"", b"5")
+    assert not await store.swap("a", b"4", None)
+    assert await store.swap("a", b"5", None)
+    assert await store.get("a") is None
+    assert await store.swap("a", None, None)
+
+
+@pytest.mark.parametrize("data", [bytes(range(256)), b"\0", b"1", b"x" * 300_000])
+async def test_a_swap_compares_byte_by_byte(store: Store, data: bytes) -> None:
+    assert await store.swap("a", None, data)
+    assert not await store.swap("a", data + b"x", b"other")
+    assert not await store.swap("a", data[:-1], b"other")
+    assert await store.swap("a", data, data + b"x")
+    assert await store.get("a") == data + b"x"
+
+
+async def test_an_entry_past_its_time_counts_as_none_for_a_swap(store: Store, clock: Clock) -> None:
+    assert await store.swap("a", None, b"1", ttl=1000)
+    await store.put("b", b"1", ttl=1000)
+    clock.now += 900
+    assert not await store.swap("a", None, b"2")
+    clock.now += 100
+    assert not await store.swap("a", b"1", b"2")
+    assert await store.swap("a", None, b"3")
+    assert not await store.swap("b", b"1", None)
+    clock.now += 1e6
+    assert await store.get("a") == b"3"
+
+
+@pytest.mark.parametrize("ttl", [0, -1])
+async def test_a_swap_to_what_has_no_time_left_deletes(store: Store, ttl: float) -> None:
+    await store.put("a", b"1")
+    assert not await store.swap("a", b"2", b"3", ttl)
+    assert await store.swap("a", b"1", b"3", ttl)
+    assert await store.get("a") is None
+
+
+async def test_of_many_swaps_one_succeeds(store: Store) -> None:
+    for old in (None, b"0"):
+        outcomes = await asyncio.gather(*(store.swap("a", old, b"new %d" % n) for n in range(20)))
+        assert outcomes.count(True) == 1
+        winner = b"new %d" % outcomes.index(True)
+        assert await store.get("a") == winner
+        await store.put("a", b"0")
+
+
+@pytest.mark.parametrize("value", ["text", 7, bytearray(b"x")])
+async def test_only_bytes_are_swapped(store: Store, value: Any) -> None:
+    for old, new in ((value, b"x"), (None, value)):
+        with pytest.raises(TypeError, match="bytes"):
+            await store.swap("a", old, new)
+
+
 # Locks
+
+
+@pytest.mark.req("S1")
+async def test_each_holder_of_a_lock_has_a_larger_number(store: Store) -> None:
+    numbers = []
+    for _ in range(3):
+        async with store.lock("a") as number:
+            numbers.append(number)
+        async with store.lock("b"):
+            pass
+    assert numbers == sorted(set(numbers))
+    assert numbers[0] > 0
 
 
 async def test_a_lock_is_held_by_one_task_at_a_time(store: Store) -> None:
@@ -221,7 +352,7 @@ async def test_a_lock_is_free_after_an_exception_and_a_cancellation(store: Store
     waiting.cancel()
     holder.cancel()
     await asyncio.gather(holder, waiting, return_exceptions=True)
-    async with asyncio.timeout(10), store.lock("a"):
+    async with asyncio.timeout(60), store.lock("a"):
         pass
 
 
@@ -239,7 +370,7 @@ async def test_whoever_is_cancelled_at_any_step_of_locking_leaves_nothing_locked
             await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        async with asyncio.timeout(10), store.lock("a", ttl=1000):
+        async with asyncio.timeout(60), store.lock("a", ttl=1000):
             pass
 
 
@@ -251,6 +382,8 @@ async def test_a_lock_holds_between_loops_of_two_threads(store: Store) -> None:
         async with store.lock("held", ttl=600):
             entered.set()
             await asyncio.to_thread(release.wait)
+        if isinstance(store, RedisStore):
+            await store.close()
 
     holder = asyncio.create_task(asyncio.to_thread(asyncio.run, hold()))
     await asyncio.to_thread(entered.wait)
@@ -268,6 +401,8 @@ async def test_a_lock_holds_between_loops_of_two_threads(store: Store) -> None:
                 number = int(await store.get("count") or b"0")
                 await asyncio.sleep(0)
                 await store.put("count", b"%d" % (number + 1))
+        if isinstance(store, RedisStore):
+            await store.close()
 
     with ThreadPoolExecutor(3) as threads:
         loop = asyncio.get_running_loop()
@@ -288,6 +423,10 @@ async def main():
         async with store.lock("a"):
             number = int(await store.get("count") or b"0")
             await store.put("count", b"%d" % (number + 1))
+    for _ in range(20):
+        while not await store.swap("swaps", data := await store.get("swaps"),
+                                   b"%d" % (int(data or b"0") + 1)):
+            pass
 asyncio.run(main())
 """
 
@@ -318,6 +457,7 @@ async def test_processes_do_not_overwrite_each_other(
     running = [await _start(program, tmp_path) for _ in range(3)]
     assert [await process.wait() for process in running] == [0, 0, 0]
     assert await store.get("count") == b"60"
+    assert await store.get("swaps") == b"60"
 
 
 async def test_the_lock_of_a_process_that_was_killed_is_free_again(
@@ -325,6 +465,8 @@ async def test_the_lock_of_a_process_that_was_killed_is_free_again(
 ) -> None:
     store, expression = shared
     clock.now = time.time()
+    async with store.lock("a") as first:
+        pass
     holder = await _start(_HOLD.format(store=expression), tmp_path)
     assert holder.stdout is not None
     await holder.stdout.readline()
@@ -335,8 +477,9 @@ async def test_the_lock_of_a_process_that_was_killed_is_free_again(
     holder.kill()
     await holder.wait()
     clock.now += 3600
-    async with asyncio.timeout(30), store.lock("a"):
+    async with asyncio.timeout(30), store.lock("a") as number:
         assert await store.get("seen") == b"by others"
+        assert number > first + 1
 
 
 # Anything in any order
@@ -347,16 +490,23 @@ STEPS = st.lists(
             st.just("put"),
             st.sampled_from("abc"),
             st.binary(max_size=20),
-            st.sampled_from([None, 1, 5]),
+            st.sampled_from([None, 1000, 5000]),
+        ),
+        st.tuples(
+            st.just("swap"),
+            st.sampled_from("abc"),
+            st.none() | st.binary(max_size=1),
+            st.none() | st.binary(max_size=1),
+            st.sampled_from([None, 1000, 5000]),
         ),
         st.tuples(st.just("delete"), st.sampled_from("abc")),
-        st.tuples(st.just("wait"), st.sampled_from([0.5, 1, 4])),
+        st.tuples(st.just("wait"), st.sampled_from([500, 1000, 4000])),
     ),
     max_size=15,
 )
 
 
-@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("kind", KINDS)
 @settings(
     max_examples=30,
     deadline=None,
@@ -364,10 +514,13 @@ STEPS = st.lists(
 )
 @given(steps=STEPS)
 def test_a_store_is_a_dictionary_with_ends(
-    kind: str, tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[Any, ...]]
+    kind: str,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[tuple[Any, ...]],
 ) -> None:
     clock = Clock()
-    store = MAKERS[kind](tmp_path_factory.mktemp("store"), clock)
+    store, _ = make(kind, tmp_path_factory.mktemp("store"), clock, request)
     expected: dict[str, tuple[bytes, float]] = {}
 
     async def run() -> None:
@@ -377,6 +530,15 @@ def test_a_store_is_a_dictionary_with_ends(
                     key, data, ttl = details
                     await store.put(key, data, ttl)
                     expected[key] = (data, clock.now + (ttl or 1e9))
+                case "swap":
+                    key, old, data, ttl = details
+                    current, until = expected.get(key, (None, 0.0))
+                    current = current if until > clock.now else None
+                    assert await store.swap(key, old, data, ttl) is (current == old)
+                    if current == old:
+                        expected.pop(key, None)
+                        if data is not None:
+                            expected[key] = (data, clock.now + (ttl or 1e9))
                 case "delete":
                     await store.delete(details[0])
                     expected.pop(details[0], None)
@@ -387,5 +549,6 @@ def test_a_store_is_a_dictionary_with_ends(
                 key: present.get(key) for key in "abc"
             }
             assert await store.keys() == sorted(present)
+        await close(store)
 
     asyncio.run(run())

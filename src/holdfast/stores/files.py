@@ -6,8 +6,8 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast._core import files
-from holdfast.stores.base import LOCK_TTL, StoreError, TaskLocks, poll, require_entry
+from holdfast.stores.base import LOCK_TTL, StoreError, TaskLocks, poll, require_entry, require_swap
 
 MAX_ENTRY: Final = 16 * 1024 * 1024
 _SAFE: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
@@ -65,22 +65,29 @@ class FileStore:
         """Delete an entry."""
         await asyncio.to_thread(self._delete, key)
 
+    async def swap(
+        self, key: str, old: bytes | None, new: bytes | None, ttl: float | None = None
+    ) -> bool:
+        """Replace an entry if it is still ``old``."""
+        require_swap(key, old, new)
+        return await asyncio.to_thread(self._swap, key, old, new, ttl)
+
     async def keys(self, prefix: str = "") -> list[str]:
         """Return the keys that begin with a prefix."""
         return await asyncio.to_thread(self._keys, prefix)
 
     @asynccontextmanager
-    async def lock(self, name: str, ttl: float = LOCK_TTL) -> AsyncIterator[None]:
+    async def lock(self, name: str, ttl: float = LOCK_TTL) -> AsyncIterator[int]:
         """Hold a lock between tasks and processes. The system frees it if the process ends."""
         async with self._tasks.hold(name):
             descriptor = await asyncio.to_thread(self._open_lock, name)
 
-            async def attempt() -> bool:
-                return files.try_lock(descriptor)
+            async def attempt() -> bool | None:
+                return files.try_lock(descriptor) or None
 
             try:
                 await poll(attempt)
-                yield
+                yield await asyncio.to_thread(self._next_number, descriptor)
             finally:
                 os.close(descriptor)  # which unlocks
 
@@ -98,15 +105,24 @@ class FileStore:
         return not os.path.lexists(self._path(key))
 
     def _get(self, key: str) -> bytes | None:
+        data, is_over = self._entry(key)
+        if is_over:
+            with self._changing():
+                # It may have been replaced since it was read.
+                data, is_over = self._entry(key)
+                if is_over:
+                    self._unlink(key)
+        return data
+
+    def _entry(self, key: str) -> tuple[bytes | None, bool]:
+        """Return the data of an entry that is current, and whether there is one past its time."""
         content = self._read(self._path(key))
         # The name in the file counts: one that was moved to another's place is not that entry.
         if content is None or content[0].key != key:
-            return None
+            return None, False
         header, data = content
-        if header.until is not None and header.until <= self._clock():
-            self._delete(key)
-            return None
-        return data
+        is_over = header.until is not None and header.until <= self._clock()
+        return (None if is_over else data), is_over
 
     def _read(self, path: str) -> tuple[_Header, bytes] | None:
         try:
@@ -116,27 +132,48 @@ class FileStore:
         except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError):
             return None
 
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Order the writers of all processes: a swap reads before it writes."""
+        try:
+            files.make_private_folder(self.path)
+            with files.locked(self.path / "change.lock"):
+                yield
+        except OSError as error:
+            raise error if isinstance(error, StoreError) else self._unusable(error) from error
+
     def _put(self, key: str, data: bytes, ttl: float | None) -> None:
+        with self._changing():
+            self._write(key, data, ttl)
+
+    def _swap(self, key: str, old: bytes | None, new: bytes | None, ttl: float | None) -> bool:
+        with self._changing():
+            if self._entry(key)[0] != old:
+                return False
+            if new is None:
+                self._unlink(key)
+            else:
+                self._write(key, new, ttl)
+            return True
+
+    def _write(self, key: str, data: bytes, ttl: float | None) -> None:
         if ttl is not None and ttl <= 0:
-            self._delete(key)
+            self._unlink(key)
             return
         header = _Header(key, None if ttl is None else self._clock() + ttl)
         content = msgspec.json.encode(header) + b"\n" + data
         if len(content) > MAX_ENTRY:
             raise StoreError(f"{self.path}: an entry of more than {MAX_ENTRY >> 20} MiB")
-        try:
-            files.make_private_folder(self.path)
-            files.write_atomic(self._path(key), content, private=True)
-        except OSError as error:
-            raise self._unusable(error) from error
+        files.write_atomic(self._path(key), content, private=True)
 
     def _delete(self, key: str) -> None:
-        try:
+        if not self.lacks(key):
+            with self._changing():
+                self._unlink(key)
+
+    def _unlink(self, key: str) -> None:
+        with suppress(FileNotFoundError, NotADirectoryError):
             os.unlink(self._path(key))
-        except (FileNotFoundError, NotADirectoryError):
-            pass
-        except OSError as error:
-            raise self._unusable(error) from error
 
     def _keys(self, prefix: str) -> list[str]:
         contents = (self._read(os.fspath(path)) for path in self.path.glob("*.entry"))
@@ -150,6 +187,17 @@ class FileStore:
             return files.open_without_links(self._path(name, "lock"), flags)
         except OSError as error:
             raise self._unusable(error) from error
+
+    def _next_number(self, descriptor: int) -> int:
+        """Return the next fencing number, which is kept in the lock's own file."""
+        try:
+            text = os.read(descriptor, 20)
+            number = (int(text) if text.isdigit() else 0) + 1
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            os.write(descriptor, b"%020d" % number)
+        except OSError as error:
+            raise self._unusable(error) from error
+        return number
 
     def _unusable(self, error: OSError) -> StoreError:
         return StoreError(f"{self.path}: {files.reason(error)}")

@@ -7,10 +7,11 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import Final, Generic, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
-from holdfast.stores.base import LOCK_TTL, TaskLocks, poll, require_entry
+from holdfast.stores.base import LOCK_TTL, TaskLocks, poll, require_entry, require_swap
 
 V = TypeVar("V")
 
@@ -92,7 +93,10 @@ class MemoryStore:
         self._clock = clock
         self._lasting = {}
         self._passing: RecentlyUsed[_Passing] = RecentlyUsed(entries, bytes)
+        self._changing = threading.RLock()
+        """Held while entries change: loops of several threads may share a store."""
         self._tasks = TaskLocks()
+        self._numbers = count(1)
         self._locks: WeakValueDictionary[str, _LoopLock] = WeakValueDictionary()
 
     def __repr__(self) -> str:
@@ -120,16 +124,29 @@ class MemoryStore:
     async def put(self, key: str, data: bytes, ttl: float | None = None) -> None:
         """Replace an entry."""
         require_entry(key, data)
-        await self.delete(key)
-        if ttl is None:
-            self._lasting[key] = data
-        elif ttl > 0:
-            self._passing.put(key, _Passing(data, self._clock() + ttl), len(data))
+        with self._changing:
+            await self.delete(key)
+            if ttl is None:
+                self._lasting[key] = data
+            elif ttl > 0:
+                self._passing.put(key, _Passing(data, self._clock() + ttl), len(data))
 
     async def delete(self, key: str) -> None:
         """Delete an entry."""
-        self._lasting.pop(key, None)
-        self._passing.pop(key)
+        with self._changing:
+            self._lasting.pop(key, None)
+            self._passing.pop(key)
+
+    async def swap(
+        self, key: str, old: bytes | None, new: bytes | None, ttl: float | None = None
+    ) -> bool:
+        """Replace an entry if it is still ``old``."""
+        require_swap(key, old, new)
+        with self._changing:
+            if await self.get(key) != old:
+                return False
+            await (self.delete(key) if new is None else self.put(key, new, ttl))
+            return True
 
     async def keys(self, prefix: str = "") -> list[str]:
         """Return the keys that begin with a prefix."""
@@ -137,14 +154,14 @@ class MemoryStore:
         return sorted([key for key in keys if await self.get(key) is not None])
 
     @asynccontextmanager
-    async def lock(self, name: str, ttl: float = LOCK_TTL) -> AsyncIterator[None]:
+    async def lock(self, name: str, ttl: float = LOCK_TTL) -> AsyncIterator[int]:
         """Hold a lock between the tasks and threads of this process."""
         async with self._tasks.hold(name):
             # A loop in another thread, such as that of `holdfast.sync`, has locks of its own.
             lock = self._locks.setdefault(name, _LoopLock())
             await poll(lock.attempt)
             try:
-                yield
+                yield next(self._numbers)
             finally:
                 lock.release()
 
@@ -156,5 +173,5 @@ class _LoopLock:
         self._lock = threading.Lock()
         self.release = self._lock.release
 
-    async def attempt(self) -> bool:
-        return self._lock.acquire(blocking=False)
+    async def attempt(self) -> bool | None:
+        return self._lock.acquire(blocking=False) or None

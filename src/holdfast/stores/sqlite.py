@@ -7,8 +7,10 @@
 #
 # A lease is a row with an owner and an end, and the end is moved on while the holder lives. A
 # process that is killed leaves its row behind; others take it over when its time is past, by one
-# statement, so that only one of them can. The clock is the machine's: a SQLite file is shared by
-# processes of one machine (its locks do not hold on network file systems).
+# statement, so that only one of them can. The number of the row is the fencing number: with
+# AUTOINCREMENT, SQLite never gives one twice, however many rows were deleted. The clock is the
+# machine's: a SQLite file is shared by processes of one machine (its locks do not hold on network
+# file systems).
 #
 # ``synchronous=FULL`` with WAL: an entry is on the disk when `put` returns. With NORMAL a power cut
 # could bring back a refresh token that was used up.
@@ -16,7 +18,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import secrets
 import time
@@ -25,25 +26,32 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast._core import files
-from holdfast.stores.base import LOCK_TTL, StoreError, TaskLocks, poll, require_entry
+from holdfast.stores.base import (
+    LOCK_TTL,
+    StoreError,
+    TaskLocks,
+    poll,
+    renewed,
+    require_entry,
+    require_swap,
+)
 
 if TYPE_CHECKING:
     import sqlite3
     from concurrent.futures import ThreadPoolExecutor
 
-log: logging.Logger = logging.getLogger("holdfast")
-
 BUSY: Final = 5.0
 """Seconds for which a statement waits for other processes."""
 SWEEP: Final = 100
 """Entries that are put until those past their time are deleted."""
-_RENEWALS: Final = 3
-"""How often a lease is renewed within its time."""
 
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS entries (key TEXT PRIMARY KEY, data BLOB NOT NULL, until REAL);
 CREATE INDEX IF NOT EXISTS ends ON entries (until);
-CREATE TABLE IF NOT EXISTS leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS leases (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT UNIQUE NOT NULL, owner TEXT NOT NULL, until REAL NOT NULL
+);
 """
 _GET: Final = "SELECT data FROM entries WHERE key = ? AND (until IS NULL OR until > ?)"
 _PUT: Final = "INSERT OR REPLACE INTO entries VALUES (?, ?, ?)"
@@ -53,9 +61,20 @@ _KEYS: Final = """
 SELECT key FROM entries
 WHERE substr(key, 1, ?) = ? AND (until IS NULL OR until > ?) ORDER BY key
 """
+_PUT_NEW: Final = """
+INSERT INTO entries VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE
+SET data = excluded.data, until = excluded.until WHERE until <= ?
+"""
+_REPLACE: Final = """
+UPDATE entries SET data = ?, until = ?
+WHERE key = ? AND data = ? AND (until IS NULL OR until > ?)
+"""
+_DELETE_OLD: Final = """
+DELETE FROM entries WHERE key = ? AND data = ? AND (until IS NULL OR until > ?)
+"""
 _ACQUIRE: Final = """
-INSERT INTO leases VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE
-SET owner = excluded.owner, until = excluded.until WHERE until <= ?
+INSERT OR REPLACE INTO leases (name, owner, until) SELECT ?, ?, ?
+WHERE NOT EXISTS (SELECT 1 FROM leases WHERE name = ? AND until > ?) RETURNING number
 """
 _RENEW: Final = "UPDATE leases SET until = ? WHERE name = ? AND owner = ?"
 _RELEASE: Final = "DELETE FROM leases WHERE name = ? AND owner = ?"
@@ -105,6 +124,21 @@ class SqliteStore:
         """Delete an entry."""
         await self._change(_DELETE, key)
 
+    async def swap(
+        self, key: str, old: bytes | None, new: bytes | None, ttl: float | None = None
+    ) -> bool:
+        """Replace an entry if it is still ``old``, by one statement."""
+        require_swap(key, old, new)
+        now = self._clock()
+        until = None if ttl is None else now + ttl
+        if new is None or (ttl is not None and ttl <= 0):
+            if old is None:
+                return await self.get(key) is None
+            return await self._change(_DELETE_OLD, key, old, now) == 1
+        if old is None:
+            return await self._change(_PUT_NEW, key, new, until, now) == 1
+        return await self._change(_REPLACE, new, until, key, old, now) == 1
+
     async def keys(self, prefix: str = "") -> list[str]:
         """Return the keys that begin with a prefix."""
         values = (len(prefix), prefix, self._clock())
@@ -112,35 +146,26 @@ class SqliteStore:
         return [row[0] for row in rows]
 
     @asynccontextmanager
-    async def lock(self, name: str, ttl: float = LOCK_TTL) -> AsyncIterator[None]:
+    async def lock(self, name: str, ttl: float = LOCK_TTL) -> AsyncIterator[int]:
         """Hold a lease between tasks and processes; it is renewed while it is held."""
         owner = secrets.token_hex(16)
 
-        async def attempt() -> bool:
+        async def attempt() -> int | None:
             now = self._clock()
-            return await self._change(_ACQUIRE, name, owner, now + ttl, now) == 1
+            values = (name, owner, now + ttl, name, now)
+            rows = await self._run(lambda sql: sql.execute(_ACQUIRE, values).fetchall())
+            return int(rows[0][0]) if rows else None
+
+        async def renew() -> bool:
+            return await self._change(_RENEW, self._clock() + ttl, name, owner) > 0
 
         async with self._tasks.hold(name):
-            renewal = None
             try:
-                await poll(attempt)
-                renewal = asyncio.create_task(self._renew(name, owner, ttl))
-                yield
+                number = await poll(attempt)
+                async with renewed(self, name, ttl, renew):
+                    yield number
             finally:
-                if renewal is not None:
-                    renewal.cancel()
                 await self._change(_RELEASE, name, owner)
-
-    async def _renew(self, name: str, owner: str, ttl: float) -> None:
-        while True:
-            await asyncio.sleep(ttl / _RENEWALS)
-            try:
-                if await self._change(_RENEW, self._clock() + ttl, name, owner) == 0:
-                    # This process was suspended, or its loop blocked, for longer than the lease.
-                    log.warning("%r: the lock %r was taken over after %g s", self, name, ttl)
-                    return
-            except StoreError as error:
-                log.warning("%r: the lock %r was not renewed: %s", self, name, error)
 
     def close(self) -> None:
         """Close the file. The next use opens it again."""

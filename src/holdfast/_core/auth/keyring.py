@@ -93,7 +93,20 @@ class SealedStore:
         """Return the keys that begin with a prefix."""
         return await self._store.keys(prefix)
 
-    def lock(self, name: str, ttl: float = LOCK_TTL) -> AbstractAsyncContextManager[None]:
+    async def swap(
+        self, key: str, old: bytes | None, new: bytes | None, ttl: float | None = None
+    ) -> bool:
+        """Seal an entry and put it, if what is sealed there is still ``old``."""
+        sealed, cipher = await self._store.get(key), await asyncio.to_thread(self._cipher)
+        if cipher is None:
+            return await self._store.swap(key, old, new, ttl)
+        if (None if sealed is None else cipher.open(key, sealed)) != old:
+            return False
+        return await self._store.swap(
+            key, sealed, None if new is None else cipher.seal(key, new), ttl
+        )
+
+    def lock(self, name: str, ttl: float = LOCK_TTL) -> AbstractAsyncContextManager[int]:
         """Hold a lock of the store."""
         return self._store.lock(name, ttl)
 

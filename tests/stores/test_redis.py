@@ -1,0 +1,320 @@
+"""Redis: what is down and for how long, leases, what it may forget, and what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from holdfast.errors import ValidationError
+from holdfast.stores import RedisStore, StoreError
+from holdfast.stores.base import StoreDown, Watcher
+from holdfast.stores.redis import PATIENCE, REST
+from tests.redis_server import RedisServer, running_redis
+
+pytestmark = pytest.mark.req("S1")
+LONG = 60.0
+"""Seconds of patience where Redis does answer, on a machine that may be busy."""
+
+
+class Notes(Watcher):
+    def __init__(self) -> None:
+        self.all: list[tuple[str, str]] = []
+
+    def store_down(self, store: str, reason: str) -> None:
+        self.all.append((store, reason))
+
+
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    with running_redis(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture
+def server(shared_server: RedisServer) -> RedisServer:
+    with shared_server.client() as client:
+        client.flushall()
+        client.script_flush()
+    return shared_server
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[RedisServer]:
+    with running_redis(tmp_path / "redis", "--appendonly", "yes") as server:
+        yield server
+
+
+@pytest_asyncio.fixture
+async def store(server: RedisServer) -> AsyncIterator[RedisStore]:
+    store = RedisStore(server.url, patience=LONG)
+    yield store
+    await store.close()
+
+
+# When it is down
+
+
+def test_the_times_are_those_that_are_documented() -> None:
+    assert (PATIENCE, REST) == (0.25, 5.0)
+
+
+async def test_a_redis_that_is_not_there_is_told_once_and_left_alone() -> None:
+    store, notes = RedisStore("redis://127.0.0.1:1/0", patience=LONG, rest=600), Notes()
+    store.watch(notes)
+    with pytest.raises(StoreDown, match=r"redis://127\.0\.0\.1:1/0"):
+        await store.get("a")
+    assert store.is_down
+    for attempt in (store.get("a"), store.put("a", b"x"), store.swap("a", None, b"x")):
+        with pytest.raises(StoreDown, match="is not asked for 600 s"):
+            await attempt
+    ((name, reason),) = notes.all
+    assert (name, bool(reason)) == ("<RedisStore redis://127.0.0.1:1/0>", True)
+    await store.close()
+
+
+async def test_a_redis_that_does_not_answer_costs_the_patience_once(
+    own_server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, notes = RedisStore(own_server.url, patience=0.2, rest=0.5), Notes()
+    patient = RedisStore(own_server.url, patience=LONG)
+    store.watch(notes)
+    await patient.put("a", b"x")
+    own_server.freeze()
+    try:
+        # The first is not answered; the others wait no longer, or are not asked at all.
+        outcomes = await asyncio.gather(
+            *(store.get("a") for _ in range(40)), return_exceptions=True
+        )
+        assert {type(outcome) for outcome in outcomes} == {StoreDown}
+        while store.is_down:  # noqa: ASYNC110  (the clock ends it)
+            await asyncio.sleep(0.01)
+        with pytest.raises(StoreDown, match=r"no answer within 0\.2 s"):
+            await store.get("a")
+    finally:
+        own_server.thaw()
+    assert len(notes.all) == 1, "one outage, however often it is asked in vain"
+    await patient.get("a")  # it is awake
+    data = None
+    while data is None:
+        try:
+            data = await store.get("a")
+        except StoreDown:
+            await asyncio.sleep(0.05)
+    assert data == b"x"
+    assert "answers again" in caplog.text
+    assert caplog.text.count("is down, and not asked") == 1
+    await store.close()
+    await patient.close()
+
+
+async def test_it_is_used_again_after_a_restart_with_what_was_kept(own_server: RedisServer) -> None:
+    store = RedisStore(own_server.url, patience=LONG, rest=0.01)
+    await store.put("a", b"kept")
+    own_server.stop()
+    with pytest.raises(StoreDown):
+        await store.get("a")
+    own_server.start()
+    await asyncio.sleep(0.02)
+    assert await store.get("a") == b"kept"
+    await store.close()
+
+
+async def test_a_loop_that_was_blocked_is_no_outage(server: RedisServer) -> None:
+    store = RedisStore(server.url, patience=LONG)
+    await store.put("a", b"x")
+    impatient = RedisStore(server.url, patience=0.05)
+    try:
+        await impatient.get("a")  # connected
+    except StoreDown:
+        pytest.skip("this machine is too busy")
+    asking = asyncio.create_task(impatient.get("a"))
+    for _ in range(10):  # it is sent
+        await asyncio.sleep(0)
+    time.sleep(0.2)  # noqa: ASYNC251
+    assert await asking == b"x"
+    await impatient.close()
+    await store.close()
+
+
+async def test_an_error_of_redis_is_no_outage(store: RedisStore, server: RedisServer) -> None:
+    with server.client() as client:
+        client.rpush("holdfast:entry:a", "a list of somebody else's")
+    with pytest.raises(StoreError, match="WRONGTYPE") as failure:
+        await store.get("a")
+    assert not isinstance(failure.value, StoreDown)
+    assert not store.is_down
+    await store.put("b", b"x")
+
+
+async def test_more_at_once_than_there_are_connections(store: RedisStore) -> None:
+    await asyncio.gather(*(store.put(f"{number}", b"%d" % number) for number in range(300)))
+    assert len(await store.keys()) == 300
+
+
+async def test_a_cancelled_command_leaves_the_next_one_its_own_answer(store: RedisStore) -> None:
+    await store.put("a", b"1")
+    await store.put("b", b"2")
+    for steps in range(15):
+        asking = asyncio.create_task(store.get("a"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        assert await store.get("b") == b"2"
+
+
+async def test_a_redis_that_forgot_the_scripts_is_told_them_again(
+    store: RedisStore, server: RedisServer
+) -> None:
+    assert await store.swap("a", None, b"1")
+    with server.client() as client:
+        client.script_flush()
+    assert await store.swap("a", b"1", b"2")
+
+
+# Leases
+
+
+async def test_numbers_grow_though_redis_forgot_them(
+    store: RedisStore, server: RedisServer
+) -> None:
+    async with store.lock("a") as first:
+        pass
+    with server.client() as client:
+        client.flushall()
+    async with store.lock("a") as second:
+        pass
+    assert second > first
+
+
+async def test_a_lease_is_renewed_while_it_is_held(store: RedisStore, server: RedisServer) -> None:
+    with server.client() as client:
+        async with store.lock("a", ttl=9):
+            client.pexpire("holdfast:lock:a", 5000)
+            while client.pttl("holdfast:lock:a") <= 5000:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        assert client.exists("holdfast:lock:a") == 0
+
+
+async def test_a_lease_that_was_taken_over_is_told_and_not_given_back(
+    store: RedisStore, server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = asyncio.Event()
+
+    def notice(record: logging.LogRecord) -> bool:
+        told.set()
+        return True
+
+    caplog.handler.addFilter(notice)
+    with server.client() as client:
+        async with store.lock("a", ttl=0.3):
+            client.set("holdfast:lock:a", "another owner")
+            await told.wait()
+        assert client.get("holdfast:lock:a") == b"another owner"
+    assert "the lock 'a' was taken over after 0.3 s" in caplog.text
+
+
+async def test_a_holder_ends_in_peace_though_the_lock_cannot_be_given_back(
+    own_server: RedisServer,
+) -> None:
+    store = RedisStore(own_server.url, patience=LONG, rest=0.01)
+    async with store.lock("a"):
+        own_server.stop()
+    own_server.start()
+    await store.close()
+
+
+# What it may forget
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--appendonly", "yes"), None),
+        (("--appendonly", "no"), "appendonly is off"),
+        (("--appendonly", "yes", "--maxmemory-policy", "allkeys-lru"), "maxmemory-policy"),
+        (("--appendonly", "yes", "--maxmemory-policy", "volatile-lru"), None),
+    ],
+)
+async def test_whether_entries_may_be_lost(
+    tmp_path: Path, options: tuple[str, ...], reason: str | None
+) -> None:
+    with running_redis(tmp_path, *options) as server:
+        store = RedisStore(server.url, patience=LONG)
+        found = await store.may_forget()
+        await store.close()
+    assert (found is None) if reason is None else (found is not None and reason in found)
+
+
+# What it is told
+
+
+async def test_keys_of_two_prefixes_do_not_meet(store: RedisStore, server: RedisServer) -> None:
+    other = RedisStore(server.url, prefix="other[*]:", patience=LONG)
+    await store.put("a", b"1")
+    await other.put("a", b"2")
+    assert (await store.get("a"), await store.keys()) == (b"1", ["a"])
+    assert (await other.get("a"), await other.keys()) == (b"2", ["a"])
+    await other.close()
+
+
+async def test_a_password_is_in_no_text(server: RedisServer) -> None:
+    url = server.url.replace("//", "//user:s3cr3t%2Fp4ss@")
+    store = RedisStore(url, patience=LONG)
+    with pytest.raises(StoreError) as failure:
+        await store.get("a")
+    for text in (repr(store), str(failure.value)):
+        assert "s3cr3t" not in text
+    await store.close()
+
+
+@pytest.mark.parametrize("url", ["", "localhost:6379", "http://localhost", "redis://[", 7, None])
+def test_a_url_that_is_none(url: str) -> None:
+    with pytest.raises(ValidationError, match="must begin with redis://"):
+        RedisStore(url)
+
+
+@pytest.mark.parametrize("key", [b"short", "c2hvcnQ=", "ä" * 32, "", 7, "x" * 44])
+def test_a_key_that_is_none(key: str) -> None:
+    with pytest.raises(ValidationError, match=r"login_key=…\): must be 32 bytes") as failure:
+        RedisStore("redis://localhost", login_key=key)
+    assert "short" not in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    "key", [b"k" * 32, "a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s", "_-" * 21 + "8"]
+)
+def test_a_key_of_32_bytes(key: str | bytes) -> None:
+    assert len(RedisStore("redis://localhost", login_key=key).login_key or b"") == 32
+
+
+@pytest.mark.parametrize("option", ["patience", "rest"])
+@pytest.mark.parametrize("value", [0, -1, "1", None, float("nan")])
+def test_seconds_that_are_none(option: str, value: Any) -> None:
+    with pytest.raises(ValidationError, match=f"{option}="):
+        RedisStore("redis://localhost", **{option: value})
+
+
+def test_without_the_extra_it_says_so() -> None:
+    program = """
+import sys
+sys.modules["redis"] = None
+import holdfast
+try:
+    holdfast.stores.RedisStore("redis://localhost")
+except holdfast.ValidationError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "RedisStore needs: pip install 'holdfast[redis]'"
