@@ -332,11 +332,11 @@ class UnlockableLogins(MemoryStore):
     """A store whose lock is held for ever by somebody else."""
 
     @asynccontextmanager
-    async def lock(self, name: str, ttl: float = 30) -> AsyncIterator[None]:
+    async def lock(self, name: str, ttl: float = 30) -> AsyncIterator[int]:
         skip(MACHINE_TIME + 1)
         await asyncio.Event().wait()
         async with super().lock(name, ttl):
-            yield
+            yield 1
 
 
 @pytest.mark.req("B14", "B22")

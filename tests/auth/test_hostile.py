@@ -367,11 +367,11 @@ async def test_while_a_token_is_good_trouble_with_the_store_fails_no_call(
         fails = False
 
         @asynccontextmanager
-        async def lock(self, name: str, ttl: float = 30) -> AsyncIterator[None]:
+        async def lock(self, name: str, ttl: float = 30) -> AsyncIterator[int]:
             if self.fails:
                 raise failure
             async with super().lock(name, ttl):
-                yield
+                yield 1
 
     store = Failing()
     async with world() as here, here.connect(auth=OAuth(store=store)) as session:

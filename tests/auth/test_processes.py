@@ -54,6 +54,10 @@ class Stuck(holdfast.stores.FileStore):
         import time
         time.sleep(60)
 
+    async def swap(self, key, old, new, ttl=None):
+        await self.put(key, new, ttl)
+        return True
+
 async def main(url, folder):
     auth = holdfast.OAuth(store=Stuck(folder), interactive=False)
     async with holdfast.connect(url, auth=auth, protocol="2025-11-25") as client:

@@ -128,6 +128,20 @@ async def test_it_is_used_again_after_a_restart_with_what_was_kept(own_server: R
     await store.close()
 
 
+async def test_a_connection_that_redis_closed_while_it_rested_is_no_outage(
+    own_server: RedisServer,
+) -> None:
+    store, notes = RedisStore(own_server.url, patience=LONG, rest=600), Notes()
+    store.watch(notes)
+    await asyncio.gather(*(store.put(f"{number}", b"x") for number in range(5)))
+    own_server.stop()
+    own_server.start()
+    await asyncio.sleep(0.05)
+    assert await asyncio.gather(*(store.get(f"{number}") for number in range(5))) == [b"x"] * 5
+    assert not notes.all
+    await store.close()
+
+
 async def test_a_loop_that_was_blocked_is_no_outage(server: RedisServer) -> None:
     store = RedisStore(server.url, patience=LONG)
     await store.put("a", b"x")

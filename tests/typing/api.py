@@ -366,9 +366,14 @@ class Shelf:
     async def keys(self, prefix: str = "") -> list[str]:
         return []
 
+    async def swap(
+        self, key: str, old: bytes | None, new: bytes | None, ttl: float | None = None
+    ) -> bool:
+        return False
+
     @asynccontextmanager
-    async def lock(self, name: str, ttl: float = 30) -> AsyncGenerator[None]:
-        yield
+    async def lock(self, name: str, ttl: float = 30) -> AsyncGenerator[int]:
+        yield 1
 
 
 def all_stores() -> list[stores.Store]:
@@ -377,6 +382,7 @@ def all_stores() -> list[stores.Store]:
         stores.MemoryStore(entries=10, bytes=1024),
         stores.FileStore("folder"),
         stores.SqliteStore("entries.db"),
+        stores.RedisStore("redis://localhost", prefix="mine:", login_key=b"k" * 32),
     ]
     holdfast.Cache(store=kinds[0], context="me")
     return kinds

@@ -355,6 +355,9 @@ class _Pool:
             socket_connect_timeout=patience,
             retry=Retry(NoBackoff(), 0),
             decode_responses=False,
+            # With 3, redis-py 8 does not look whether a connection that rested was closed, and the
+            # first use after a restart of Redis would look like an outage.
+            protocol=2,
         )
         self.client: Redis = Client.from_pool(pool)
         self.run: Callable[..., Awaitable[Any]] = self.client.execute_command

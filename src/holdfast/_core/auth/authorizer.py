@@ -16,7 +16,12 @@
 #   gets it reads the entry again *inside*: if another one has renewed meanwhile, its tokens are
 #   taken and nothing is asked (``_renew_held``). The entry is written back once before the request,
 #   so that a store that cannot be written is found out while the old token is still good, and it
-#   is written with the new tokens before anybody uses them.
+#   is written with the new tokens before anybody uses them. A lease can end while its holder is
+#   suspended, so writing is a swap: a holder of the past does not overwrite what came after.
+# - The store itself, if it is across a network. While it is down nobody can be kept apart, so
+#   nobody renews, and requests go out with the token that is there, expired or not. If it goes
+#   down between the request and the writing, this process holds the only token of the family: it
+#   uses it, and writes it as soon as the store is back (``_save_later``).
 # - Requests that are under way with the old token. Their refusals arrive late, perhaps after the
 #   renewal. A refusal is therefore judged by the token that *it* was sent with (``_has_newer``):
 #   if that is no longer ours, the request is sent again and nothing else happens. The same holds
@@ -64,6 +69,7 @@ from holdfast._core.auth.discovery import NoAuthorizationServer
 from holdfast._core.auth.flow import Attempts, AuthorizationNeed, Challenge, Refusal, RefusedRequest
 from holdfast._core.auth.grants import ENDS_LOGIN, MAX_WAIT
 from holdfast._core.auth.login import LoginAttempt, log_in
+from holdfast._core.auth.logins import LoginChanged, LoginSlot, is_of_store
 from holdfast._core.auth.options import Machine, OAuth, account_name
 from holdfast._core.auth.service import ServiceLogin
 from holdfast._core.redact.known import KNOWN, Holder, secrets_of
@@ -81,6 +87,8 @@ REST: Final = 10.0
 """Seconds after a failed renewal in which a token that has not expired is used as it is."""
 CLOSING: Final = 10.0
 """Seconds that closing the client waits for a running renewal to be stored."""
+SAVING_PAUSE: Final = 0.2
+"""Seconds between attempts to write a renewed login."""
 MAX_TRIES: Final = 4
 """Repetitions of one request, for all reasons together."""
 
@@ -133,6 +141,8 @@ class Authorizer:
         if not isinstance(options, OAuth):
             self._service = ServiceLogin(options, self.runner, self.name)
         self._work = SingleFlight()
+        self._saving: asyncio.Task[None] | None = None
+        """Writes a renewed login to a store that was down when it came."""
         self._trouble: TransportError | None = None
         """Why the last renewal failed; it is not tried again before ``_trouble_until``."""
         self._trouble_until = 0.0
@@ -285,7 +295,9 @@ class Authorizer:
             # The authorization server's, or that of the application's store or function.
             if getattr(error, "error", "") in ENDS_LOGIN:
                 return self.login
-            if login.expired(self.runner.clock()):
+            # Without the store nobody renews: another process could be doing it. The server says
+            # whether it still takes the token.
+            if login.expired(self.runner.clock()) and not is_of_store(error):
                 raise
             self._rest_until = now + REST
         return self.login
@@ -359,10 +371,37 @@ class Authorizer:
                 self._trouble, self._trouble_until = error, self.runner.clock() + wait
                 raise
             # Stored before it is used: losing a rotated token ends the login.
-            await slot.write(msgspec.json.encode(renewed))
+            try:
+                await slot.write(msgspec.json.encode(renewed))
+            except LoginChanged:
+                stored = decode(await slot.read(), Login)
+                if stored is None or not self._is_newer(stored, login.access_token):
+                    raise
+                renewed = stored
+            except AuthError as error:
+                if not is_of_store(error):
+                    raise
+                # The store went down in between. The old token is used up: this process holds
+                # the only new one, and writes it as soon as it can.
+                self._save_later(slot, msgspec.json.encode(renewed))
         self._take(renewed)
         self._tell("auth.refreshed", None)
         return renewed
+
+    def _save_later(self, slot: LoginSlot, data: bytes) -> None:
+        """Write a login to a store that is down, once it is up: before others use the old one."""
+
+        async def save() -> None:
+            while True:
+                try:
+                    await slot.write(data)
+                    return
+                except LoginChanged:
+                    return
+                except AuthError:
+                    await asyncio.sleep(SAVING_PAUSE)
+
+        self._saving = asyncio.create_task(save())
 
     def _take(self, login: Login, *, maybe_other: bool = False) -> None:
         """Use a login; if the person changed, `on_change` ends the session and clears caches."""
@@ -507,6 +546,9 @@ class Authorizer:
     async def close(self) -> None:
         """Cancel a running login; wait for a running renewal to store its rotated token."""
         await self._work.close(cancel=("login",), timeout=CLOSING)
+        if self._saving is not None:
+            await asyncio.wait((self._saving,), timeout=CLOSING)
+            self._saving.cancel()
 
     def _request(self, refusal: Refusal | None = None, **facts: Any) -> RefusedRequest:
         return RefusedRequest(

@@ -210,3 +210,36 @@ def _fetch() -> bytes:
 
 
 KEYRING: Final = Keyring()
+
+
+def sealing_cipher(key: bytes | None) -> Cipher:
+    """Return the cipher for logins in a store that others run.
+
+    Without a key of the application's, it is that of this user: from the keyring, else from a
+    private file. Logins are never put there in the clear.
+    """
+    try:
+        if key is not None:
+            return Cipher(key)
+        try:
+            return Cipher(KEYRING._key())
+        except KeyringUnusable:
+            return Cipher(_file_key(default_folder()))
+    except ImportError:
+        raise AuthError("sealing logins needs: pip install 'holdfast[auth]'") from None
+
+
+def _file_key(folder: Path) -> bytes:
+    """Return the key of a private file; make it if there is none."""
+    path = folder / "login.key"
+    try:
+        files.make_private_folder(folder)
+        with files.locked(folder / "keyring.lock"):
+            if not os.path.lexists(path):
+                files.write_atomic(path, os.urandom(32), private=True)
+            key = files.read_bytes(path, 100, owned=True, links=False)
+    except OSError as error:
+        raise AuthError(f"logins cannot be sealed: {path}: {files.reason(error)}") from None
+    if len(key) != 32:
+        raise AuthError(f"logins cannot be sealed: {path} does not hold a key")
+    return key

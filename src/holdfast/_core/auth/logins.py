@@ -9,9 +9,9 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from typing import Final
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
-from holdfast._core.auth.keyring import KEYRING, SealedStore, default_folder
+from holdfast._core.auth.keyring import KEYRING, SealedStore, default_folder, sealing_cipher
 from holdfast.errors import AuthError
 from holdfast.stores.base import Store, StoreError
 from holdfast.stores.files import FileStore
@@ -27,6 +27,8 @@ class Logins:
     """The logins in a store. They have no time to live, so that a store never drops one."""
 
     def __init__(self, store: Store) -> None:
+        if getattr(store, "seals_logins", False):
+            store = SealedStore(store, partial(sealing_cipher, getattr(store, "login_key", None)))
         self.store = store
 
     def __repr__(self) -> str:
@@ -50,7 +52,8 @@ class Logins:
 
     async def read(self, key: str) -> bytes | None:
         """Return a login without holding it."""
-        return await self.store.get(key)
+        with _explained("logins cannot be read"):
+            return await self.store.get(key)
 
     def lacks(self, key: str) -> bool:
         """Return True if the store can tell at once that there is no such login."""
@@ -62,31 +65,54 @@ class Logins:
         return await self.store.keys("login-")
 
 
+class LoginChanged(AuthError):  # noqa: N818  (named like LoginFailed)
+    """Another process has written the login that this one held: its lease had ended."""
+
+
 class LoginSlot(Struct):
     """One login, held by one task of one process at a time."""
 
     store: Store
     key: str
+    _seen: bytes | None | UnsetType = UNSET
+    """What was read or written last; UNSET: nothing yet."""
 
     async def read(self) -> bytes | None:
         """Return the login as it is now; None if there is none."""
-        return await self.store.get(self.key)
+        with _explained("logins cannot be read"):
+            self._seen = await self.store.get(self.key)
+        return self._seen
 
     async def write(self, data: bytes | None) -> None:
-        """Replace the login, durably before this returns; None deletes it."""
+        """Replace the login, durably before this returns; None deletes it.
+
+        Raises:
+            LoginChanged: It is no longer what was read. A lease can end while its holder is
+                suspended; what the next holder has written must not be overwritten.
+        """
         with _explained():
-            if data is None:
+            # A store of the application's own may have no swap.
+            if self._seen is not UNSET and (swap := getattr(self.store, "swap", None)) is not None:
+                if not await swap(self.key, self._seen, data):
+                    raise LoginChanged("another process has changed the stored login; try again")
+            elif data is None:
                 await self.store.delete(self.key)
             else:
                 await self.store.put(self.key, data)
+        self._seen = data
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _explained(problem: str = "logins cannot be kept") -> Iterator[None]:
     try:
         yield
     except StoreError as error:
-        raise AuthError(f"logins cannot be kept: {error}") from error
+        raise AuthError(f"{problem}: {error}") from error
+
+
+def is_of_store(error: BaseException) -> bool:
+    """Return True for an error of the store of logins, not of a server."""
+    return isinstance(error, StoreError) or isinstance(error.__cause__, StoreError)
 
 
 def default_store() -> Store:
