@@ -295,12 +295,18 @@ class Authorizer:
             # The authorization server's, or that of the application's store or function.
             if getattr(error, "error", "") in ENDS_LOGIN:
                 return self.login
-            # Without the store nobody renews: another process could be doing it. The server says
-            # whether it still takes the token.
-            if login.expired(self.runner.clock()) and not is_of_store(error):
+            if self._is_needed_now(login, error):
                 raise
             self._rest_until = now + REST
         return self.login
+
+    def _is_needed_now(self, login: Login, error: Exception) -> bool:
+        """Return whether a renewal that failed ends the request: the token has expired.
+
+        Without the store nobody renews, since another process could be doing it: then the server
+        says whether it still takes the token.
+        """
+        return login.expired(self.runner.clock()) and not is_of_store(error)
 
     def _prepare(self) -> None:
         """Keep headers ready until a renewal is due; DPoP needs a new proof for each request."""
@@ -371,21 +377,26 @@ class Authorizer:
                 self._trouble, self._trouble_until = error, self.runner.clock() + wait
                 raise
             # Stored before it is used: losing a rotated token ends the login.
-            try:
-                await slot.write(msgspec.json.encode(renewed))
-            except LoginChanged:
-                stored = decode(await slot.read(), Login)
-                if stored is None or not self._is_newer(stored, login.access_token):
-                    raise
-                renewed = stored
-            except AuthError as error:
-                if not is_of_store(error):
-                    raise
-                # The store went down in between. The old token is used up: this process holds
-                # the only new one, and writes it as soon as it can.
-                self._save_later(slot, msgspec.json.encode(renewed))
+            renewed = await self._save(slot, renewed, login.access_token)
         self._take(renewed)
         self._tell("auth.refreshed", None)
+        return renewed
+
+    async def _save(self, slot: LoginSlot, renewed: Login, old_token: str) -> Login:
+        """Store a renewed login; return it, or the newer one that another process has stored."""
+        try:
+            await slot.write(msgspec.json.encode(renewed))
+        except LoginChanged:
+            stored = decode(await slot.read(), Login)
+            if stored is None or not self._is_newer(stored, old_token):
+                raise
+            return stored
+        except AuthError as error:
+            if not is_of_store(error):
+                raise
+            # The store went down in between. The old token is used up: this process holds the
+            # only new one, and writes it as soon as it can.
+            self._save_later(slot, msgspec.json.encode(renewed))
         return renewed
 
     def _save_later(self, slot: LoginSlot, data: bytes) -> None:
