@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from holdfast import AuthError, LoginRequired, OAuth
-from holdfast._core.auth import authorizer as authorizing
 from holdfast._core.auth.logins import LoginChanged, Logins
+from holdfast._core.auth.saving import SAVING_PAUSE
 from holdfast.stores import MemoryStore, RedisStore, StoreError
 from holdfast.stores.base import StoreDown
 from tests.auth.test_hostile import Clock
@@ -188,7 +188,7 @@ async def test_a_token_that_was_renewed_while_the_store_went_down_is_used_and_wr
         assert (await client.call_tool("hello")).text == "hello"
         assert here.count["refresh_token"] == 1
         store.down = ""
-        await asyncio.sleep(2 * authorizing.SAVING_PAUSE)
+        await asyncio.sleep(2 * SAVING_PAUSE)
         async with here.connect(auth=OAuth(store=store, interactive=False)) as other:
             assert (await other.call_tool("hello")).text == "hello"
         assert here.count["refresh_token"] == 1

@@ -21,7 +21,7 @@
 # - The store itself, if it is across a network. While it is down nobody can be kept apart, so
 #   nobody renews, and requests go out with the token that is there, expired or not. If it goes
 #   down between the request and the writing, this process holds the only token of the family: it
-#   uses it, and writes it as soon as the store is back (``_save_later``).
+#   uses it, and writes it as soon as the store is back (`LoginSaver`).
 # - Requests that are under way with the old token. Their refusals arrive late, perhaps after the
 #   renewal. A refusal is therefore judged by the token that *it* was sent with (``_has_newer``):
 #   if that is no longer ours, the request is sent again and nothing else happens. The same holds
@@ -55,10 +55,10 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from secrets import token_urlsafe
 from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from holdfast._core.auth import flow, urls
@@ -69,26 +69,18 @@ from holdfast._core.auth.discovery import NoAuthorizationServer
 from holdfast._core.auth.flow import Attempts, AuthorizationNeed, Challenge, Refusal, RefusedRequest
 from holdfast._core.auth.grants import ENDS_LOGIN, MAX_WAIT
 from holdfast._core.auth.login import LoginAttempt, log_in
-from holdfast._core.auth.logins import LoginChanged, LoginSlot, is_of_store
 from holdfast._core.auth.options import Machine, OAuth, account_name
+from holdfast._core.auth.saving import LoginSaver, is_needed_now
 from holdfast._core.auth.service import ServiceLogin
 from holdfast._core.redact.known import KNOWN, Holder, secrets_of
 from holdfast._core.single_flight import SingleFlight, WorkStopped
-from holdfast.errors import (
-    AuthError,
-    GrantError,
-    HoldfastError,
-    LoginFailed,
-    TransportError,
-)
+from holdfast.errors import AuthError, GrantError, HoldfastError, LoginFailed, TransportError
 
 NEVER: Final = float("inf")
 REST: Final = 10.0
 """Seconds after a failed renewal in which a token that has not expired is used as it is."""
 CLOSING: Final = 10.0
 """Seconds that closing the client waits for a running renewal to be stored."""
-SAVING_PAUSE: Final = 0.2
-"""Seconds between attempts to write a renewed login."""
 MAX_TRIES: Final = 4
 """Repetitions of one request, for all reasons together."""
 
@@ -141,8 +133,7 @@ class Authorizer:
         if not isinstance(options, OAuth):
             self._service = ServiceLogin(options, self.runner, self.name)
         self._work = SingleFlight()
-        self._saving: asyncio.Task[None] | None = None
-        """Writes a renewed login to a store that was down when it came."""
+        self._saver = LoginSaver()
         self._trouble: TransportError | None = None
         """Why the last renewal failed; it is not tried again before ``_trouble_until``."""
         self._trouble_until = 0.0
@@ -295,18 +286,10 @@ class Authorizer:
             # The authorization server's, or that of the application's store or function.
             if getattr(error, "error", "") in ENDS_LOGIN:
                 return self.login
-            if self._is_needed_now(login, error):
+            if is_needed_now(login, self.runner.clock(), error):
                 raise
             self._rest_until = now + REST
         return self.login
-
-    def _is_needed_now(self, login: Login, error: Exception) -> bool:
-        """Return whether a renewal that failed ends the request: the token has expired.
-
-        Without the store nobody renews, since another process could be doing it: then the server
-        says whether it still takes the token.
-        """
-        return login.expired(self.runner.clock()) and not is_of_store(error)
 
     def _prepare(self) -> None:
         """Keep headers ready until a renewal is due; DPoP needs a new proof for each request."""
@@ -351,13 +334,14 @@ class Authorizer:
 
     async def _renew_held(self, login: Login) -> Login:
         """Refresh with the entry locked, unless another process has done it (B2, B3, B4)."""
+        token = login.access_token
         async with time_limit() as limit, self.runner.store.hold(login.key) as slot:
             data = await slot.read()
             stored = decode(data, Login)
             if stored is None or stored.refresh_token is None:
                 self._forget()
                 raise GrantError("the stored login is gone", error="invalid_grant")
-            if self._is_newer(stored, login.access_token):
+            if self._is_newer(stored, token):
                 self._take(stored)
                 return stored
             # Test that the store can be written before the refresh token is used up.
@@ -377,42 +361,10 @@ class Authorizer:
                 self._trouble, self._trouble_until = error, self.runner.clock() + wait
                 raise
             # Stored before it is used: losing a rotated token ends the login.
-            renewed = await self._save(slot, renewed, login.access_token)
+            renewed = await self._saver.save(slot, renewed, partial(self._is_newer, token=token))
         self._take(renewed)
         self._tell("auth.refreshed", None)
         return renewed
-
-    async def _save(self, slot: LoginSlot, renewed: Login, old_token: str) -> Login:
-        """Store a renewed login; return it, or the newer one that another process has stored."""
-        try:
-            await slot.write(msgspec.json.encode(renewed))
-        except LoginChanged:
-            stored = decode(await slot.read(), Login)
-            if stored is None or not self._is_newer(stored, old_token):
-                raise
-            return stored
-        except AuthError as error:
-            if not is_of_store(error):
-                raise
-            # The store went down in between. The old token is used up: this process holds the
-            # only new one, and writes it as soon as it can.
-            self._save_later(slot, msgspec.json.encode(renewed))
-        return renewed
-
-    def _save_later(self, slot: LoginSlot, data: bytes) -> None:
-        """Write a login to a store that is down, once it is up: before others use the old one."""
-
-        async def save() -> None:
-            while True:
-                try:
-                    await slot.write(data)
-                    return
-                except LoginChanged:
-                    return
-                except AuthError:
-                    await asyncio.sleep(SAVING_PAUSE)
-
-        self._saving = asyncio.create_task(save())
 
     def _take(self, login: Login, *, maybe_other: bool = False) -> None:
         """Use a login; if the person changed, `on_change` ends the session and clears caches."""
@@ -557,9 +509,7 @@ class Authorizer:
     async def close(self) -> None:
         """Cancel a running login; wait for a running renewal to store its rotated token."""
         await self._work.close(cancel=("login",), timeout=CLOSING)
-        if self._saving is not None:
-            await asyncio.wait((self._saving,), timeout=CLOSING)
-            self._saving.cancel()
+        await self._saver.close(CLOSING)
 
     def _request(self, refusal: Refusal | None = None, **facts: Any) -> RefusedRequest:
         return RefusedRequest(
