@@ -280,7 +280,7 @@ def _store(store: Any) -> Any:
     if not isinstance(store, str):
         return store
     if "://" in store:
-        from holdfast.stores import RedisStore  # type: ignore[attr-defined]
+        from holdfast.stores import RedisStore
 
         return RedisStore(store)
     import os
