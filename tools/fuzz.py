@@ -84,7 +84,7 @@ def _runs(said: bytes) -> int:
 
 def child(name: str, arguments: list[str]) -> None:
     atheris: Any = importlib.import_module("atheris")
-    for module in ("framing", "jsonrpc"):
+    for module in ("framing", "jsonrpc", "sse"):
         _instrument(atheris, sys.modules[f"holdfast._core.wire.{module}"])
     atheris.Setup([sys.argv[0], *arguments], TARGETS[name])
     atheris.Fuzz()

@@ -10,7 +10,7 @@ import time
 from heapq import nlargest
 from itertools import chain
 
-from holdfast.schema.explain import Unusable
+from holdfast.schema.faults import Unusable
 from holdfast.schema.validate import Checker
 from tests.schema import hostile
 from tests.schema.hostile import Case

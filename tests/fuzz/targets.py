@@ -15,8 +15,9 @@ from msgspec import UNSET
 from holdfast._core.boundary import Delivered
 from holdfast._core.text import has_unseen
 from holdfast._core.wire import jsonrpc
-from holdfast._core.wire.framing import FrameTooLarge, Lines, ServerSentEvent, SseParser
+from holdfast._core.wire.framing import FrameTooLarge, Lines
 from holdfast._core.wire.jsonrpc import Envelope, Junk
+from holdfast._core.wire.sse import ServerSentEvent, SseParser
 from tests.engine.rig import ready
 
 Target: TypeAlias = Callable[[bytes], None]

@@ -30,7 +30,7 @@ from holdfast._core.transports.http import Http
 from holdfast._core.transports.http_link import CLOSE_WAIT
 from holdfast._core.transports.http_streams import LONGEST_PAUSE, Stream, StreamableLink
 from holdfast._core.wire import jsonrpc
-from holdfast._core.wire.framing import SseParser
+from holdfast._core.wire.sse import SseParser
 from holdfast.policies import Limits
 from holdfast.testing.contract import Probe, TransportContract
 from tests.http.echo import EchoHttp

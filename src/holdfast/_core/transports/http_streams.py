@@ -29,8 +29,8 @@ from holdfast._core.transports.http_responses import (
     read_body,
     read_start,
 )
-from holdfast._core.wire.framing import ServerSentEvent, SseParser
 from holdfast._core.wire.jsonrpc import MALFORMED, Envelope
+from holdfast._core.wire.sse import ServerSentEvent, SseParser
 from holdfast.errors import HoldfastError, ProtocolError, TransportError
 
 RETRY: Final = 1.0

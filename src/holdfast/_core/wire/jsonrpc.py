@@ -15,8 +15,6 @@ from typing import Any, Final, TypeAlias, final
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from holdfast._core.text import UNSEEN
-
 Id: TypeAlias = int | str
 
 
@@ -398,6 +396,8 @@ def _reason(text: bytes, error: Exception) -> str:
 
 def snippet(text: bytes) -> str:
     """Return the beginning of some bytes, printable."""
+    from holdfast._core.text import UNSEEN
+
     cut = text[:_SNIPPET].decode("utf-8", "replace")
     printable = re.sub(UNSEEN, "\N{REPLACEMENT CHARACTER}", cut)
     return printable + ("…" if len(text) > _SNIPPET else "")

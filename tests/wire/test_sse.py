@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast._core.wire.framing import FrameTooLarge, Lines, ServerSentEvent, SseParser
+from holdfast._core.wire.framing import FrameTooLarge, Lines
+from holdfast._core.wire.sse import ServerSentEvent, SseParser
 from tests.wire.test_framing import cut
 
 LIMIT = 100
