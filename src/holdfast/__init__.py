@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from holdfast.policies import (
         Backoff, Cache, Identity, Limits, Observability, Redaction, Timeouts, ToolPolicy,
     )
-    from holdfast.schema.explain import SchemaFault
+    from holdfast.schema.faults import SchemaFault
     from holdfast.servers.group import Servers
     from holdfast.types.lifecycle import Progress
     from holdfast.types.resources import Prompt, PromptResult
@@ -122,7 +122,7 @@ _HOMES = {
     "_core.observers.audit": ("AuditRecord",),
     "_core.calls.handlers": ("ApprovalRequest", "Handlers", "Notification"),
     "_core.calls.options": ("CallOptions",),
-    "schema.explain": ("SchemaFault",),
+    "schema.faults": ("SchemaFault",),
     "_core.calls.cached_reads": ("Listing",),
     "_core.calls.call_values": ("RunningCall",),
     "_core.calls.invocation": ("Invocation",),

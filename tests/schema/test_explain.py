@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from msgspec import Raw, json
 
-from holdfast.schema.explain import MOST, SchemaFault, lines
+from holdfast.schema.explain import MOST
+from holdfast.schema.faults import SchemaFault, lines
 from holdfast.schema.validate import Checkers
 
 

@@ -14,7 +14,7 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from holdfast.schema.explain import Unusable
+from holdfast.schema.faults import Unusable
 from holdfast.schema.validate import Checker
 from holdfast.schema.walk import IGNORED, MAX_DEPTH, MAX_NODES, MAX_WORK, STEPS, rewrite
 from tests.schema import hostile

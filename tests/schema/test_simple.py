@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw, json
 
-from holdfast.schema.explain import SchemaFault
+from holdfast.schema.faults import SchemaFault
 from holdfast.schema.simple import MOST_VALUE_BYTES, Check, SimpleCheck, simple_type
 from holdfast.schema.validate import Checkers
 

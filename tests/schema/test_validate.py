@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from msgspec import Raw, json
 
 from holdfast.schema import validate
-from holdfast.schema.explain import SchemaFault, Unusable
+from holdfast.schema.faults import SchemaFault, Unusable
 from holdfast.schema.signature import resolve, sample
 from holdfast.schema.validate import Checker, Checkers
 from holdfast.schema.walk import MAX_NODES

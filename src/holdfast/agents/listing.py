@@ -216,7 +216,7 @@ def local_tool(tool: Tool, work: Caller) -> ModelTool:
     async def call(
         name: str, arguments: Mapping[str, Any] | None, **options: Any
     ) -> ToolResult | Invocation:
-        from holdfast.schema.explain import lines
+        from holdfast.schema.faults import lines
         from holdfast.schema.validate import Checker
 
         # Models often write an object as text.
@@ -380,7 +380,7 @@ def wire_definition(tool: ServerTool) -> dict[str, Any]:
 
 def is_compilable(schema: Schema) -> bool:
     """Return True for a valid schema of bounded cost."""
-    from holdfast.schema.explain import Unusable
+    from holdfast.schema.faults import Unusable
     from holdfast.schema.validate import Checker
 
     try:

@@ -240,7 +240,7 @@ def _is_secret(name: str, schema: Mapping[str, Any]) -> bool:
 
 def _fitting(text: str, schema: dict[str, Any], name: str) -> Any:
     """Convert the answer by the schema and check it, unless the schema cannot be used."""
-    from holdfast.schema.explain import Unusable
+    from holdfast.schema.faults import Unusable
     from holdfast.schema.validate import Checker
 
     if "array" in admitted_types(schema) and not text.startswith("["):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
 from holdfast._core.text import did_you_mean, show_json, truncate
+from holdfast.schema.faults import SchemaFault
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
@@ -19,21 +18,6 @@ LONGEST: Final = 200
 ALTERNATIVES: Final = 5
 
 
-class Unusable(Exception):  # noqa: N818  (a finding, not a failure)
-    """A schema that is not valid, or a check that would take too long: the server has to check."""
-
-
-class SchemaFault(Struct, frozen=True):
-    """One fault: where (a JSON pointer; empty for the whole), what is wrong, by which keyword."""
-
-    path: str
-    message: str
-    keyword: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.message}" if self.path else self.message
-
-
 def describe(errors: Iterable[ValidationError], schema: Any) -> tuple[SchemaFault, ...]:
     """Return the faults in order, each once."""
     faults: dict[SchemaFault, None] = {}
@@ -43,11 +27,6 @@ def describe(errors: Iterable[ValidationError], schema: Any) -> tuple[SchemaFaul
             return (*faults, SchemaFault("", "and more", ""))
         faults[fault] = None
     return tuple(faults)
-
-
-def lines(faults: Iterable[SchemaFault]) -> str:
-    """Return faults as an indented list."""
-    return "\n".join(f"  - {fault}" for fault in faults)
 
 
 def pointer(*steps: object) -> str:

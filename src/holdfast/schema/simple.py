@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol, Union
+from typing import Annotated, Any, Final, Literal, Protocol, Union
 
 import msgspec
-from msgspec import UNSET, Meta, Raw, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from holdfast.schema.explain import SchemaFault
+from holdfast.schema.faults import SchemaFault
 
 MOST_BYTES: Final = 8 * 1024
 """Bytes of a schema that is read here."""
@@ -61,7 +61,7 @@ class Check(Protocol):
         """Return what does not fit; ``text`` is the JSON that the value was read from."""
 
 
-class SimpleType(NamedTuple):
+class SimpleType(Struct, frozen=True):
     """The type of a schema."""
 
     kind: Any
@@ -73,7 +73,7 @@ class SimpleCheck:
     """Checks values by their type, and leaves those that do not fit to the validator."""
 
     def __init__(self, plain: SimpleType, validator: Callable[[], Check]) -> None:
-        self._kind, self._fixed = plain
+        self._kind, self._fixed = plain.kind, plain.fixed
         self._validator = validator
 
     def faults(self, value: Any, text: bytes | Raw | None = None) -> tuple[SchemaFault, ...]:

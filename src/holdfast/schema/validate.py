@@ -20,7 +20,8 @@ from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.schema.annotations import without_defaulted
 from holdfast.schema.cost import SchemaCost, pattern_units
-from holdfast.schema.explain import SchemaFault, Unusable, describe
+from holdfast.schema.explain import describe
+from holdfast.schema.faults import SchemaFault, Unusable
 from holdfast.schema.walk import (
     IGNORED,
     NAMED,

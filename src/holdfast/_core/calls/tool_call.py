@@ -11,7 +11,6 @@ from msgspec import UNSET, Raw, Struct, structs
 from holdfast._core.boundary import Call, LinkChanged, WireId
 from holdfast._core.calls.deadline import Deadline
 from holdfast._core.calls.options import CallOptions, check_options
-from holdfast._core.calls.pending import pending_result
 from holdfast._core.calls.requester import UNREADABLE
 from holdfast._core.calls.tools import CALL, ReadyTool
 from holdfast._core.engine import messages
@@ -19,7 +18,7 @@ from holdfast._core.eras.base import COMPLETE, FINAL, Invalid, NeedsInput, Readi
 from holdfast._core.eras.revisions import MISSING_CAPABILITY
 from holdfast._core.observers.observer import hold_arguments
 from holdfast.errors import HoldfastError, LoginRequired, RpcError, TransportError
-from holdfast.schema.explain import SchemaFault, Unusable
+from holdfast.schema.faults import SchemaFault, Unusable
 from holdfast.types.base import decode
 from holdfast.types.tools import ToolResult
 
@@ -278,6 +277,8 @@ class ToolCall(Struct, eq=False):
         requester = self.pipeline.requester
         while (reading := self._questions(raw, result)) is not None:
             if isinstance(reading, NeedsInput) and requester.inputs.for_caller(reading.requests):
+                from holdfast._core.calls.pending import pending_result
+
                 self.is_pending = True
                 result = pending_result(self.name, self.arguments, reading)
                 break

@@ -17,7 +17,6 @@ from holdfast._core.calls.cached_reads import CachedReads, Listing
 from holdfast._core.calls.deadline import Deadline
 from holdfast._core.calls.requester import Requester
 from holdfast._core.eras import headers
-from holdfast._core.text import close_matches
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.errors import (
     HoldfastError,
@@ -28,7 +27,7 @@ from holdfast.errors import (
     ValidationError,
 )
 from holdfast.policies import CacheMode, ToolPolicy
-from holdfast.schema.explain import SchemaFault, Unusable, lines
+from holdfast.schema.faults import SchemaFault, Unusable, lines
 from holdfast.schema.simple import Check, SimpleCheck, simple_type
 from holdfast.types.tools import Tool, ToolResult, ToolSettings
 
@@ -385,6 +384,8 @@ class ToolTable(Struct, eq=False):
         log.warning("%s: %s", text, "; ".join(str(fault) for fault in faults))
 
     def _no_such_tool(self, name: str) -> ValidationError:
+        from holdfast._core.text import close_matches
+
         enabled = [tool.name for tool in self._tools.values() if tool.enabled]
         near = close_matches(name, enabled, 3)
         question = f". Did you mean {' or '.join(map(repr, near))}?" if near else ""

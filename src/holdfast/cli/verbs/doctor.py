@@ -219,7 +219,7 @@ class Examination:
 
     async def _tools(self, client: Client) -> None:
         """List the tools, and compile their schemas."""
-        from holdfast.schema.explain import Unusable
+        from holdfast.schema.faults import Unusable
         from holdfast.schema.validate import Checkers
 
         try:
