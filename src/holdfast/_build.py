@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from msgspec.structs import replace
 
-from holdfast._core.limits import gate_for
-from holdfast._options import POLICIES, ClientOptions, LockTarget, wrong_type
+from holdfast._core.calls.handlers import NO_HANDLERS, Handlers
+from holdfast.client import Client
 from holdfast.errors import ValidationError
-from holdfast.policies import Policy
+from holdfast.policies import POLICIES, Policy
 
 if TYPE_CHECKING:
     from holdfast._core.boundary import Transport
     from holdfast._core.targets import Target
+    from holdfast._options import ClientOptions, LockTarget
     from holdfast.calllog.log import CallLog
-    from holdfast.client import Client
     from holdfast.lock.guard import Lock
 
 _DEFAULTS: Final = Policy()
@@ -39,11 +39,10 @@ def build_client(
         transport_options: The options that were given with the target.
         **options: Those of the client; None is the same as not given.
     """
-    from holdfast._core.calls.handlers import NO_HANDLERS, Handlers
-    from holdfast.client import Client
-
     name, handlers = options.get("name"), options.get("handlers")
     if handlers is not None and not isinstance(handlers, Handlers):
+        from holdfast._options import wrong_type
+
         raise wrong_type("handlers", handlers, Handlers)
     policy = _policy(options)
     guard = arguments = None
@@ -63,7 +62,11 @@ def build_client(
 
     personal = transport.authorizer is not None and transport.authorizer.personal
     # The limits are the server's: its accounts share them.
-    gate = gate_for(policy, transport) if personal else None
+    gate = None
+    if personal:
+        from holdfast._core.limits import gate_for
+
+        gate = gate_for(policy, transport)
 
     def make(transport: Transport) -> Client:
         client = Client(
@@ -87,13 +90,15 @@ def build_client(
 
 def _policy(options: ClientOptions) -> Policy:
     """Return the policy of some options, each of which must be of its type."""
-    if not options:
+    if [*options.values()].count(None) == len(options):
         return _DEFAULTS
     settings: dict[str, Any] = {
         option: value for option in POLICIES if (value := options.get(option)) is not None
     }
     for option, value in settings.items():
         if not isinstance(value, POLICIES[option]):
+            from holdfast._options import wrong_type
+
             raise wrong_type(option, value, POLICIES[option])
     for option in _WORDS:
         value = options.get(option)

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
-from holdfast._core.text import visible
-from holdfast._options import LockTarget, LogTarget, Options, TraceTarget, refuse_unknown
 from holdfast.errors import ValidationError
 from holdfast.policies import (
     Backoff,
@@ -28,7 +26,7 @@ from holdfast.policies import (
 if TYPE_CHECKING:
     from holdfast._core.calls.handlers import Handlers
     from holdfast._core.targets import Target
-    from holdfast._options import ClientOptions
+    from holdfast._options import ClientOptions, LockTarget, LogTarget, Options, TraceTarget
     from holdfast.client import Client
     from holdfast.config.entry import ServerEntry
 
@@ -103,6 +101,8 @@ def connect(
     from holdfast._core.targets import VARIABLE, is_bare_word, near_names, transport_for
 
     if options:
+        from holdfast._options import refuse_unknown
+
         refuse_unknown(options)
     client_options: ClientOptions = {
         "name": name,
@@ -142,6 +142,8 @@ def connect(
 
 def _not_a_target(target: Mapping[Any, Any]) -> ValidationError:
     """Return the error for a mapping: what to do with it, and none of its values."""
+    from holdfast._core.text import visible
+
     if "command" in target or "url" in target:
         key = "command" if "command" in target else "url"
         use = "connect([command, *args], env=…)" if key == "command" else "connect(url, headers=…)"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias, TypedD
 
 from holdfast.errors import ValidationError
 from holdfast.policies import (
+    POLICIES,
     Backoff,
     Cache,
     Identity,
@@ -80,18 +81,6 @@ class Options(TypedDict, total=False):
     startup: float
     shutdown_request: bool
     threads: bool | None
-
-
-POLICIES: Final[dict[str, Any]] = {
-    "timeouts": Timeouts,
-    "limits": Limits,
-    "backoff": Backoff,
-    "identity": Identity,
-    "tools": ToolPolicy,
-    "cache": Cache,
-    "observability": Observability,
-}
-"""The type of each option that is a policy."""
 
 
 def wrong_type(option: str, value: object, kind: type) -> ValidationError:

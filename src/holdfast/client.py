@@ -13,7 +13,6 @@ from holdfast import types
 from holdfast._core.boundary import Call
 from holdfast._core.calls.cache import ResponseCache, partition
 from holdfast._core.calls.cached_reads import CachedReads, Listing
-from holdfast._core.calls.call_values import RunningCall
 from holdfast._core.calls.handlers import (
     Handlers,
     Notification,
@@ -26,7 +25,6 @@ from holdfast._core.calls.inputs import Inputs, RawAnswerer
 from holdfast._core.calls.logins import Logins
 from holdfast._core.calls.opener import Opener
 from holdfast._core.calls.options import CallOptions, require_toolset, require_type
-from holdfast._core.calls.pending import PendingCall
 from holdfast._core.calls.pipeline import Pipeline
 from holdfast._core.calls.requester import ENDED, Requester
 from holdfast._core.calls.tools import LIST, ToolTable
@@ -43,7 +41,9 @@ from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
     from holdfast._core.boundary import Transport
+    from holdfast._core.calls.call_values import RunningCall
     from holdfast._core.calls.invocation import Invocation
+    from holdfast._core.calls.pending import PendingCall
     from holdfast._core.driver import Driver
     from holdfast._core.limits.gate import Gate
     from holdfast._core.tap import Tap
@@ -440,6 +440,8 @@ class Client:
             The call under way: await it for the result, ``cancel()`` it, or ``detach()`` it
             once it is a task.
         """
+        from holdfast._core.calls.call_values import RunningCall
+
         view = self._pipeline.tasks.view(options)
         work = self._pipeline.call_tool(name, arguments, options, view)
         return RunningCall(f"{self.name}: tools/call {name!r}", work, view, self)

@@ -31,7 +31,9 @@ is True when it had left for the server and no answer came.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,7 +120,7 @@ def _foreign(default: V) -> V:
     return declared
 
 
-class Hint(NamedTuple):
+class Hint(Struct, frozen=True):
     """What could be changed: an option, and what it does.
 
     A hint is data, because each face of the library has its own words for an option:

@@ -494,3 +494,15 @@ class Policy(Struct, frozen=True, kw_only=True):
         """Seconds after which no late answer can come: request, backoff and handshake."""
         times = self.timeouts
         return times.request + times.handshake + self.backoff.max + EPSILON
+
+
+POLICIES: Final[dict[str, Any]] = {
+    "timeouts": Timeouts,
+    "limits": Limits,
+    "backoff": Backoff,
+    "identity": Identity,
+    "tools": ToolPolicy,
+    "cache": Cache,
+    "observability": Observability,
+}
+"""The type of each option that is a policy."""

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
 
-from holdfast._core.text import close_matches
 from holdfast.errors import Hint, ValidationError
 
 if TYPE_CHECKING:
@@ -162,6 +161,8 @@ def is_bare_word(text: str) -> bool:
 
 def near_names(servers: Iterable[str], word: str, path: str) -> tuple[Hint, ...]:
     """Suggest what a word that is no program may have meant: a configured server, or a program."""
+    from holdfast._core.text import close_matches
+
     programs: dict[str, None] = {}
     for folder in path.split(os.pathsep)[:_MOST_FOLDERS]:
         with suppress(OSError):

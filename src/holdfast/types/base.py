@@ -212,7 +212,11 @@ def attach(obj: Any, source: Source) -> None:
         kind = type(value)
         if kind is list:
             for index, item in enumerate(value):
-                attach(item, (source, key, index))
+                # The usual content of a result has no parts: spare it the call.
+                if _plans[type(item)] == ():
+                    item.__dict__ = {"_source": (source, key, index)}
+                else:
+                    attach(item, (source, key, index))
         elif kind is dict:
             for index, item in value.items():
                 attach(item, (source, key, index))

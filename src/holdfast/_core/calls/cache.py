@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -21,7 +21,9 @@ from msgspec import Raw, Struct
 from holdfast._core.callbacks import ends_task
 from holdfast._core.wire import jsonrpc
 from holdfast.policies import Cache, Policy
-from holdfast.stores.memory import RecentlyUsed
+
+if TYPE_CHECKING:
+    from holdfast.stores.memory import RecentlyUsed
 
 log: logging.Logger = logging.getLogger("holdfast")
 T = TypeVar("T")
@@ -262,6 +264,8 @@ class ResponseCache(Struct, eq=False):
 
     def _remember(self, key: str, entry: CacheEntry) -> None:
         if self._recent is None:
+            from holdfast.stores.memory import RecentlyUsed
+
             self._recent = RecentlyUsed(self.policy.entries, self.policy.bytes)
         # As many bytes again for the decoded result.
         self._recent.put(key, entry, 2 * len(entry.raw))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypedDict, TypeVar
 
 from holdfast._core.calls.handlers import ProgressHandler
-from holdfast._core.text import close_matches
 from holdfast.errors import ValidationError
 from holdfast.types.lifecycle import Task
 
@@ -52,6 +51,8 @@ def check_options(options: Mapping[str, Any]) -> None:
         if value is not None and name in _KINDS:
             require_type(name, value, *_KINDS[name])
         if name not in NAMES:
+            from holdfast._core.text import close_matches
+
             near = close_matches(name, NAMES)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             text = f"there is no option {name!r} (there are: {', '.join(sorted(NAMES))}){hint}"

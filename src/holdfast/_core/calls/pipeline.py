@@ -69,7 +69,6 @@ from holdfast._core.calls.cached_reads import CachedReads
 from holdfast._core.calls.deadline import Deadline
 from holdfast._core.calls.handlers import Approver
 from holdfast._core.calls.options import CallOptions, require_type
-from holdfast._core.calls.pending import PendingCall, answer_params
 from holdfast._core.calls.requester import Requester
 from holdfast._core.calls.tool_call import ToolCall
 from holdfast._core.calls.tools import CALL, ReadyTool, ToolTable
@@ -80,6 +79,7 @@ from holdfast.policies import Timeouts
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
+    from holdfast._core.calls.pending import PendingCall
     from holdfast._core.calls.task_poller import TaskView
     from holdfast._core.calls.tasks import Tasks
     from holdfast._core.eras.tasks import TaskForm
@@ -184,6 +184,8 @@ class Pipeline:
         self, pending: PendingCall, answers: Mapping[str, Any], options: CallOptions
     ) -> ToolResult:
         """Go on with a call that waited for its caller's answers."""
+        from holdfast._core.calls.pending import PendingCall, answer_params
+
         require_type("pending", pending, PendingCall, "a PendingCall")
         params = answer_params(self.requester.name, pending, answers)
         return await self.call_tool(pending.tool, pending.arguments, options, answers=params)

@@ -19,10 +19,9 @@ from msgspec import Raw, Struct, UnsetType
 
 from holdfast._core.boundary import Moved, Transport, WireId
 from holdfast._core.callbacks import EXITS, call_plain
-from holdfast._core.redact.known import KNOWN, Holder, secrets_of
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
-from holdfast.schema.explain import SchemaFault
+from holdfast.schema.faults import SchemaFault
 from holdfast.types.lifecycle import Task
 from holdfast.types.tools import Tool, ToolResult
 
@@ -116,11 +115,15 @@ def hold_arguments(
 ) -> None:
     """Hide the secret arguments of a call while ``owner`` lives; None: for a while."""
     if params:
+        from holdfast._core.redact.known import KNOWN, Holder
+
         arguments = params.get("arguments", params)
         KNOWN.hold(owner or Holder(), partial(_secret_arguments, arguments, tool))
 
 
 def _secret_arguments(arguments: Any, tool: Tool | None) -> Iterable[str]:
+    from holdfast._core.redact.known import secrets_of
+
     return secrets_of("arguments", arguments, secret_names_of(tool))()
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from holdfast._core.callbacks import call_plain
-from holdfast._core.redact.known import KNOWN
 
 log: logging.Logger = logging.getLogger("holdfast")
 
@@ -80,4 +79,6 @@ class Stderr:
 
 def _log_line(logger: logging.Logger) -> Callable[[str], None]:
     """Return a function that logs a line of stderr without the secrets that we hold."""
+    from holdfast._core.redact.known import KNOWN
+
     return lambda line: logger.info(KNOWN.hide(line))

@@ -9,7 +9,6 @@ from logging import Logger
 from typing import TYPE_CHECKING, Final, Literal
 
 from holdfast._core.boundary import Generation, Report, Traits
-from holdfast._core.redact.known import KNOWN, secrets_of
 from holdfast._core.transports import options
 from holdfast._core.transports.child import ChildListener, ChildProcess
 from holdfast._core.transports.children import start_child
@@ -116,6 +115,8 @@ class Stdio:
         self.ended_by: str | None = None
         """The step that ended the last run: the end of its input, or a signal."""
         if self.env or self.inherit_env or len(self.command) > 1:
+            from holdfast._core.redact.known import KNOWN, secrets_of
+
             KNOWN.hold(self, secrets_of("stdio", self.command, self.env, self.inherit_env))
 
     def __repr__(self) -> str:
