@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -10,6 +11,7 @@ from holdfast import LoginFailed, OAuth
 from holdfast._core.auth.login import log_in
 from holdfast._core.auth.registration import identify
 from holdfast._core.auth.steps import Ask, Fetched, Visit, Write
+from holdfast.errors import ValidationError
 from tests.auth.talk import ISSUER, REDIRECT, TOKENS, Play, attempt, client, ok, server
 from tests.auth.world import parameters, world
 
@@ -244,3 +246,17 @@ async def test_a_registration_that_is_known_is_used_for_every_login() -> None:
             here.tokens.clear()
             here.refresh.clear()
         assert here.count["register"] == 1
+
+
+@pytest.mark.req("A11")
+def test_the_client_metadata_document_repeats_its_address() -> None:
+    address = "https://app.example/client.json"
+    document = OAuth(client_metadata_url=address).client_metadata("Mine")
+    assert (document["client_id"], document["client_name"]) == (address, "Mine")
+    hosts = [urlsplit(redirect).hostname for redirect in document["redirect_uris"]]
+    assert hosts == ["127.0.0.1", "localhost"]
+    assert "refresh_token" in document["grant_types"]
+    fixed = OAuth(client_metadata_url=address, redirect_uri="https://app.example/back")
+    assert fixed.client_metadata()["redirect_uris"] == ["https://app.example/back"]
+    with pytest.raises(ValidationError, match="needs client_metadata_url"):
+        OAuth().client_metadata()

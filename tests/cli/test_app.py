@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.cli import guide
-from holdfast.cli.app import split
+from holdfast.cli.app import SERVER_OPTIONS, split
 from holdfast.cli.main import VERBS, WITHOUT_SERVER
 from holdfast.cli.verbs import listing
 from tests.cli.conftest import DEMO, Cli, Configure, stdio
@@ -33,12 +33,13 @@ from tests.cli.conftest import DEMO, Cli, Configure, stdio
         ([""], "There is no verb ''"),
         (["call"], "Missing argument 'TOOL'.\nUsage: holdfast call [OPTIONS] TOOL"),
         (["tools", "--nope"], "No such option '--nope'"),
-        (["tools", "--output", "xml"], "'xml' is not one of 'text', 'json'"),
-        (["tools", "--output"], "Option '--output' requires an argument"),
+        (["tools", "--output", "json"], "No such option '--output'. Use --json."),
+        (["ping", "x"], "'ping' is gone. Use: holdfast status NAME"),
+        (["config", "show"], "'config show' is gone. Use: holdfast servers --files"),
         (["tools", "--timeout", "x"], "'x' is not a valid float"),
         (["config", "nope"], "No such command 'nope'"),
         (["completion", "tcsh"], "No completion for the shell 'tcsh'"),
-        (["diff", "a"], "Missing argument 'SECOND'"),
+        (["log", "diff", "a"], "Missing argument 'SECOND'"),
         (["servers", "x"], "unexpected extra argument"),
     ],
 )
@@ -54,7 +55,7 @@ def test_wrong_words_are_told_and_cost_nothing(cli: Cli, words: list[str], said:
     "words", [["tols"], ["tools", "--nope"], ["config"], ["config", "nope"], ["call"]]
 )
 def test_wrong_words_are_told_in_json_too(cli: Cli, words: list[str]) -> None:
-    done = cli(*words, "--output", "json")
+    done = cli(*words, "--json")
     assert (done.code, done.out) == (2, "")
     assert done.error["kind"] == "usage"
 
@@ -76,7 +77,7 @@ def test_every_verb_explains_itself(cli: Cli, verb: str) -> None:
     takes_server = verb not in WITHOUT_SERVER
     if below and takes_server:  # a group, whose verbs take the server
         done = cli(verb, next(iter(below)), "--help")
-    assert ("Server options:" in done.out) is takes_server
+    assert (SERVER_OPTIONS in done.out) is (takes_server and verb != "add")
     assert ("[-- COMMAND...]" in done.out) is takes_server
 
 
@@ -102,7 +103,7 @@ def test_a_bug_is_told_without_a_traceback(cli: Cli) -> None:
         "holdfast: RuntimeError: never thought of",
         "This is an internal error of holdfast; HOLDFAST_DEBUG=1 shows where.",
     ]
-    assert cli("servers", "--output", "json").error["kind"] == "fault"
+    assert cli("servers", "--json").error["kind"] == "fault"
 
 
 @pytest.mark.usefixtures("broken")
@@ -128,13 +129,13 @@ def test_an_interrupt_is_one_wherever_it_comes_from(
 
 WORDS = (
     *("git", "git.x", "web", "f.json", "l.jsonl", "binary", ".", "/", "", "-", "--", "x=1", "x:={"),
-    *("x=@binary", "=", "@", "--json", "{}", "[", "--output", "json", "--url", "http://[", "-h"),
+    *("x=@binary", "=", "@", "--json", "{}", "[", "--url", "http://[", "-h"),
     *("http://x:99999/", "--header", "A:b", "--env", "A=b", "--cwd", "--config", "--timeout", "1"),
     *("--protocol", "--log", "calls.jsonl", "--lock", "holdfast.lock", "--offline", "--save"),
     *("show", "explain", "trust", "import", "--to", "out.json", "--as", "n", "--rename", "a=b"),
     *("--write", "--session", "--fill", "k=v", "--check", "-o", "out.py", "--level", "\ud800"),
 )
-QUICK = sorted(VERBS.keys() - {"demo", "watch", "serve-log"})  # which reads the real stdin
+QUICK = sorted(VERBS.keys() - {"demo", "watch"})
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
@@ -169,12 +170,13 @@ def test_the_command_is_what_stands_after_the_dashes() -> None:
 def test_a_verb_without_a_server_keeps_its_dashes(cli: Cli) -> None:
     words = ["config", "trust", "--", "-odd"]
     assert split(words) == (words, None)
+    two = ["log", "diff", "--", "-a", "-b"]
+    assert split(two) == (two, None)
     assert "no server '-odd'" in cli(*words).err
     assert "extra argument" in cli("servers", "--", *DEMO).err
 
 
-@pytest.mark.parametrize("form", [["--output", "json"], ["--output=json"]])
-def test_the_servers_own_options_are_its_own(cli: Cli, form: list[str]) -> None:
-    done = cli("tools", "--", "no-such-command", *form)
+def test_the_servers_own_options_are_its_own(cli: Cli) -> None:
+    done = cli("tools", "--", "no-such-command", "--json")
     assert done.code == 3
     assert done.err.startswith("holdfast: ")

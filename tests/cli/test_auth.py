@@ -112,7 +112,7 @@ async def test_a_login_serves_every_later_command_until_the_logout(shell: Shell)
     assert (await shell("call", "hello", "--url", "{url}")).out.strip() == "hello"
     assert shell.here.count["authorization_code"] == 1
 
-    status = await shell("auth", "status", "--output", "json")
+    status = await shell("auth", "status", "--json")
     (row,) = json.loads(status.out)
     assert (row["account"], row["scopes"], row["renewable"]) == ("default", ["read"], True)
     assert row["server"] == f"{shell.here.url}/mcp"
@@ -150,7 +150,7 @@ async def test_a_client_of_one_s_own_by_option_and_by_the_variables_of_other_cli
 async def test_accounts_by_option_and_by_variable(shell: Shell) -> None:
     for name in ("work", "home"):
         assert (await shell("login", "{url}", "--account", name)).code == 0
-    found = json.loads((await shell("auth", "status", "--output", "json")).out)
+    found = json.loads((await shell("auth", "status", "--json")).out)
     assert sorted(row["account"] for row in found) == ["home", "work"]
     assert (await shell("tools", "{url}")).code == Exit.AUTH
     assert (await shell("tools", "{url}", HOLDFAST_ACCOUNT="work")).code == 0
@@ -159,7 +159,7 @@ async def test_accounts_by_option_and_by_variable(shell: Shell) -> None:
 
 
 async def test_errors_are_json_where_json_is_asked_for(shell: Shell) -> None:
-    ended = await shell("tools", "{url}", "--output", "json")
+    ended = await shell("tools", "{url}", "--json")
     assert (ended.code, json.loads(ended.err)["error"]["kind"]) == (Exit.AUTH, "auth")
 
 
@@ -169,22 +169,8 @@ async def test_a_command_has_no_login(shell: Shell) -> None:
     assert "no login for this kind of server" in ended.err
 
 
-@pytest.mark.req("A11")
-async def test_the_client_metadata_document_repeats_its_address(shell: Shell) -> None:
-    address = "https://app.example/client.json"
-    document = json.loads((await shell("auth", "client-metadata", address)).out)
-    assert document["client_id"] == address
-    assert document["client_name"]
-    assert all("127.0.0.1" in one or "localhost" in one for one in document["redirect_uris"])
-    assert "refresh_token" in document["grant_types"]
-    same = await shell("auth", "client-metadata", address, "--json")
-    assert json.loads(same.out) == document
-    wrong = await shell("auth", "client-metadata", "http://app.example/x", "--json")
-    assert (wrong.code, json.loads(wrong.err)["error"]["exit"]) == (Exit.USAGE, Exit.USAGE)
-
-
 async def test_doctor_shows_each_step_of_the_discovery_and_who_is_logged_in(shell: Shell) -> None:
-    ended = await shell("doctor", "{url}", "--output", "json")
+    ended = await shell("doctor", "{url}", "--json")
     assert ended.code == Exit.AUTH
     steps = [one for one in json.loads(ended.out)["findings"] if one["step"] == "login"]
     prm, metadata, summary = (one["text"] for one in steps)

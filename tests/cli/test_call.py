@@ -74,15 +74,15 @@ def test_json_is_all_that_the_server_said(cli: Cli) -> None:
     content = [{"type": "text", "text": "a\x1b[31m", "annotations": {"priority": 1}}]
     result = {"content": content, "_meta": {"x/y": 1}, "structuredContent": {"z": [None]}}
     command = puppet(results={"echo": result})
-    assert cli("call", "echo", "--output", "json", "--", *command).value == result
-    assert cli("call", "echo", "--output=json", "--", *command).value == result
+    assert cli("call", "echo", "--json", "--", *command).value == result
+    assert cli("call", "echo", "--json", "--", *command).value == result
     assert cli("call", "echo", "--", *command).out == "a\x1b[31m\n"
 
 
 def test_a_tool_that_fails_says_so_on_stderr_and_all_of_it_in_json(cli: Cli) -> None:
     result = {"content": [{"type": "text", "text": "no"}], "isError": True}
     command = puppet(results={"echo": result})
-    done = cli("call", "echo", "--output", "json", "--", *command)
+    done = cli("call", "echo", "--json", "--", *command)
     assert done.value == result
     assert done.error == {"message": "echo: no", "exit": 1, "kind": "tool"}
     silent = puppet(results={"echo": {"content": [], "isError": True}})
@@ -146,7 +146,7 @@ def test_ctrl_c_ends_the_wait_for_arguments_that_are_typed(terminal: Open, tmp_p
 def test_an_interrupt_without_a_terminal_does_the_same(home: Path, tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     server = puppet(tools=["slow"], held=["slow"], journal=str(journal))
-    command = [sys.executable, "-m", "holdfast", "call", "slow", "--output", "json", "--", *server]
+    command = [sys.executable, "-m", "holdfast", "call", "slow", "--json", "--", *server]
     running = subprocess.Popen(
         interruptible(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -177,9 +177,9 @@ def test_a_terminal_is_never_steered_by_a_server(seen: Seen, cli: Cli) -> None:
         ["tools"],
         ["describe", "evil\x1b[2J"],
         ["call", "good"],
-        ["call", "good", "--output", "json"],
+        ["call", "good", "--json"],
         ["call", "bad"],
-        ["call", "bad", "--output", "json"],
+        ["call", "bad", "--json"],
         ["call", "nope\x1b[2J"],
         ["doctor"],
     ):
@@ -199,7 +199,7 @@ def test_a_terminal_is_never_steered_by_a_server(seen: Seen, cli: Cli) -> None:
         ["demo.add", "--a", "1", "--b=2"],
         ["demo.add", "--json", "--a", "1", "--b", "2"],
         ["demo", "add", "--json", '{"a": 1, "b": 2}'],
-        ["demo.add", "--args", '{"a": 1, "b": 2}', "--output", "json"],
+        ["demo.add", "--args", '{"a": 1, "b": 2}', "--json"],
         ["demo.add", "--a=4", "--b", "-1"],
     ],
     ids=" ".join,
@@ -247,7 +247,7 @@ def test_variables_are_taken_from_here(cli: Cli, monkeypatch: pytest.MonkeyPatch
         (shown,) = [one["text"] for one in done.value["findings"] if one["step"] == "environment"]
         assert "SOME_VALUE=" in shown
         assert ("OTHER_VALUE=" in shown) == (words == ["--inherit-env"])
-    done = cli("ping", "--env", "UNSET_VALUE", "--", *DEMO)
+    done = cli("status", "--env", "UNSET_VALUE", "--", *DEMO)
     assert "--env UNSET_VALUE: it is not set here" in done.err
 
 

@@ -32,7 +32,7 @@ def test_a_module_that_is_not_fresh_is_found(cli: Cli) -> None:
     done = cli("codegen", "-o", "tools.py", "--check", "--", *puppet(tools=["other"]))
     assert done.code == 6
     assert "tools.py is not what the server's tools would give now." in done.err
-    words = ["codegen", "-o", "missing.py", "--check", "--output", "json", "--", *puppet()]
+    words = ["codegen", "-o", "missing.py", "--check", "--json", "--", *puppet()]
     done = cli(*words)
     assert (done.code, done.error["kind"], done.value["changed"]) == (6, "drift", True)
     assert not Path("missing.py").exists()
@@ -65,7 +65,7 @@ def test_a_module_for_a_server_with_sessions(cli: Cli) -> None:
 
 def test_a_configured_servers_own_settings_stay_out_of_it(cli: Cli, configure: Configure) -> None:
     configure(x=stdio(puppet(), env={"TOKEN": "s3cret"}))
-    done = cli("codegen", "x", "--output", "json")
+    done = cli("codegen", "x", "--json")
     assert done.value["tools"] == 1
     assert "Regenerate: holdfast codegen x\n" in done.value["source"]
     assert 'TARGET: Final[Target] = "x"' in done.value["source"]
@@ -104,7 +104,7 @@ def test_a_name_that_connect_would_not_find_is_left_out(
         file = tmp_path / "own.json"
         file.write_text(json.dumps({"mcpServers": {"x": stdio(puppet())}}))
         options = ["--config", str(file)]
-    done = cli("codegen", name, *options, "--output", "json")
+    done = cli("codegen", name, *options, "--json")
     assert "TARGET: Final[Target] = None" in done.value["source"]
 
 

@@ -73,7 +73,7 @@ def tab(
     [
         (["too"], ["tools"]),
         (["tools", ""], ["theirs", "git", "files", "web"]),
-        (["ping", "f"], ["files"]),
+        (["status", "f"], ["files"]),
         (["call", "g"], ["git.git_log", "git.git_show"]),
         (["call", "git.git_s"], ["git.git_show"]),
         (["describe", "fi"], ["files."]),
@@ -157,7 +157,7 @@ def test_what_comes_after_the_dashes_is_left_to_the_shell(tab: Tab) -> None:
         ["call", "git.git_log", "--lock", "us"],
         ["codegen", "git", "-o", "us"],
         ["import", "us"],
-        ["serve-log", "us"],
+        ["log", "serve", "us"],
     ],
 )
 def test_files_are_left_to_the_shell(tab: Tab, words: list[str]) -> None:

@@ -30,38 +30,37 @@ VERBS = [
     ["describe", "evil.x"],
     ["resources", "evil"],
     ["prompts", "evil"],
-    ["ping", "evil"],
-    ["ping", "web"],
+    ["tools", "web"],
     ["doctor", "evil"],
     ["call", "evil.x", "a=1"],
     ["read", "evil", "a:b"],
     ["prompt", "evil.x"],
-    ["complete", "evil", "x", "y="],
+    ["prompt", "evil.x", "--suggest", "y="],
     ["watch", "evil"],
     ["shell", "evil"],
     ["codegen", "evil"],
     ["lock", "evil"],
     ["check", "evil", "--as", "evil"],
-    ["replay", "evil", "calls.jsonl"],
-    ["run", "evil", "calls.jsonl"],
-    ["run", "evil", "calls.jsonl", "--session", "s"],
+    ["log", "replay", "evil", "calls.jsonl"],
+    ["log", "run", "evil", "calls.jsonl"],
+    ["log", "run", "evil", "calls.jsonl", "--session", "s"],
 ]
 
 
 @pytest.mark.req("F3")
-@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("form", [[], ["--json"]])
 @pytest.mark.parametrize("words", VERBS, ids=" ".join)
 def test_a_hostile_project_runs_nothing(
-    cli: Cli, witness: Path, words: list[str], form: str
+    cli: Cli, witness: Path, words: list[str], form: list[str]
 ) -> None:
     guard.write("holdfast.lock", guard.LockFile({"evil": guard.LockedServer()}))
-    done = cli(*words, "--output", form)
+    done = cli(*words, *form)
     assert done.code == 5
     name = "web" if "web" in words else "evil"
     where = done.out if words[0] == "doctor" else done.err
     assert f"Approve: holdfast config trust {name}" in where
     assert words[0] == "doctor" or done.out == "" or words[0] == "check"
-    if form == "json":
+    if form:
         assert done.error["exit"] == 5
     assert not witness.exists()
 
@@ -71,14 +70,14 @@ def test_a_hostile_project_runs_nothing(
     "words",
     [
         ["servers"],
-        ["config", "show"],
+        ["servers", "--files"],
         ["config", "explain", "evil"],
     ],
     ids=" ".join,
 )
 def test_looking_at_it_starts_nothing(cli: Cli, witness: Path, words: list[str]) -> None:
     assert cli(*words).code == 0
-    assert cli(*words, "--output", "json").code == 0
+    assert cli(*words, "--json").code == 0
     assert not witness.exists()
 
 
@@ -88,10 +87,10 @@ def test_approving_needs_a_person_or_a_word(cli: Cli, witness: Path) -> None:
     assert done.code == 5
     assert '"touch"' in done.err
     assert "nobody to ask; after reading it: holdfast config trust --yes evil" in done.err
-    assert cli("ping", "evil").code == 5
+    assert cli("status", "evil").code == 5
     assert cli("config", "trust", "--yes", "evil").err.startswith("evil: approved")
     assert not witness.exists(), "approving runs nothing yet"
-    assert cli("ping", "evil").code == 3
+    assert cli("status", "evil").code == 3
     assert witness.exists()
 
 
@@ -110,11 +109,11 @@ def test_an_approval_ends_when_what_was_approved_changes(cli: Cli, witness: Path
 def test_an_approval_can_be_taken_back(cli: Cli, witness: Path) -> None:
     assert cli("config", "untrust", "evil").err == "evil: was not approved.\n"
     cli("config", "trust", "evil", "--yes")
-    assert cli("config", "untrust", "evil", "--output", "json").value == {
+    assert cli("config", "untrust", "evil", "--json").value == {
         "name": "evil",
         "changed": True,
     }
-    assert cli("ping", "evil").code == 5
+    assert cli("status", "evil").code == 5
 
 
 def test_a_person_is_shown_all_of_it_and_asked(terminal: Open, cli: Cli, witness: Path) -> None:
@@ -144,13 +143,15 @@ def test_a_hostile_name_can_be_approved_as_it_is_told(cli: Cli, home: Path) -> N
 
 def test_every_file_and_server_is_shown(cli: Cli, configure: Configure, witness: Path) -> None:
     path = configure(git=stdio(["git-server"], env={"TOKEN": "s3cret"}), evil=stdio(["mine"]))
-    done = cli("config", "show")
-    assert f"- path: {path}\n    scope: user\n    dialect: mcpServers\n" in done.out
-    assert "- name: git\n    kind: stdio\n    target: git-server\n" in done.out
-    assert "s3cret" not in done.out
-    found = cli("config", "show", "--output", "json").value
+    done = cli("servers", "--files")
+    first, second = (line.split("\t") for line in done.out.splitlines())
+    assert first == [str(Path(".mcp.json").resolve()), "project", "mcpServers", "evil, web"]
+    assert second == [str(path), "user", "mcpServers", "git"], "evil of the project wins"
+    found = cli("servers", "--json").value
     assert [one["name"] for one in found["servers"]] == ["evil", "web", "git"]
-    assert "project" not in cli("config", "show", "--config", str(path)).out
+    assert [one["scope"] for one in found["files"]] == ["project", "user"]
+    assert "s3cret" not in str(found)
+    assert "project" not in cli("servers", "--files", "--config", str(path)).out
 
 
 def test_a_server_is_explained(cli: Cli, configure: Configure) -> None:
@@ -165,7 +166,7 @@ def test_a_server_is_explained(cli: Cli, configure: Configure) -> None:
     assert "    is_set: true\n    has_default: true\n" in text
     assert "trust: own" in text
     assert "s3cret" not in text
-    assert cli("config", "explain", "git", "--output", "json").value["name"] == "git"
+    assert cli("config", "explain", "git", "--json").value["name"] == "git"
     done = cli("config", "explain", "gti")
     assert (done.code, done.err) == (2, "holdfast: no server 'gti': did you mean 'git'?\n")
 
@@ -173,14 +174,15 @@ def test_a_server_is_explained(cli: Cli, configure: Configure) -> None:
 def test_a_broken_file_is_told_and_the_others_count(cli: Cli, configure: Configure) -> None:
     configure(git=stdio(["x"]))
     Path(".mcp.json").write_text("{")
-    done = cli("config", "show")
+    done = cli("servers", "--files")
     assert done.code == 0
-    assert "    problems:\n      - " in done.out
-    assert "target: x" in done.out
+    assert ".mcp.json\tproject" in done.out
+    assert ".mcp.json" in done.err
+    assert "\tgit\n" in done.out
 
 
 def test_no_configuration_is_told(cli: Cli) -> None:
-    done = cli("config", "show")
+    done = cli("servers", "--files")
     assert (done.code, done.out, done.err) == (0, "", "No configuration was found.\n")
 
 

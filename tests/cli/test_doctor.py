@@ -21,7 +21,7 @@ from tests.cli.web import Web
 
 def examined(cli: Cli, *words: str) -> tuple[int, dict[str, dict[str, Any]]]:
     """The exit code, and the findings by their steps."""
-    done = cli("doctor", "--output", "json", *words)
+    done = cli("doctor", "--json", *words)
     findings = {one["step"]: one for one in done.value["findings"]}
     assert done.value["healthy"] is (done.code == 0)
     assert all(one["verdict"] != "bad" for one in findings.values()) is (done.code == 0)
@@ -140,7 +140,7 @@ def test_advice_about_a_slow_start_fits_the_command() -> None:
 @pytest.mark.req("F3")
 def test_a_schema_that_cannot_be_used(cli: Cli) -> None:
     bad = {"name": "bad", "description": "x", "inputSchema": {"type": "object", "properties": 5}}
-    done = cli("doctor", "--output", "json", "--", *puppet(tools=[bad, {**bad, "name": "worse"}]))
+    done = cli("doctor", "--json", "--", *puppet(tools=[bad, {**bad, "name": "worse"}]))
     schemas = [one for one in done.value["findings"] if one["step"] == "schemas"]
     assert done.code == 3
     assert [one["text"].partition(":")[0] for one in schemas] == ["bad", "worse"]
@@ -201,12 +201,32 @@ def test_secrets_among_the_arguments_are_not_shown(cli: Cli) -> None:
 def test_a_program_gets_plain_lines(cli: Cli) -> None:
     done = cli("doctor", "--", *puppet(banner="hi"))
     lines = done.out.splitlines()
-    assert lines[0].startswith("· transport    stdio")
-    assert lines[1].startswith("✓ command      ")
+    assert lines[:2] == ["It works, with 1 thing worth a look.", ""]
+    assert lines[2].startswith("· transport    stdio")
+    assert lines[3].startswith("✓ command      python -I -S ")
     assert "! output       what it should not send:" in lines
     assert "               → a stdio server must write only messages to stdout: " in done.out
-    assert lines[-1] == "It works, with 1 thing worth a look."
-    assert cli("doctor", "--", "no-such-command").out.endswith("\n1 problem found.\n")
+    first, advice = cli("doctor", "--", "no-such-command").out.splitlines()[:2]
+    assert first.startswith("It does not work: no-such-command: command not found: ")
+    assert advice.startswith("→ check the spelling")
+
+
+@pytest.mark.req("N3")
+def test_the_environment_is_folded_to_the_names_that_differ(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINE_ALONE", "x")
+    words = ["doctor", "--env", "ITS_TOKEN=s3cret", "--env", "LANG=xx", "--", *puppet()]
+    folded = cli(*words).out
+    assert "set for it: ITS_TOKEN\n" in folded
+    assert "different: LANG\n" in folded
+    assert "MINE_ALONE" in folded.partition("not passed on: ")[2]
+    assert "HOME=" not in folded
+    shown = cli(words[0], "-v", *words[1:]).out
+    assert "ITS_TOKEN=[redacted]" in shown
+    assert "HOME=" in shown
+    assert "s3cret" not in folded + shown
+    assert cli("doctor").code == 2, "for all servers there is status"
 
 
 @pytest.mark.req("F3")

@@ -1,4 +1,4 @@
-"""``--output json``: all of it on stdout, and one line on stderr for a command that failed."""
+"""``--json``: all of it on stdout, and one line on stderr for a command that failed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.cli.main import VERBS
 from tests.cli.conftest import DEMO, Cli, Configure, stdio
 from tests.cli.rig import puppet
 
-TALKERS = {"serve", "completion", "demo", "serve-log"}
+TALKERS = {"serve", "completion", "demo"}
 """Verbs that speak to a shell, to a person, to a client."""
 
 SECONDS = {"watch", "login", "tasks"}
@@ -31,27 +31,28 @@ GOOD = [
     ["describe", "demo.add"],
     ["resources", "demo"],
     ["prompts", "demo"],
-    ["ping", "demo"],
+    ["status", "demo"],
     ["doctor", "demo"],
     ["call", "demo.add", "a=1", "b=2"],
     ["call", "demo.picture", "width=1", "height=1"],
     ["call", "demo.countdown", "steps=1", "--as-task"],
-    ["skills", "demo"],
-    ["skill", "demo", "tide-watch"],
+    ["read", "demo", "tide-watch"],
+    ["read", "demo", "skill://tide-watch/style.md"],
     ["read", "demo", "demo://about"],
     ["prompt", "demo.tour"],
-    ["complete", "demo", "greeting", "style=p"],
+    ["prompt", "demo", "greeting", "--suggest", "style=p"],
+    ["read", "demo", "demo://note/{name}", "--suggest", "name"],
     ["shell", "demo"],
     ["codegen", "demo"],
     ["codegen", "demo", "-o", "module.py"],
     ["lock", "demo"],
     ["check", "demo"],
-    ["replay", "demo", "log.jsonl"],
-    ["run", "demo", "log.jsonl"],
-    ["diff", "log.jsonl", "log.jsonl"],
+    ["log", "replay", "demo", "log.jsonl"],
+    ["log", "run", "demo", "log.jsonl"],
+    ["log", "diff", "log.jsonl", "log.jsonl"],
     ["logout", "web"],
     ["auth", "status"],
-    ["config", "show"],
+    ["servers", "--files"],
     ["config", "explain", "demo"],
     ["config", "trust", "demo"],
     ["config", "untrust", "demo"],
@@ -81,7 +82,6 @@ BAD = [
     (["remove", "nowhere"], 2, "validation"),
     (["import", "nowhere"], 2, "validation"),
     (["import", "mcp.json"], 5, "trust"),
-    (["ping", "dead"], 3, "transport"),
     (["doctor", "dead"], 3, "doctor"),
     (["call", "demo.fail"], 1, "tool"),
     (["call", "demo.crash"], 3, "transport"),
@@ -90,13 +90,12 @@ BAD = [
     (["call", "demo.add", "a=1", "b=2", "--lock", "nowhere.lock"], 6, "drift"),
     (["call", "demo.picture", "--protocol", "1999-01-01"], 2, "validation"),
     (["read", "demo", "demo://nowhere"], 1, "jsonrpc"),
-    (["skills", "nope"], 2, "validation"),
-    (["skill", "demo", "refunds"], 2, "validation"),
+    (["read", "demo", "refunds"], 2, "validation"),
     (["tasks", "get", "demo", "id"], 1, "jsonrpc"),
     (["tasks", "wait", "demo", "id"], 1, "jsonrpc"),
     (["tasks", "get", "none", "id"], 3, "state"),
     (["prompt", "demo.nope"], 2, "validation"),
-    (["complete", "demo", "nope", "x="], 1, "jsonrpc"),
+    (["prompt", "demo", "greeting", "--suggest", "nope="], 1, "jsonrpc"),
     (["watch", "dead"], 3, "transport"),
     (["shell", "dead"], 3, "transport"),
     (["codegen", "dead"], 3, "transport"),
@@ -104,19 +103,20 @@ BAD = [
     (["lock", "dead"], 3, "transport"),
     (["check", "none", "--as", "demo"], 6, "drift"),
     (["check", "dead", "--as", "demo"], 3, "check"),
-    (["replay", "none", "log.jsonl", "--yes"], 1, "replay"),
-    (["run", "dead", "log.jsonl", "--yes"], 3, "replay"),
-    (["diff", "log.jsonl", "other.jsonl"], 1, "difference"),
+    (["log", "replay", "none", "log.jsonl", "--yes"], 1, "replay"),
+    (["log", "run", "dead", "log.jsonl", "--yes"], 3, "replay"),
+    (["log", "diff", "log.jsonl", "other.jsonl"], 1, "difference"),
     (["tasks", "nope"], 2, "usage"),
     (["view", "nowhere.jsonl"], 2, "validation"),
-    (["skills", "none"], 3, "state"),
-    (["skill", "dead", "x"], 3, "transport"),
+    (["read", "none", "x"], 2, "validation"),
+    (["read", "dead", "x"], 3, "transport"),
+    (["log"], 2, "usage"),
     (["login", "demo"], 5, "auth"),
     (["logout", "demo"], 5, "auth"),
     (["auth"], 2, "usage"),
     (["auth", "nope"], 2, "usage"),
     (["config"], 2, "usage"),
-    (["config", "show", "--config", "nowhere"], 2, "validation"),
+    (["servers", "--files", "--config", "nowhere"], 2, "validation"),
     (["config", "explain", "nope"], 2, "validation"),
     (["config", "untrust", "nope"], 2, "validation"),
     (["install", "nowhere"], 2, "validation"),
@@ -153,7 +153,7 @@ def place(cli: Cli, configure: Configure) -> Path:
 @pytest.mark.parametrize("words", GOOD, ids=" ".join)
 def test_a_result_is_json_and_stderr_is_empty(cli: Cli, place: Path, words: list[str]) -> None:
     prepare(cli, words)
-    done = cli(*with_json(words), stdin="ping\n")
+    done = cli(*with_json(words), stdin="state\n")
     assert (done.code, done.err) == (0, "")
     assert isinstance(done.value, dict | list | str)
     assert done.out.count("\n") == 1
@@ -175,7 +175,7 @@ def test_a_failure_is_one_line_of_json_on_stderr(
 def with_json(words: list[str]) -> list[str]:
     """The words with the option, which stands before a command."""
     at = words.index("--") if "--" in words else len(words)
-    return [*words[:at], "--output", "json", *words[at:]]
+    return [*words[:at], "--json", *words[at:]]
 
 
 def prepare(cli: Cli, words: list[str]) -> None:

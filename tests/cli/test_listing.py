@@ -26,7 +26,7 @@ def test_tools_are_shown_from_memory_without_the_server(
     assert done.out == first.out == "log()\tDoes log.\nstatus()\tDoes status.\n"
     assert done.err.startswith("as seen on 20")
     assert str(path) in done.err
-    assert cli("tools", "git", "--offline", "--output", "json").value["tools"][0]["name"] == "log"
+    assert cli("tools", "git", "--offline", "--json").value["tools"][0]["name"] == "log"
     assert not witness.exists()
 
 
@@ -39,7 +39,7 @@ def test_a_command_is_remembered_by_its_words(cli: Cli) -> None:
 
 
 def test_what_was_never_seen_is_told_offline(cli: Cli) -> None:
-    done = cli("tools", "git", "--offline", "--output", "json")
+    done = cli("tools", "git", "--offline", "--json")
     assert done.code == 2
     assert "git: not seen yet" in done.error["message"]
 
@@ -52,7 +52,7 @@ def test_a_server_is_listed_through_all_its_pages(cli: Cli) -> None:
 def test_a_tool_is_described_with_the_line_that_calls_it(cli: Cli) -> None:
     done = cli("describe", "add", "--", *DEMO)
     assert done.out.endswith(f"\n\nholdfast call add a=1 b=1 -- {' '.join(DEMO)}\n")
-    assert cli("describe", "add", "--output", "json", "--", *DEMO).value["name"] == "add"
+    assert cli("describe", "add", "--json", "--", *DEMO).value["name"] == "add"
     done = cli("describe", "nope", "--", *DEMO)
     assert (done.code, done.err) == (2, "holdfast: There is no tool 'nope'. Did you mean 'note'?\n")
 
@@ -71,12 +71,13 @@ def test_the_options_of_the_server_are_part_of_that_line(cli: Cli) -> None:
 
 
 @pytest.mark.req("F3")
-def test_ping_says_who_answers(cli: Cli) -> None:
-    done = cli("ping", "--", *DEMO)
-    assert done.out.startswith("holdfast-demo 1.0.0, protocol 2026-07-28: connected in ")
-    facts = cli("ping", "--output", "json", "--", *puppet()).value
+def test_a_server_that_is_given_has_a_state_too(cli: Cli) -> None:
+    done = cli("status", "--", *DEMO)
+    assert done.out.startswith("python -m holdfast.demo.server\tready\t12 tools, ")
+    (facts,) = cli("status", "--json", "--", *puppet()).value["servers"]
     assert (facts["server"], facts["protocol"]) == ("puppet 1", "2025-11-25")
-    assert facts["pingMs"] >= 0
+    assert facts["ms"] >= 0
+    assert cli("status", "x", "--", *DEMO).code == 2
 
 
 @pytest.mark.req("F3")
@@ -134,7 +135,7 @@ def test_a_tool_that_cannot_be_read_costs_no_other(cli: Cli) -> None:
     ]
     server = puppet(tools=[*odd, "log"])
     assert len(cli("tools", "--", *server).out.splitlines()) == 4
-    assert cli("describe", "log", "--", *server).out.startswith("log\n\nDoes log.")
+    assert cli("describe", "log", "--", *server).out.startswith("log()\nDoes log.")
     assert cli("search", "log", "--", *server).out == "log()\tDoes log.\n"
     assert cli("call", "log", "--", *server).out == "{}\n"
     assert cli("call", "number", "x=1", "--", *server).out == '{"x": "1"}\n'

@@ -19,7 +19,7 @@ def test_what_is_locked_is_held_to(cli: Cli, configure: Configure) -> None:
     before = Path("holdfast.lock").read_bytes()
     assert cli("lock", "one").err == "No changes: 2 tools of one in holdfast.lock.\n"
     assert Path("holdfast.lock").read_bytes() == before
-    assert cli("lock", "two", "--output", "json").value == {
+    assert cli("lock", "two", "--json").value == {
         "file": "holdfast.lock",
         "server": "two",
         "tools": 1,
@@ -32,7 +32,7 @@ def test_what_is_locked_is_held_to(cli: Cli, configure: Configure) -> None:
     assert done.code == 6
     assert "one: changed (breaking)\n" in done.out
     assert "command not found" in done.err
-    done = cli("check", "--output", "json")
+    done = cli("check", "--json")
     assert [one["exit"] for one in done.value["servers"]] == [6, 3]
     assert done.error["kind"] == "drift"
     assert done.error["message"].startswith("one is not as locked\ntwo: ")
@@ -67,7 +67,7 @@ def test_a_command_is_locked_under_a_name(cli: Cli, tmp_path: Path) -> None:
 def test_a_file_that_is_no_lock_stays_as_it_is(cli: Cli, text: str) -> None:
     Path("holdfast.lock").write_text(text)
     for words in (["lock", "--as", "x"], ["check", "--as", "x"]):
-        done = cli(*words, "--output", "json", "--", *puppet())
+        done = cli(*words, "--json", "--", *puppet())
         assert (done.code, done.out) == (2, "")
         assert "holdfast.lock" in done.error["message"]
     assert Path("holdfast.lock").read_text() == text

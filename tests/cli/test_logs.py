@@ -1,4 +1,4 @@
-"""replay, run, diff, serve-log: call logs from the terminal."""
+"""log replay, run, diff, serve: call logs from the terminal."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def log(cli: Cli) -> str:
 
 @pytest.mark.req("F3")
 def test_a_log_is_replayed_and_compared(cli: Cli, log: str) -> None:
-    done = cli("replay", log, "--", *DEMO)
+    done = cli("log", "replay", log, "--", *DEMO)
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("3 calls: 3 same\n")
-    found = cli("replay", log, "--output", "json", "--", *DEMO).value
+    found = cli("log", "replay", log, "--json", "--", *DEMO).value
     assert (found["ok"], [one["verdict"] for one in found["calls"]]) == (True, ["same"] * 3)
 
 
 @pytest.mark.req("F3")
 def test_what_ends_otherwise_is_told(cli: Cli, log: str) -> None:
     server = puppet(tools=["echo", "add", "fail"])
-    done = cli("replay", log, "--go-on", "--yes", "--", *server)
+    done = cli("log", "replay", log, "--go-on", "--yes", "--", *server)
     assert (done.code, done.err) == (1, "")
-    done = cli("replay", log, "--go-on", "--yes", "--output", "json", "--", *server)
+    done = cli("log", "replay", log, "--go-on", "--yes", "--json", "--", *server)
     assert (done.code, done.value["ok"], done.error["kind"]) == (1, False, "replay")
     assert len(done.value["calls"]) == 3
-    done = cli("replay", log, "--output", "json", "--", "no-such-command")
+    done = cli("log", "replay", log, "--json", "--", "no-such-command")
     assert done.code == 3
     assert "command not found" in done.error["message"]
 
@@ -50,17 +50,17 @@ def test_what_ends_otherwise_is_told(cli: Cli, log: str) -> None:
 def test_two_logs_are_compared(cli: Cli, log: str) -> None:
     text = Path(log).read_text()
     Path("other.jsonl").write_text(text.replace('"text":"a"', '"text":"b"'))
-    assert cli("diff", log, log).code == 0
-    done = cli("diff", log, "other.jsonl")
+    assert cli("log", "diff", log, log).code == 0
+    done = cli("log", "diff", log, "other.jsonl")
     assert (done.code, done.err) == (1, "")
     assert "--- calls.jsonl\n+++ other.jsonl" in done.out
-    done = cli("diff", log, "other.jsonl", "--output", "json")
+    done = cli("log", "diff", log, "other.jsonl", "--json")
     assert (done.value["same"], done.error["kind"]) == (2, "difference")
 
 
 @pytest.mark.req("F3")
 def test_a_log_answers_as_a_server(cli: Cli, log: str) -> None:
-    mock = [sys.executable, "-m", "holdfast", "serve-log", log]
+    mock = [sys.executable, "-m", "holdfast", "log", "serve", log]
     assert cli("call", "add", "a:=1", "b:=2", "--", *mock).value == {"sum": 3}
     done = cli("call", "echo", "text=other", "--", *mock)
     assert done.code == 1
@@ -68,11 +68,11 @@ def test_a_log_answers_as_a_server(cli: Cli, log: str) -> None:
     cli("lock", "--as", "demo", "--", *DEMO)
     done = cli("tools", "--", *mock, "--tools", "holdfast.lock", "--server", "demo")
     assert "echo(text: str)\tGives the text back." in done.out
-    assert cli("serve-log", log, "--tools", "holdfast.lock", "--server", "x").code == 2
+    assert cli("log", "serve", log, "--tools", "holdfast.lock", "--server", "x").code == 2
 
 
 def test_a_log_that_serves_ends_quietly(home: Path, log: str) -> None:
-    command = interruptible([sys.executable, "-m", "holdfast", "serve-log", log])
+    command = interruptible([sys.executable, "-m", "holdfast", "log", "serve", log])
     pipe = subprocess.PIPE
     ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
     for ending in ("interrupt", "nobody reads"):
@@ -99,17 +99,17 @@ def test_a_log_that_serves_ends_quietly(home: Path, log: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["replay", "nowhere.jsonl", "--", *DEMO],
-        ["replay", ".", "--", *DEMO],
-        ["replay", "bad.jsonl", "--", *DEMO],
-        ["run", "nowhere.jsonl", "--", *DEMO],
-        ["run", "bad.jsonl", "--", *DEMO],
-        ["run", "nowhere.jsonl", "--write", "--", *DEMO],
-        ["replay", "bad.jsonl", "--fill", "x", "--", *DEMO],
-        ["diff", "bad.jsonl", "nowhere.jsonl"],
-        ["diff", "nowhere.jsonl", "bad.jsonl"],
-        ["serve-log", "nowhere.jsonl"],
-        ["serve-log", "bad.jsonl", "--tools", "nowhere.lock"],
+        ["log", "replay", "nowhere.jsonl", "--", *DEMO],
+        ["log", "replay", ".", "--", *DEMO],
+        ["log", "replay", "bad.jsonl", "--", *DEMO],
+        ["log", "run", "nowhere.jsonl", "--", *DEMO],
+        ["log", "run", "bad.jsonl", "--", *DEMO],
+        ["log", "run", "nowhere.jsonl", "--write", "--", *DEMO],
+        ["log", "replay", "bad.jsonl", "--fill", "x", "--", *DEMO],
+        ["log", "diff", "bad.jsonl", "nowhere.jsonl"],
+        ["log", "diff", "nowhere.jsonl", "bad.jsonl"],
+        ["log", "serve", "nowhere.jsonl"],
+        ["log", "serve", "bad.jsonl", "--tools", "nowhere.lock"],
     ],
     ids=lambda words: " ".join(words[:4]),
 )
@@ -140,7 +140,7 @@ def test_a_sequence_runs_in_a_session(cli: Cli, tmp_path: Path) -> None:
     )
     journal = tmp_path / "journal"
     server = [*SZKRABOK, "--journal", str(journal)]
-    done = cli("run", str(path), "--session", "test", "--yes", "--", *server)
+    done = cli("log", "run", str(path), "--session", "test", "--yes", "--", *server)
     assert (done.code, done.err) == (0, ""), done
     calls = [json.loads(line) for line in journal.read_text().splitlines()]
     names = [call["name"] for call in calls]
@@ -154,9 +154,9 @@ def test_a_sequence_without_its_session_fails_at_the_first_call(cli: Cli) -> Non
         {"name": "nav.goto", "arguments": {"sessionName": "none", "url": "https://example.org"}},
         {"name": "health", "arguments": {}},
     )
-    done = cli("run", str(path), "--yes", "--output", "json", "--", *SZKRABOK)
+    done = cli("log", "run", str(path), "--yes", "--json", "--", *SZKRABOK)
     assert (done.code, done.value["ok"]) == (1, False)
-    assert cli("run", str(path), "--yes", "--go-on", "--", *SZKRABOK).code == 1
+    assert cli("log", "run", str(path), "--yes", "--go-on", "--", *SZKRABOK).code == 1
 
 
 @pytest.mark.req("F3")
@@ -169,7 +169,7 @@ def test_calls_that_may_change_something_are_not_sent_unasked(
         {"name": "x\n\nNothing else.", "arguments": {}},
     )
     journal = tmp_path / "journal"
-    done = cli(verb, str(path), "--", *SZKRABOK, "--journal", str(journal))
+    done = cli("log", verb, str(path), "--", *SZKRABOK, "--journal", str(journal))
     assert done.code == 2
     assert "These calls may change something:\n  nav.goto {" in done.err
     assert r"x\n\nNothing else. {}" in done.err
@@ -196,7 +196,7 @@ def test_every_call_is_read_to_its_end_before_the_yes(
 ) -> None:
     journal = tmp_path / "journal"
     server = puppet(journal=str(journal))
-    sending = terminal(verb, str(many), "--", *server, NO_COLOR="1", lines=50)
+    sending = terminal("log", verb, str(many), "--", *server, NO_COLOR="1", lines=50)
     sending.expect("These calls may change something:")
     if reply == "q":
         sending.expect("Enter: more, q: stop, nothing is sent -- ")
@@ -214,7 +214,9 @@ def test_every_call_is_read_to_its_end_before_the_yes(
 def test_the_yes_is_for_the_calls_that_were_shown(terminal: Open, tmp_path: Path) -> None:
     path = lines({"name": "echo", "arguments": {"text": "shown"}})
     journal = tmp_path / "journal"
-    sending = terminal("replay", str(path), "--", *puppet(journal=str(journal)), NO_COLOR="1")
+    sending = terminal(
+        "log", "replay", str(path), "--", *puppet(journal=str(journal)), NO_COLOR="1"
+    )
     sending.expect("Send them?")
     lines({"name": "echo", "arguments": {"text": "exchanged"}})
     sending.send("y\n")
@@ -225,7 +227,7 @@ def test_the_yes_is_for_the_calls_that_were_shown(terminal: Open, tmp_path: Path
 
 @pytest.mark.req("F3")
 def test_a_script_learns_where_the_other_calls_are(cli: Cli, many: Path) -> None:
-    done = cli("replay", str(many), "--", *puppet())
+    done = cli("log", "replay", str(many), "--", *puppet())
     assert done.code == 2
     assert f"and 5 more; all are in {many}" in done.err
     assert "Nothing was sent. Add --yes" in done.err
@@ -235,7 +237,7 @@ def test_a_script_learns_where_the_other_calls_are(cli: Cli, many: Path) -> None
 def test_ctrl_c_at_the_question_sends_nothing(terminal: Open, tmp_path: Path) -> None:
     path = lines({"name": "echo", "arguments": {"text": "x"}})
     journal = tmp_path / "journal"
-    sending = terminal("replay", str(path), "--", *puppet(journal=str(journal)))
+    sending = terminal("log", "replay", str(path), "--", *puppet(journal=str(journal)))
     sending.expect("Send them?")
     sending.send("\x03")
     assert sending.end() == 130

@@ -11,9 +11,9 @@ import click
 import pytest
 
 import holdfast
-from holdfast.cli import guide, tool_cache
+from holdfast.cli import app, guide, tool_cache
 from holdfast.cli.app import ServerCommand
-from holdfast.cli.main import SECTIONS, VERBS, WITHOUT_SERVER, help_text
+from holdfast.cli.main import FIRST, MOVED, SECTIONS, VERBS, WITHOUT_SERVER, help_text
 from tests.cli import golden
 from tests.cli.conftest import Cli, Open, Seen
 from tests.cli.rig import tools
@@ -53,9 +53,38 @@ def test_help_can_be_asked_about_a_verb(cli: Cli) -> None:
 
 
 def test_every_verb_is_in_the_help(cli: Cli) -> None:
-    lines = help_text().splitlines()
+    lines = [line.split(None, 1) for line in cli("help", "--all").out.splitlines()]
     for name, (_, summary) in VERBS.items():
-        assert any(line.split(None, 1) == [name, summary] for line in lines)
+        assert [name, summary] in lines
+
+
+@pytest.mark.req("N3")
+def test_the_first_screen_has_about_fifteen_verbs() -> None:
+    assert VERBS.keys() >= FIRST
+    assert 13 <= len(FIRST) <= 18
+    assert len(help_text().splitlines()) <= 45
+    shown = {line.split()[0] for line in help_text().splitlines() if line.startswith("  ")}
+    assert shown - {"holdfast"} == FIRST
+
+
+@pytest.mark.req("N3")
+def test_how_servers_are_named_and_their_options_are_in_one_place(cli: Cli) -> None:
+    text = cli("help", "servers").out
+    for option in app.OPTIONS:
+        assert option.name == "output" or option.opts[-1] in text
+    for verb in ("tools", "call", "doctor"):
+        assert "--inherit-env" not in cli(verb, "--help").out
+        assert cli(verb, "--help").out.endswith("holdfast help servers.\n")
+
+
+@pytest.mark.req("N3")
+@pytest.mark.parametrize("path", MOVED)
+def test_a_verb_that_there_was_points_to_what_does_its_work(cli: Cli, path: str) -> None:
+    done = cli(*path.split(), "x", "--", "y")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"holdfast: '{path}' is gone. Use: {MOVED[path]}\n"
+    words = MOVED[path].split()
+    assert words[0] != "holdfast" or words[1] in VERBS
 
 
 @pytest.mark.parametrize("word", ["--version", "-V"])
@@ -183,8 +212,11 @@ def test_a_verb_is_where_the_table_says(name: str) -> None:
     command = guide.command(name)
     assert isinstance(command, click.Command)
     assert command.name == name
-    parts = command.commands.values() if name == "tasks" else [command]  # type: ignore[attr-defined]
-    assert all(isinstance(part, ServerCommand) is (name not in WITHOUT_SERVER) for part in parts)
+    parts = {name: command}
+    if isinstance(command, click.Group) and name not in WITHOUT_SERVER:
+        parts = {f"{name} {part}": below for part, below in command.commands.items()}
+    for path, part in parts.items():
+        assert isinstance(part, ServerCommand) is (path not in WITHOUT_SERVER)
     assert command.help
 
 

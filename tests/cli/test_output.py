@@ -130,7 +130,7 @@ def test_json_is_readable_at_a_terminal_and_one_line_elsewhere(
     cli: Cli, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = puppet(results={"echo": {"content": [], "x": ["\x7f\u202e"]}})
-    words = ["call", "echo", "--output", "json", "--", *command]
+    words = ["call", "echo", "--json", "--", *command]
     assert cli(*words).out == '{"content":[],"x":["\\u007f\\u202e"]}\n'
     assert {"blue", "green"} <= seen(*words).colours
     monkeypatch.setenv("NO_COLOR", "1")
@@ -265,7 +265,7 @@ UNSEEN_TEXT = "\x1b[31m\u202e\u200b\U000e0041\x07\x9b2J\u2028\u00ad\u115f"
         ["describe", "echo", "--json"],
         ["call", "echo", "--json"],
         ["call", "nope", "--json"],
-        ["ping", "-v", "--trace"],
+        ["status", "-v", "--trace"],
     ],
 )
 def test_no_form_of_output_shows_what_cannot_be_seen(cli: Cli, words: list[str]) -> None:

@@ -19,7 +19,7 @@ from holdfast.cli.main import SECTIONS, VERBS
 from holdfast.cli.output import Exit
 from tests.cli.conftest import Cli
 
-COMMON = app.COMMON | {"output", "json"}
+COMMON = app.COMMON | {"output"}
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 BLOCK = re.compile(r"(<!-- verbs:[^\n]*-->\n).*?(<!-- end -->)", re.S)
 

@@ -13,7 +13,7 @@ from tests.cli.conftest import DEMO, Cli, Configure, stdio
 def test_a_resource_is_read_as_it_is(cli: Cli) -> None:
     done = cli("read", "demo://tides", "--", *DEMO)
     assert done.out == "The tide comes in, the tide goes out,\nthe weed holds on to the stone.\n"
-    found = cli("read", "demo://tides", "--output", "json", "--", *DEMO).value
+    found = cli("read", "demo://tides", "--json", "--", *DEMO).value
     assert found["contents"][0]["uri"] == "demo://tides"
 
 
@@ -21,25 +21,27 @@ def test_a_resource_is_read_as_it_is(cli: Cli) -> None:
 def test_a_prompt_is_filled_in(cli: Cli) -> None:
     done = cli("prompt", "greeting", "name=Bo", "style=pirate", "--", *DEMO)
     assert done.out == "Greet Bo the way a pirate would.\n"
-    words = ["prompt", "greeting", "name=a=b", "--output", "json", "--", *DEMO]
+    words = ["prompt", "greeting", "name=a=b", "--json", "--", *DEMO]
     assert "a=b" in cli(*words).value["messages"][0]["content"]["text"]
 
 
 @pytest.mark.req("F3")
 def test_an_argument_is_completed(cli: Cli) -> None:
-    assert cli("complete", "greeting", "style=p", "--", *DEMO).out == "pirate\npoem\n"
-    assert cli("complete", "greeting", "style", "--", *DEMO).out.count("\n") == 4
-    found = cli("complete", "greeting", "style=p", "--output", "json", "--", *DEMO).value
+    greeting = ["prompt", "greeting", "name=Bo", "--suggest"]
+    assert cli(*greeting, "style=p", "--", *DEMO).out == "pirate\npoem\n"
+    assert cli(*greeting, "style", "--", *DEMO).out.count("\n") == 4
+    found = cli(*greeting, "style=p", "--json", "--", *DEMO).value
     assert found["completion"]["values"] == ["pirate", "poem"]
-    template = ["complete", "demo://note/{name}", "name=x", "--with", "a=b", "--", *DEMO]
+    words = ["--suggest", "name=x", "--with", "a=b", "--", *DEMO]
+    template = ["read", "demo://note/{name}", *words]
     assert (cli(*template).code, cli(*template).out) == (0, "")
 
 
 @pytest.mark.req("F3")
 def test_a_prompt_is_named_as_everywhere_else(cli: Cli, configure: Configure) -> None:
     configure(**{"my.demo": stdio(DEMO)})
-    assert cli("complete", "my.demo.greeting", "style=p").out == "pirate\npoem\n"
-    assert cli("complete", "my.demo", "greeting", "style=p").out == "pirate\npoem\n"
+    assert cli("prompt", "my.demo.greeting", "--suggest", "style=p").out == "pirate\npoem\n"
+    assert cli("prompt", "my.demo", "greeting", "--suggest", "style=p").out == "pirate\npoem\n"
     assert cli("prompt", "my.demo.greeting", "name=Bo").code == 0
     assert cli("prompt", "my.demo", "greeting", "name=Bo").code == 0
 
@@ -58,9 +60,9 @@ def test_a_prompt_is_named_as_everywhere_else(cli: Cli, configure: Configure) ->
         (["prompt", "greeting"], 1, "argument 'name' is missing"),
         (["prompt", "greeting", "name"], 2, "'name' is no argument: write name=value"),
         (["prompt", "greeting", "--nam", "Bo"], 2, "did you mean '--name'?"),
-        (["complete", "greeting"], 2, "Missing: NAME=TEXT."),
-        (["complete", "greeting", "style=", "more="], 2, "Not understood: style= more=."),
-        (["complete", "greeting", "style=", "--with", "x"], 2, "--with 'x': must be NAME=VALUE"),
+        (["prompt", "greeting", "--suggest"], 2, "Option '--suggest' requires an argument"),
+        (["read", "demo://x", "--suggest", "y", "--with", "x"], 2, "'x': must be NAME=VALUE"),
+        (["read", "nope"], 2, "There is no skill 'nope'. There are: tide-watch"),
     ],
 )
 def test_what_cannot_be_read_is_told(cli: Cli, words: list[str], code: int, said: str) -> None:

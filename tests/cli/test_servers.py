@@ -40,7 +40,7 @@ def test_each_server_has_its_standing(cli: Cli, several: Path) -> None:
     assert rows[1][2] == "uvx mcp-server-git --repository ."
     assert "command" in done.err
     assert not several.exists()
-    assert len(cli("servers", "--output", "json").value["servers"]) == 5
+    assert len(cli("servers", "--json").value["servers"]) == 5
 
 
 @pytest.mark.req("F3")

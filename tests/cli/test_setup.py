@@ -76,7 +76,7 @@ def test_a_name_that_is_taken_is_not_overwritten_by_mistake(cli: Cli, own: Path)
 
 def test_a_removed_server_is_gone(cli: Cli, own: Path) -> None:
     cli("add", "a", "--", "x")
-    assert cli("remove", "a", "--output", "json").value["servers"] == ["a"]
+    assert cli("remove", "a", "--json").value["servers"] == ["a"]
     assert servers(own) == {}
 
 
@@ -292,7 +292,7 @@ def test_what_changes_after_it_was_shown_is_not_approved(
     asking.send("y\n")
     asking.expect("has changed since it was shown")
     assert asking.end() != 0
-    assert cli("ping", "demo").code == 5
+    assert cli("status", "demo").code == 5
 
 
 @pytest.mark.req("F3", "N2")

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from holdfast.cli import tool_cache
+from holdfast.cli.verbs.status import summarize
 from tests.cli import golden
-from tests.cli.conftest import DEMO, Cli, Configure, Seen, stdio
-from tests.cli.rig import puppet
+from tests.cli.conftest import DEMO, Cli, Configure, Open, Seen, stdio
+from tests.cli.rig import puppet, told, wait_for
+from tests.cli.terminal import PATIENCE, interruptible
 from tests.cli.web import Web
 
 
@@ -28,9 +34,8 @@ def servers(configure: Configure) -> None:
 
 
 @pytest.mark.req("F3", "N2")
-@pytest.mark.parametrize("words", [["status"], ["ping"], ["doctor"]], ids=" ".join)
-def test_all_servers_have_a_line_each(cli: Cli, servers: None, words: list[str]) -> None:
-    done = cli(*words)
+def test_all_servers_have_a_line_each(cli: Cli, servers: None) -> None:
+    done = cli("status")
     lines = {line.split("\t")[0]: line.split("\t")[1:] for line in done.out.splitlines()}
     assert lines["demo"][0] == "ready"
     assert re.fullmatch(r"12 tools, [\d.]+ m?s", lines["demo"][1])
@@ -38,6 +43,7 @@ def test_all_servers_have_a_line_each(cli: Cli, servers: None, words: list[str])
     assert lines["theirs"] == ["not approved", "holdfast config trust theirs"]
     assert lines["off"][0] == "disabled"
     assert done.code in (3, 5)
+    assert done.err == "1 ready, 1 not approved, 1 disabled, 1 failed\n"
 
 
 @pytest.mark.req("N2")
@@ -150,3 +156,62 @@ def test_a_server_is_described_in_short(cli: Cli, configure: Configure, seen: Se
 @pytest.mark.req("N3")
 def test_a_terminal_shows_signatures(seen: Seen) -> None:
     golden.check("tools-demo-80", seen("tools", "--", *DEMO).lines)
+
+
+# Held open
+
+
+@pytest.mark.req("N3")
+def test_a_watched_server_that_dies_comes_back_before_the_eyes(
+    terminal: Open, servers: None, tmp_path: Path
+) -> None:
+    journal = tmp_path / "journal"
+    command = puppet(tools=["a", "b"], journal=str(journal), fatal=["ping"])
+    words = ["status", "--watch", "--protocol", "2025-11-25", "--", *command]
+    watched = terminal(*words, columns=120)
+    watched.see("lost")
+    watched.see("  1  ")
+    wait_for(journal, "tools/list")
+    watched.see("1 ready")
+    watched.send("\x03")
+    assert watched.end() == 130
+    assert len(told(journal, "initialize")) >= 2
+
+
+@pytest.mark.req("N3")
+@pytest.mark.parametrize("columns", [80, 120])
+def test_all_servers_are_watched_in_one_table(terminal: Open, servers: None, columns: int) -> None:
+    watched = terminal("status", "--watch", columns=columns)
+    watched.see("1 ready, 1 not approved, 1 disabled, 1 failed")
+    watched.see(" ms")
+    lines = [line for line in watched.screen.lines if line[:1] in "✓✗!·"]
+    watched.send("\x03")
+    assert watched.end() == 130
+    timeless = (re.sub(r" {3}\d[\d.]* ms| +[\d.]+ m?s", "  N ms", line) for line in lines)
+    rows = [re.sub(r"  in /.*", "  in FILE", line) for line in timeless]
+    golden.check(f"screen-watch-{columns}", rows)
+
+
+@pytest.mark.req("N3")
+def test_a_pipe_gets_a_line_for_each_change(home: Path, configure: Configure) -> None:
+    configure(one=stdio(puppet(tools=["a"])), gone=stdio(["no-such-command"]))
+    command = [sys.executable, "-m", "holdfast", "status", "--watch", "--json"]
+    with subprocess.Popen(
+        interruptible(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        states: set[tuple[str, str]] = set()
+        while not {("one", "ready"), ("gone", "offline")} <= states:
+            row = json.loads(running.stdout.readline())
+            states.add((row["name"], row["state"]))
+        os.kill(running.pid, signal.SIGINT)
+        assert running.wait(PATIENCE) == 130
+        assert running.stderr is not None
+        assert running.stderr.read() == ""
+    assert ("one", "starting") in states
+
+
+def test_a_state_has_one_word_in_the_summary() -> None:
+    states = ["ready", "offline", "needs login", "broken", "backoff", "ready"]
+    assert summarize(states) == "2 ready, 1 needs login, 2 failed, 1 coming back"
+    assert summarize([]) == ""

@@ -27,7 +27,7 @@ def test_the_longest_name_is_meant(cli: Cli, configure: Configure) -> None:
     one, two = puppet(tools=["b.t"]), puppet(tools=["t"])
     configure(**{"a": stdio(one), "a.b": stdio(two)})
     assert cli("call", "a.b.t").code == 0
-    assert cli("describe", "a.b.t").out.startswith("t\n")
+    assert cli("describe", "a.b.t").out.startswith("t()\n")
 
 
 @pytest.mark.req("F3", "E2")
@@ -99,7 +99,7 @@ def test_what_is_said_on_the_command_line_is_added_to_the_configuration(
 ) -> None:
     script = "import os, sys; sys.exit(str([os.environ.get(k) for k in ('A_A', 'B_B')]))"
     configure(x=stdio([DEMO[0], "-c", script], env={"A_A": "1", "B_B": "1"}))
-    assert "['1', '2']" in cli("ping", "x", "--env", "B_B=2").err
+    assert "['1', '2']" in cli("tools", "x", "--env", "B_B=2").err
 
 
 # MCP_SERVER_URL
@@ -114,7 +114,7 @@ def test_the_server_comes_from_the_environment(
     assert cli("call", "echo", "text=hi").out == "hi\n"
     assert cli("read", "demo://tides").out.startswith("The tide")
     assert cli("tools", "other").out.startswith("else()\t")
-    assert "hello" in cli("ping", "--env", "A=b", "--", *puppet(exit=1, stderr="hello")).err
+    assert "hello" in cli("tools", "--env", "A=b", "--", *puppet(exit=1, stderr="hello")).err
     assert "Not understood: nope" in cli("tools", "nope").err
 
 
@@ -158,7 +158,7 @@ def test_a_server_is_a_url(cli: Cli, web: Web, configure: Configure) -> None:
 @pytest.mark.parametrize(("status", "code", "kind"), [(401, 5, "auth"), (500, 3, "transport")])
 def test_a_url_that_refuses_is_told(cli: Cli, web: Web, status: int, code: int, kind: str) -> None:
     web.refuse = status
-    done = cli("tools", "--url", web.url, "--output", "json")
+    done = cli("tools", "--url", web.url, "--json")
     assert (done.code, done.error["kind"]) == (code, kind)
 
 
@@ -171,7 +171,7 @@ def test_an_input_is_asked_for_at_a_terminal(terminal: Open, home: Path, tmp_pat
     asked = [{"id": "pin", "type": "promptString", "description": "The pin", "password": True}]
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps({"inputs": asked, "servers": {"x": entry}}), encoding="utf-8")
-    one = terminal("ping", "x", "--config", str(path))
+    one = terminal("tools", "x", "--config", str(path))
     one.expect("The pin: ")
     one.send("1234\n")
     one.expect("got 1234")
@@ -184,14 +184,14 @@ def test_an_input_is_a_fault_where_nobody_can_be_asked(cli: Cli, tmp_path: Path)
     asked = [{"id": "pin", "type": "promptString"}]
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps({"inputs": asked, "servers": {"x": entry}}), encoding="utf-8")
-    done = cli("ping", "x", "--config", str(path))
+    done = cli("tools", "x", "--config", str(path))
     assert done.code == 2
     assert "env.PIN" in done.err
 
 
 @pytest.mark.req("F3", "E2")
 def test_a_program_that_is_no_server_is_a_failure_to_connect(cli: Cli) -> None:
-    done = cli("ping", "--", "cat")
+    done = cli("tools", "--", "cat")
     assert done.code == 3
     assert "it answered initialize with error" in done.err
 

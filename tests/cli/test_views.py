@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.cli.views import description
+from holdfast.cli.output import Output
+from holdfast.cli.views import show_tool
 from tests.cli import golden
 from tests.cli.conftest import DEMO, Cli, Configure, Seen, stdio
 from tests.cli.rig import puppet, tools
@@ -55,9 +56,11 @@ def test_a_server_is_described_in_short(seen: Seen, configure: Configure, column
 
 
 @pytest.mark.parametrize("schema", [None, {}, [], {"properties": 5, "required": 5}, True])
-def test_a_tool_that_takes_nothing_says_so(schema: Any) -> None:
-    text = description(tools({"name": "x", "inputSchema": schema})[0], "x")
-    assert text == "x\n\nTakes no parameters.\n\nx"
+def test_a_tool_that_takes_nothing_has_no_parameters(
+    schema: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    show_tool(Output(), tools({"name": "x", "inputSchema": schema})[0], "holdfast call x")
+    assert capfd.readouterr().out == "x()\n\nholdfast call x\n"
 
 
 JSON = st.recursive(
@@ -74,10 +77,31 @@ JSON = st.recursive(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(JSON, JSON, JSON)
-def test_whatever_a_server_says_of_a_tool_can_be_shown(one: Any, two: Any, three: Any) -> None:
+def test_whatever_a_server_says_of_a_tool_can_be_shown(
+    capfd: pytest.CaptureFixture[str], one: Any, two: Any, three: Any
+) -> None:
     tool = {"name": "x", "description": one, "annotations": two, "inputSchema": three}
-    assert description(tools(tool)[0], "x").startswith("x")
+    show_tool(Output(), tools(tool)[0], "holdfast call x")
+    assert capfd.readouterr().out.startswith("x(")
+
+
+@pytest.mark.req("N3")
+@pytest.mark.parametrize(
+    ("hints", "words"),
+    [
+        ({"readOnlyHint": True, "idempotentHint": True}, "read-only, idempotent"),
+        ({"readOnlyHint": True, "destructiveHint": True}, "read-only"),
+        ({"destructiveHint": True, "openWorldHint": True}, "destructive, reaching other systems"),
+        ({"destructiveHint": False, "openWorldHint": False}, "not destructive, local"),
+    ],
+)
+def test_what_a_tool_says_of_itself_is_in_words(
+    cli: Cli, hints: dict[str, bool], words: str
+) -> None:
+    server = puppet(tools=[{"name": "x", "annotations": hints}])
+    assert f"\nThe server calls it {words}.\n" in cli("describe", "x", "--", *server).out
 
 
 @pytest.mark.req("F3")
@@ -90,10 +114,10 @@ def test_lists_for_a_person(seen: Seen) -> None:
 def test_lists_for_a_program(cli: Cli) -> None:
     assert "demo://note/{name}\tA note written" in cli("resources", "--", *DEMO).out
     assert cli("prompts", "--", *DEMO).out.startswith("greeting\tname [style]\tAsks")
-    found = cli("resources", "--output", "json", "--", *DEMO).value
-    assert found.keys() == {"resources", "resourceTemplates"}
-    assert cli("prompts", "--output", "json", "--", *DEMO).value["prompts"][1]["name"] == "tour"
-    assert json.loads(cli("tools", "--output", "json", "--", *DEMO).out)["tools"][0]["inputSchema"]
+    found = cli("resources", "--json", "--", *DEMO).value
+    assert found.keys() == {"resources", "resourceTemplates", "skills"}
+    assert cli("prompts", "--json", "--", *DEMO).value["prompts"][1]["name"] == "tour"
+    assert json.loads(cli("tools", "--json", "--", *DEMO).out)["tools"][0]["inputSchema"]
 
 
 HIDDEN_TEXT = "\u200b\U000e0041\x1b[31m\u202e\x07\x00\ufeff"
@@ -118,12 +142,12 @@ def test_text_about_a_server_hides_nothing_from_a_reader_of_a_pipe(
         ({"ui": {"resourceUri": "ui://b\x1b[2J", "visibility": ["model", "app"]}}, "ui://b"),
     ],
 )
-def test_the_app_of_a_tool_is_shown(meta: dict[str, Any], told: str) -> None:
-    text = description(tools({"name": "x", "inputSchema": {}, "_meta": meta})[0], "x")
-    assert told in text
+def test_the_app_of_a_tool_is_shown(cli: Cli, meta: dict[str, Any], told: str) -> None:
+    server = puppet(tools=[{"name": "x", "inputSchema": {}, "_meta": meta}])
+    assert told in cli("describe", "x", "--", *server).out
 
 
 @pytest.mark.parametrize("meta", [None, 5, {}, {"ui": 5}, {"ui": {"resourceUri": 5}}])
-def test_what_is_no_app_is_not_shown(meta: Any) -> None:
-    bare = description(tools({"name": "x", "inputSchema": {}})[0], "x")
-    assert description(tools({"name": "x", "inputSchema": {}, "_meta": meta})[0], "x") == bare
+def test_what_is_no_app_is_not_shown(cli: Cli, meta: Any) -> None:
+    server = puppet(tools=[{"name": "x", "inputSchema": {}, "_meta": meta}])
+    assert "app" not in cli("describe", "x", "--", *server).out.partition("holdfast call")[0]

@@ -64,7 +64,7 @@ def test_what_a_server_says_comes_as_lines(home: Path) -> None:
 
 @pytest.mark.req("F3")
 def test_as_json_nothing_is_lost(home: Path) -> None:
-    with watching("--output", "json", "--", *puppet(notify=SAID)) as running:
+    with watching("--json", "--", *puppet(notify=SAID)) as running:
         lines = [json.loads(line) for line in until(running, "ready", "updated")]
     assert [one["params"] for one in lines if one["what"] != "connection"] == [
         params for _, params in SAID

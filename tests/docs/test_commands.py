@@ -29,7 +29,7 @@ def test_a_block_is_taken_apart() -> None:
         "tools --offline git",
         "call git.git_log repo_path=. max_count:=5 message=@file",
         "call get_current_time timezone=Europe/Warsaw --timeout 5 -- python --not-ours",
-        "config show",
+        "servers --files",
         "config trust demo",
     ],
 )
@@ -44,7 +44,7 @@ def test_a_good_command_has_no_fault(words: str) -> None:
         ("tols", "no verb 'tols'"),
         ("config shwo", "no verb 'shwo'"),
         ("tools --ofline", "No such option"),
-        ("tools --output xml", "'xml'"),
+        ("tools --timeout x", "'x'"),
         ("call", "Missing argument"),
         ("call add --timeout soon", "'soon'"),
     ],

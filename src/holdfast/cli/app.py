@@ -7,13 +7,12 @@ import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
 from holdfast._core.text import did_you_mean
-from holdfast.cli.main import VERBS, WITHOUT_SERVER, columns_of_terminal, help_text
+from holdfast.cli.main import MOVED, VERBS, WITHOUT_SERVER, columns_of_terminal, help_text
 from holdfast.cli.output import Exit, Output, abandon
 from holdfast.errors import HoldfastError
 
@@ -33,22 +32,14 @@ folders: Final = click.Path(file_okay=False).shell_complete
 
 
 class ServerCommand(click.Command):
-    """A verb that takes a server. Its help shows first what is its own."""
+    """A verb that takes the command of a server after ``--``."""
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Add the command after ``--`` to the usage line."""
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the verb's own options first, then the common ones."""
-        parts: dict[str, list[tuple[str, str]]] = {"Options": [], "Server options": []}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None and isinstance(parameter, click.Option):
-                parts["Server options" if parameter.name in COMMON else "Options"].append(record)
-        for title, records in parts.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
+
+SERVER_OPTIONS: Final = "Options of the server (--url, --env, ...): holdfast help servers."
 
 
 def option(spec: str, text: str, name: str | None = None, **settings: Any) -> Callable[[F], F]:
@@ -68,16 +59,14 @@ def option(spec: str, text: str, name: str | None = None, **settings: Any) -> Ca
 
 
 def output_option(function: F) -> F:
-    """Add ``--output FORM`` and ``--json``; the verb gets the `Output` that `run` made by them."""
-    form = option(
-        "--output FORM",
-        "text, or json: everything there is, as JSON.",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=False,
+    """Add ``--json``; the verb gets the `Output` that `run` made by it."""
+    declare = option(
+        "--json",
+        "Everything there is, as JSON.",
+        "output",
         callback=lambda ctx, param, value: ctx.obj.output,
     )
-    return form(option("--json", "The same as --output json.", expose_value=False)(function))
+    return declare(function)
 
 
 CONFIG = option("--config FILE", "Read this configuration file, not the usual ones.")
@@ -128,7 +117,7 @@ def _any_verb() -> None:
 
 
 OPTIONS: Final = _any_verb.params
-COMMON: Final = frozenset(str(parameter.name) for parameter in OPTIONS) - {"output", "json"}
+COMMON: Final = frozenset(str(parameter.name) for parameter in OPTIONS) - {"output"}
 """The options of `ServerTarget`, which help shows apart."""
 
 
@@ -162,6 +151,21 @@ SYNONYMS = {
 """Words of other tools, and the verb to suggest."""
 
 
+def moved(verb: str) -> click.UsageError:
+    """Return the error for a verb that there was: one line, with what does its work now."""
+    return click.UsageError(f"'{verb}' is gone. Use: {MOVED[verb]}")
+
+
+class SubVerbs(click.Group):
+    """The verbs below a verb, such as ``log replay``."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a verb; raise a pointer for one that there was."""
+        if (path := f"{self.name} {cmd_name}") in MOVED:
+            raise moved(path)
+        return super().get_command(ctx, cmd_name)
+
+
 class Verbs(click.Group):
     """All verbs, each loaded when it is asked for."""
 
@@ -171,6 +175,8 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         """Load a verb; suggest the nearest for one that does not exist."""
+        if cmd_name in MOVED:
+            raise moved(cmd_name)
         if cmd_name not in VERBS:
             meant = SYNONYMS.get(cmd_name, cmd_name)
             calls = [f"call {meant}"] if "." in meant.strip(".") else []
@@ -221,8 +227,7 @@ def run(words: list[str], open_client: Client | None = None) -> int:
     """
     words, command = split(words) if open_client is None else (words, None)
     # The form of errors is needed before the words are parsed.
-    is_json = {"--json", "--output=json"} & set(words) or ("--output", "json") in pairwise(words)
-    output = Output("json" if is_json else "text")
+    output = Output("json" if "--json" in words else "text")
     line = CommandLine(output, command, open_client)
     width = min(columns_of_terminal(), 80)
     try:
@@ -267,7 +272,7 @@ def split(words: list[str]) -> tuple[list[str], list[str] | None]:
     if words[:1] and words[0] in LISTS:
         of_server = words[1:] and (words[1][:1] != "-" or {"--", "--url"} & set(words))
         words = ["tools" if of_server else "servers", *words[1:]]
-    if "--" in words and words[0] not in WITHOUT_SERVER:
+    if "--" in words and not {words[0], " ".join(words[:2])} & WITHOUT_SERVER:
         at = words.index("--")
         words, command = words[:at], words[at + 1 :]
     following = [*words[1:], ""]
@@ -287,6 +292,8 @@ def _with_value(word: str, after: str) -> str:
 
 def _usage(error: click.ClickException) -> str:
     text: str = error.format_message()
+    if isinstance(error, click.NoSuchOption) and error.option_name == "--output":
+        return f"{text} Use --json."
     context: Any = getattr(error, "ctx", None)
     if context is not None and context.parent is not None:
         return f"{text}\n{context.get_usage()}"

@@ -235,7 +235,7 @@ _READERS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 def describe(schema: Any) -> str:
     """Return the values that a schema allows, or their type, in a few words."""
-    values = _allowed_values(schema) if isinstance(schema, Mapping) else None
+    values = allowed_values(schema) if isinstance(schema, Mapping) else None
     if values is not None:
         return values
     kinds = sorted(admitted_types(schema))
@@ -245,7 +245,7 @@ def describe(schema: Any) -> str:
     return " or ".join(kinds) or "any"
 
 
-def _allowed_values(schema: Mapping[str, Any]) -> str | None:
+def allowed_values(schema: Mapping[str, Any]) -> str | None:
     """Return the values that a schema lists; None if it lists none."""
     if isinstance(schema.get("enum"), list):
         return "|".join(map(_bare_json, schema["enum"]))

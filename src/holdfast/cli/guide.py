@@ -1,13 +1,39 @@
-"""``holdfast help --skill`` and ``--man``: a guide for agents, and a man page, from one text."""
+"""``holdfast help servers``, ``--skill`` and ``--man``: how servers are named, and two guides."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
 
 import click
 
 from holdfast._version import __version__
-from holdfast.cli.app import HELP, root
-from holdfast.cli.main import EXAMPLES, MOTTO, SECTIONS, TARGETS, USAGE, VERBS
+from holdfast.cli.app import COMMON, HELP, OPTIONS, root
+from holdfast.cli.main import (
+    EXAMPLES,
+    MOTTO,
+    SECTIONS,
+    TARGETS,
+    USAGE,
+    VERBS,
+    columns_of_terminal,
+)
 from holdfast.cli.output import Exit
+
+SERVERS: Final = """\
+A server is named in one of these ways:
+
+  holdfast tools git                            a name from a configuration
+  holdfast tools https://example.org/mcp        a URL (also: --url URL)
+  holdfast tools server.py                      a script
+  holdfast tools -- uvx mcp-server-git          a command, after two dashes
+  MCP_SERVER_URL=... holdfast tools             for commands that name none
+
+Verbs about a tool or a prompt take both in one word: git.git_log. The servers
+that Claude, Cursor, VS Code and nine other products have configured here are
+found without a step: holdfast servers. A project's own file needs your
+approval first: holdfast config trust NAME.
+"""
 
 SKILL = """\
 ---
@@ -74,6 +100,16 @@ def skill() -> str:
     return SKILL.format(targets=TARGETS, examples=examples, codes=codes, verbs="\n".join(verbs))
 
 
+def servers(columns: int | None = None) -> str:
+    """Return how a server is named, and the options that every verb about one takes."""
+    formatter = click.HelpFormatter(width=min(columns or columns_of_terminal(), 80))
+    context = click.Context(root)
+    records = (option.get_help_record(context) for option in OPTIONS if option.name in COMMON)
+    with formatter.section("Server options"):
+        formatter.write_dl([record for record in records if record is not None])
+    return f"{SERVERS}\n{formatter.getvalue()}"
+
+
 def man() -> str:
     """Return the man page, in roff: the help of every verb, as it is shown."""
     parts = [
@@ -82,7 +118,6 @@ def man() -> str:
         f".SH SYNOPSIS\n{_roff(USAGE.removeprefix('Usage: '))}",
         f".SH DESCRIPTION\n{_roff(MOTTO)}\n.PP\n{_roff(TARGETS)}\n{_verbatim(EXAMPLES)}",
     ]
-    common = ""
     for title, verbs in SECTIONS.items():
         parts.append(f".SH {title.upper()}")
         for name in verbs:
@@ -91,11 +126,9 @@ def man() -> str:
             for called, verb in [(name, command(name)), *parted]:
                 called = f"holdfast {called}"
                 context = click.Context(verb, info_name=called, terminal_width=76, **HELP)
-                text, mark, options = verb.get_help(context).partition("\nServer options:\n")
-                common = options if mark else common
-                text = text.removeprefix("Usage: ")
+                text = verb.get_help(context).removeprefix("Usage: ")
                 parts.append(f".SS {_roff(called)}\n{_verbatim(text)}")
-    parts.append(f".SH SERVER OPTIONS\nEvery verb about a server takes these.\n{_verbatim(common)}")
+    parts.append(f".SH SERVERS\n{_verbatim(servers(76))}")
     codes = [f".TP\n.B {code.value}\n{_roff(code.meaning)}" for code in Exit]
     return "\n".join([*parts, ".SH EXIT STATUS", *codes, ""])
 
@@ -114,3 +147,7 @@ def _roff(text: str) -> str:
     """Return text for roff: hyphens, backslashes and a leading dot mean themselves."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{text}" if text[:1] in (".", "'") else text
+
+
+TEXTS: Final[dict[str, Callable[[], str]]] = {"--skill": skill, "--man": man, "servers": servers}
+"""What ``holdfast help WORD`` writes, for words that are no verbs."""

@@ -10,76 +10,80 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "tools": ("listing", "the tools of a server, or of all"),
         "describe": ("listing", "one tool, or a server: what it does and takes"),
         "search": ("listing", "find tools by words, in all servers"),
-        "resources": ("listing", "the resources of a server"),
+        "resources": ("listing", "the resources and skills of a server"),
         "prompts": ("listing", "the prompts of a server"),
-        "skills": ("listing", "the skills of a server"),
-        "ping": ("status", "check whether a server answers"),
         "doctor": ("doctor", "start a server step by step and say what is wrong"),
     },
     "Use a server": {
         "call": ("call", "call a tool"),
-        "tasks": ("call", "calls that became tasks: get, wait, cancel"),
-        "read": ("listing", "read a resource"),
-        "skill": ("listing", "read a skill, verified"),
-        "prompt": ("listing", "get a prompt"),
-        "complete": ("listing", "suggestions for an argument of a prompt"),
-        "watch": ("status", "show notifications and log messages, live"),
+        "read": ("reading", "read a resource or a skill"),
+        "prompt": ("reading", "get a prompt"),
         "shell": ("shell", "a prompt over one kept connection"),
+        "watch": ("status", "show notifications and log messages, live"),
+        "tasks": ("call", "calls that became tasks: get, wait, cancel"),
+    },
+    "Set up": {
+        "add": ("setup", "add a server to your configuration"),
+        "remove": ("setup", "remove a server"),
+        "import": ("setup", "copy the servers of other products"),
+        "login": ("setup", "log in to a server behind a URL"),
+        "logout": ("setup", "revoke and delete a login"),
+        "auth": ("setup", "who is logged in where"),
+        "config": ("setup", "explain and trust servers"),
+        "completion": ("completion", "install shell completion, or print it"),
+    },
+    "For programs": {
+        "serve": ("serve", "a server on stdio for a host, over a connection that holds"),
         "install": ("install", "put Holdfast before the servers of a host (editor, agent)"),
         "uninstall": ("install", "take it out of a host's file again"),
-        "serve": ("serve", "a server on stdio for a host, over a connection that holds"),
-    },
-    "Pin and generate": {
         "codegen": ("lock", "write a typed Python module for a server's tools"),
         "lock": ("lock", "record a server's tools in a lock file"),
         "check": ("lock", "compare servers with the lock file"),
     },
-    "Logs and traces": {
-        "replay": ("logs", "send the calls of a log again"),
-        "run": ("logs", "run a stored sequence of calls"),
-        "diff": ("logs", "compare two logs"),
-        "serve-log": ("logs", "answer from a log, as a mock server on stdio"),
+    "See what happened": {
+        "log": ("logs", "calls that were recorded: run, replay, diff, serve"),
         "view": ("view", "a page from a trace: what crossed the wire, and when"),
-    },
-    "Set up": {
-        "login": ("setup", "log in to a server behind a URL"),
-        "logout": ("setup", "revoke and delete a login"),
-        "auth": ("setup", "who is logged in where"),
-        "add": ("setup", "add a server to your configuration"),
-        "remove": ("setup", "remove a server"),
-        "import": ("setup", "copy the servers of other products"),
-        "config": ("setup", "show, explain and trust configuration"),
-        "completion": ("completion", "install shell completion, or print it"),
         "demo": ("setup", "see a client at work, against a server that comes with it"),
     },
 }
 """All verbs: the module of ``verbs/`` that each is in, and its line. Plain tuples, because help
 should not wait for ``typing``."""
 
+FIRST = frozenset(
+    (
+        *("servers", "status", "tools", "describe", "search", "doctor"),
+        *("call", "read", "shell", "add", "login"),
+        *("serve", "lock", "view", "demo"),
+    )
+)
+"""The verbs of the first screen, about fifteen; ``help --all`` shows the others too."""
+
+MOVED = {
+    "complete": "holdfast prompt NAME --suggest ARGUMENT=TEXT",
+    "diff": "holdfast log diff",
+    "ping": "holdfast status NAME",
+    "replay": "holdfast log replay",
+    "run": "holdfast log run",
+    "serve-log": "holdfast log serve",
+    "skill": "holdfast read SERVER SKILL",
+    "skills": "holdfast resources SERVER",
+    "auth client-metadata": "OAuth(client_metadata_url=URL).client_metadata(), in Python",
+    "config show": "holdfast servers --files",
+}
+"""Verbs that there were, and what does their work now."""
+
 VERBS: dict[str, tuple[str, str]] = {
     name: verb for part in SECTIONS.values() for name, verb in part.items()
 }
 WITHOUT_SERVER = frozenset(
     (
-        "servers",
-        "diff",
-        "serve-log",
-        "view",
-        "install",
-        "uninstall",
-        "auth",
-        "remove",
-        "import",
-        "config",
-        "completion",
-        "demo",
+        *("servers", "auth", "remove", "import", "config", "completion", "demo", "view"),
+        *("install", "uninstall"),
+        *("log diff", "log serve"),
     )
 )
 """Verbs that take no server, and so no command after ``--``."""
-SHELL_VERBS = (
-    *("call", "describe", "tools", "resources", "read", "prompts", "prompt", "complete"),
-    *("skills", "skill", "ping"),
-)
+SHELL_VERBS = ("call", "describe", "tools", "resources", "read", "prompts", "prompt")
 """Verbs that a line of the shell may begin with."""
 
 USAGE = "Usage: holdfast VERB [WORDS] [OPTIONS] [-- COMMAND ...]"
@@ -94,8 +98,10 @@ Exit codes: 0 ok, 1 the tool or the server returned an error, 2 usage,
 3 connection, 4 timeout, 5 authorization or trust, 6 drift,
 70 internal error, 130 interrupted."""
 MORE = """\
-'holdfast VERB --help' shows the options of a verb, 'holdfast help --man' the
-man page, and 'holdfast help --skill' a guide for agents."""
+All verbs: holdfast help --all. One of them: holdfast help VERB.
+How to name a server, and its options: holdfast help servers."""
+GUIDES = """\
+The man page: holdfast help --man. A guide for agents: holdfast help --skill."""
 
 VARIABLE = "MCP_SERVER_URL"
 """As `holdfast._core.targets` has it, which need not be loaded to ask whether it is set."""
@@ -104,18 +110,27 @@ ROOMY = 76
 """Columns from which on the help needs no wrapping."""
 
 
-def help_text(columns: int = ROOMY) -> str:
-    """Return the first screen."""
-    width = max(len(name) for part in SECTIONS.values() for name in part)
+def help_text(columns: int = ROOMY, *, everything: bool = False) -> str:
+    """Return the first screen; with ``everything``, all verbs and the exit codes."""
+    sections = {
+        title: {name: line for name, (_, line) in verbs.items() if everything or name in FIRST}
+        for title, verbs in SECTIONS.items()
+    }
+    width = max(len(name) for verbs in sections.values() for name in verbs)
     parts = [_fold(USAGE, columns, 7), _fold(MOTTO, columns)]
     parts.append(f"{_fold(TARGETS, columns)}\n{EXAMPLES}")
-    for title, verbs in SECTIONS.items():
+    for title, verbs in sections.items():
         lines = [
             _fold(f"  {name:<{width}}  {summary}", columns, width + 4)
-            for name, (_, summary) in verbs.items()
+            for name, summary in verbs.items()
         ]
         parts.append("\n".join([f"{title}:", *lines]))
-    return "\n\n".join([*parts, f"{_fold(CODES, columns)}\n{_fold(MORE, columns)}"])
+    texts = (CODES, MORE, GUIDES) if everything else (MORE,)
+    return "\n\n".join([*parts, *(_fold_lines(text, columns) for text in texts)])
+
+
+def _fold_lines(text: str, columns: int) -> str:
+    return "\n".join(_fold(line, columns) for line in text.splitlines())
 
 
 def _fold(text: str, columns: int, indent: int = 0) -> str:
@@ -158,10 +173,12 @@ def _main(words: list[str]) -> int:
         root.main([], "holdfast")  # click answers the shell, and exits
     if words in ([], ["--help"], ["-h"], ["help"]):
         return _say(help_text(columns_of_terminal()))
-    if words[0] == "help" and words[1:] in (["--skill"], ["--man"]):
+    if words == ["help", "--all"]:
+        return _say(help_text(columns_of_terminal(), everything=True))
+    if words[0] == "help" and words[1:] in (["--skill"], ["--man"], ["servers"]):
         from holdfast.cli import guide
 
-        return _say(guide.skill() if words[1] == "--skill" else guide.man(), end="")
+        return _say(guide.TEXTS[words[1]](), end="")
     if words in (["--version"], ["-V"], ["version"]):
         from holdfast import __version__
 

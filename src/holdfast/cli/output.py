@@ -1,7 +1,7 @@
 """Output to stdout, stderr and files. stdout carries the result alone; stderr is for the person.
 
 Control and invisible characters in texts about a server are escaped, in pipes too: their output is
-often read by a model. Contents are piped unchanged. With ``--output json`` stderr is empty, or one
+often read by a model. Contents are piped unchanged. With ``--json`` stderr is empty, or one
 line of JSON that says why the command failed.
 """
 

@@ -20,7 +20,15 @@ import click
 from holdfast._core.text import did_you_mean
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli import tool_cache
-from holdfast.cli.app import COMMON, EVERYTHING, OPTIONS, CommandLine, ServerCommand, pairs
+from holdfast.cli.app import (
+    COMMON,
+    EVERYTHING,
+    OPTIONS,
+    SERVER_OPTIONS,
+    CommandLine,
+    ServerCommand,
+    pairs,
+)
 from holdfast.cli.approvals import approve_in_place
 from holdfast.cli.arguments import suggestion
 from holdfast.cli.completers import servers as suggest_servers
@@ -29,7 +37,7 @@ from holdfast.cli.main import SHELL_VERBS, VARIABLE
 from holdfast.cli.output import Output, message_trace, show_stderr
 from holdfast.cli.progress import status
 from holdfast.cli.prompts import ask_input, is_interactive
-from holdfast.errors import RpcError, ValidationError
+from holdfast.errors import HandshakeRefused, RpcError, ValidationError
 
 if TYPE_CHECKING:
     from holdfast import Client, Tool
@@ -398,7 +406,7 @@ async def or_none(listing: Awaitable[Sequence[T]]) -> Sequence[T] | None:
     try:
         return await listing
     except RpcError as error:
-        if error.code != METHOD_NOT_FOUND:
+        if error.code != METHOD_NOT_FOUND or isinstance(error, HandshakeRefused):
             raise
         return None
 
@@ -438,6 +446,15 @@ class ServerVerb(ServerCommand):
             )
             self.params.insert(0, words)
         self.params += OPTIONS
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verb's own options; of the common ones, where they are explained."""
+        options = (part for part in self.get_params(ctx) if isinstance(part, click.Option))
+        records = (option.get_help_record(ctx) for option in options if option.name not in COMMON)
+        with formatter.section("Options"):
+            formatter.write_dl([record for record in records if record is not None])
+        formatter.write_paragraph()
+        formatter.write_text(SERVER_OPTIONS)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb."""

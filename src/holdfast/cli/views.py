@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast._core.files import reason, resolve_output
 from holdfast._core.text import visible, visible_lines
-from holdfast.cli.arguments import describe
+from holdfast.cli.arguments import allowed_values
 from holdfast.cli.main import columns_of_terminal
 from holdfast.cli.output import Output, color, hanging_indent, wrap_words, write
 from holdfast.cli.progress import cells
 from holdfast.errors import ProtocolError, ValidationError
-from holdfast.schema.signature import example, fields, signature
+from holdfast.schema.signature import FEW, example, fields, resolve, signature, type_text
 
 if TYPE_CHECKING:
     from holdfast.types import Prompt, Resource, ResourceTemplate, Tool
@@ -67,46 +67,80 @@ def first_line(text: str | None) -> str:
     return " ".join(lines[0].split()) if lines else ""
 
 
-def description(tool: Tool, command: str, server: str = "") -> str:
-    """Return a tool as text for `prose`: its words, parameters, and a line to call it with.
+def show_tool(output: Output, tool: Tool, command: str, server: str = "") -> None:
+    """Show one tool as the list shows it, then its parameters, and a line to call it with.
 
-    The line is ``command``, an example of its arguments, and ``server``. Tabs of the server's own
-    are expanded: they mean something to `prose`.
+    The line is ``command``, an example of its arguments, and ``server``.
     """
     schema = tool.input_schema
-    parts = [tool.name.expandtabs(4)]
-    if tool.title:
-        parts[0] += f": {tool.title}"
-    if tool.description:
-        parts.append(tool.description.strip().expandtabs(4))
-    parts.append(_parameters(schema))
-    if tool.annotations is not None and (hints := tool.annotations.raw):
-        claims = ", ".join(f"{key} {json.dumps(value)}" for key, value in hints.items())
-        parts.append(f"The server says: {claims}")
-    if tool.output_schema is not None:
-        parts.append("Gives structured results: see --json for their schema.")
+    words = (tool.description or "").strip() or tool.title or ""
+    parts = [_parameters(schema), _claims(tool)]
     ui = (tool.meta or {}).get("ui")
     if isinstance(ui, Mapping) and isinstance(ui.get("resourceUri"), str):  # MCP Apps (SEP-1865)
         parts.append(f"Its app is the resource {ui['resourceUri'].expandtabs(4)}.")
     parts.append(f"{command}{example(schema)}{server}")
-    return "\n\n".join(parts)
+    title = signature(tool.name, schema)
+    if isinstance(returns := tool.output_schema, Mapping):
+        title += f" -> {type_text(resolve(returns, returns), returns)}"
+    if output.is_terminal:
+        draw_block(title, words)
+    else:
+        output.text(f"{first_line(title)}\n{words.expandtabs(4)}".rstrip())
+    prose(output, "".join(f"\n{part}\n" for part in parts if part))
+
+
+_CLAIMS: Final = (
+    ("read_only_hint", "read-only", ""),
+    ("destructive_hint", "destructive", "not destructive"),
+    ("idempotent_hint", "idempotent", ""),
+    ("open_world_hint", "reaching other systems", "local"),
+)
+"""What a tool says of itself, and the words for it if it is true or false."""
+
+
+def _claims(tool: Tool) -> str:
+    """Return what a tool says of itself: ``read-only, idempotent``."""
+    hints = tool.annotations
+    if hints is None:
+        return ""
+    words = {True: "", False: "", None: ""}
+    claims = []
+    for name, if_true, if_false in _CLAIMS:
+        words[True], words[False] = if_true, if_false
+        claims.append(words.get(getattr(hints, name), ""))
+    if hints.read_only_hint is True:
+        claims[1] = ""  # what only reads cannot destroy, whatever is said
+    text = ", ".join(filter(None, claims))
+    return f"The server calls it {text}." if text else ""
 
 
 def _parameters(schema: Mapping[str, Any]) -> str:
+    """Return a line for each parameter that has more to say than the signature."""
+    lines = []
     parameters = list(fields(schema, schema))
-    if not parameters:
-        return "Takes no parameters."
-    width = min(24, max(cells(path) for path, _, _ in parameters))
-    lines = ["Parameters:"]
+    width = min(24, max((cells(path) for path, _, _ in parameters), default=0))
     for path, part, needed in parameters:
-        facts = [describe(part)] + ([] if needed else ["optional"])
+        facts = [type_text(part, schema), *_limits(part)]
         if "default" in part:
             facts.append(f"default {json.dumps(part['default'], ensure_ascii=False)}")
+        elif not needed:
+            facts.append("optional")
         words = " ".join(str(part.get("description") or "").split())
-        text = f"{', '.join(facts)}{'  ' + words if words else ''}"
+        text = f"{', '.join(facts)}{'. ' + words if words else ''}"
         padding = " " * (width - cells(path))
         lines.append(f"  {path.expandtabs(4)}{padding}\t{text.expandtabs(4)}")
     return "\n".join(lines)
+
+
+def _limits(part: Mapping[str, Any]) -> list[str]:
+    """Return what a value must be, as far as its type does not say it."""
+    values = part.get("enum")
+    is_in_type = "const" in part or (isinstance(values, list) and 0 < len(values) <= FEW)
+    limits = [] if is_in_type or (text := allowed_values(part)) is None else [f"one of {text}"]
+    for name, sign in (("minimum", "≥"), ("maximum", "≤")):
+        if isinstance(part.get(name), int | float):
+            limits.append(f"{sign} {part[name]}")
+    return limits
 
 
 # Tables and prose
@@ -189,22 +223,26 @@ def heading(text: str) -> None:
 
 
 def blocks(rows: Sequence[tuple[str, str]]) -> None:
-    """Draw rows on the terminal: a line that is bold up to its bracket, and words below it.
+    """Draw rows on the terminal, each as a block; of its words the first line."""
+    for title, words in rows:
+        draw_block(title, first_line(words))
+
+
+def draw_block(title: str, words: str) -> None:
+    """Draw a line that is bold up to its bracket, and words below it, dim.
 
     A signature is broken between parameters, and within one that fills a line.
     """
     columns = max(columns_of_terminal(), len(_REST) + 10)
     room = columns - len(_REST) - 1
-    lines = []
-    for first, words in rows:
-        parts = visible_lines(first_line(first)).split(", ")
-        tied = (part.replace(" ", "\x01") if len(part) < room else part for part in parts)
-        title = wrap_words(", ".join(tied), columns, rest=_REST)
-        name, bracket, rest = title.replace("\x01", " ").partition("(")
-        lines.append(f"{color(name, '1', sys.stdout)}{bracket}{rest}")
-        if words.strip():
-            text = wrap_words(visible_lines(first_line(words)), columns, _REST, _REST)
-            lines += [color(line, "2", sys.stdout) for line in text.splitlines()]
+    parts = visible_lines(first_line(title)).split(", ")
+    tied = (part.replace(" ", "\x01") if len(part) < room else part for part in parts)
+    wrapped = wrap_words(", ".join(tied), columns, rest=_REST)
+    name, bracket, rest = wrapped.replace("\x01", " ").partition("(")
+    lines = [f"{color(name, '1', sys.stdout)}{bracket}{rest}"]
+    for line in visible_lines(words.expandtabs(4)).splitlines():
+        text = wrap_words(line, columns, _REST, _REST) if line.strip() else ""
+        lines += [color(piece, "2", sys.stdout) for piece in text.splitlines() or [""]]
     write("\n".join(lines))
 
 

@@ -72,7 +72,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
         if not hint and self.servers:
             hint = f"there are: {join_words(list(self.servers), _MOST_SHOWN)}"
         elif not hint:
-            hint = "no server is configured (holdfast config show lists the files)"
+            hint = "no server is configured (holdfast servers --files lists the files)"
         errors = [problem for problem in self.problems if problem.level == "error"]
         broken = "".join(f"\n{problem}" for problem in errors[:_MOST_SHOWN])
         raise ValidationError(f"no server '{visible(name, 80)}': {hint}{broken}")

@@ -15,7 +15,8 @@ Definition = Mapping[str, Any]
 
 DEPTH: Final = 4
 """Levels of nested objects that are shown."""
-_FEW: Final = 5
+FEW: Final = 5
+"""Values of an ``enum`` that are listed in a type."""
 _NAMES: Final[dict[str, tuple[str, Any]]] = {
     "string": ("str", "text"),
     "integer": ("int", 1),
@@ -47,7 +48,7 @@ def signature(name: str, schema: Any) -> str:
 def _choices(part: Definition) -> list[Any]:
     """Return the only values that fit, if they are few enough to be listed."""
     choices = part.get("enum")
-    if isinstance(choices, list) and 0 < len(choices) <= _FEW:
+    if isinstance(choices, list) and 0 < len(choices) <= FEW:
         return choices
     return [part["const"]] if "const" in part else []
 

@@ -131,6 +131,29 @@ class OAuth(_Options, frozen=True, kw_only=True):
             _check_url(name, url, self.insecure)
         _check_url("client_metadata_url", self.client_metadata_url, check=urls.check_client_id_url)
 
+    def client_metadata(self, name: str = "Holdfast") -> dict[str, Any]:
+        """Return the client metadata document to host at ``client_metadata_url``.
+
+        Example:
+            ``json.dumps(OAuth(client_metadata_url="https://example.org/mcp.json").client_metadata())``
+
+        Raises:
+            ValidationError: ``client_metadata_url`` is not given.
+        """
+        from holdfast._core.auth.registration import client_metadata
+
+        if self.client_metadata_url is None:
+            raise ValidationError("client_metadata() needs client_metadata_url=…")
+        loopback = [f"http://{host}/callback" for host in ("127.0.0.1", "localhost")]
+        redirects = [self.redirect_uri] if self.redirect_uri is not None else loopback
+        return {
+            "client_id": self.client_metadata_url,
+            **client_metadata(self, redirects[0], None),
+            "client_name": name,
+            "redirect_uris": redirects,
+            "token_endpoint_auth_method": "none",
+        }
+
 
 class Bearer(Secretive, frozen=True):
     """Send a token that you have already.

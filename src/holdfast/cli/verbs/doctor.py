@@ -18,12 +18,13 @@ import click
 from msgspec import UnsetType
 
 from holdfast import errors
-from holdfast._core.text import counted, visible_lines
+from holdfast._core.text import counted, visible, visible_lines
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli.main import columns_of_terminal
 from holdfast.cli.output import Exit, color, exit_for, explain, hanging_indent, write
+from holdfast.cli.progress import status as status_line
 from holdfast.cli.target import ServerTarget, ServerVerb
-from holdfast.cli.verbs.status import identity, show_all
+from holdfast.cli.verbs.status import identity
 from holdfast.errors import HoldfastError, RpcError
 from holdfast.events import Event, ProtocolViolation
 
@@ -54,15 +55,15 @@ _ENDINGS: Final = {
 }
 
 
-@click.command(cls=ServerVerb, takes="", or_all=True)
+@click.command(cls=ServerVerb, takes="")
 async def doctor(target: ServerTarget) -> int:
     """Start a server step by step and say what is wrong, and what to do.
 
     Looks at the command, its environment, the start, what it writes where, the revisions it
-    speaks, its capabilities, its tools' schemas, and how it ends. Without a name: see 'status'.
+    speaks, its capabilities, its tools' schemas, and how it ends.
     """
     if target.server is None and target.is_open:
-        return await show_all(target)
+        raise click.UsageError(f"Which server? {target.hint()} For all: holdfast status.")
     examination = Examination(target)
     code = Exit.CONNECT
     try:
@@ -73,11 +74,25 @@ async def doctor(target: ServerTarget) -> int:
         examination.find("failure", "bad", message, advice(error, os.environ))
     findings = examination.findings
     bad = [finding["text"] for finding in findings if finding["verdict"] == "bad"]
+    if target.output.json:
+        target.output.value({"healthy": not bad, "findings": findings})
+    else:
+        status_line.end()
+        examination.show()
+    return target.output.verdict(bad[0], code, "doctor") if bad else Exit.OK
+
+
+def _headline(findings: Sequence[Mapping[str, str]]) -> str:
+    """Return the verdict: whether it works, or else the first problem and what to do about it."""
+    bad = [finding for finding in findings if finding["verdict"] == "bad"]
+    if bad:
+        more = f" ({counted(len(bad), 'problem')} in all)" if len(bad) > 1 else ""
+        words = next(iter(bad[0]["text"].splitlines()), "")
+        cure = f"\n→ {bad[0]['advice']}" if bad[0]["advice"] else ""
+        return f"It does not work: {words}{more}{cure}"
     warned = sum(finding["verdict"] == "warn" for finding in findings)
     remark = f", with {counted(warned, 'thing')} worth a look" if warned else ""
-    message = f"{counted(len(bad), 'problem')} found." if bad else f"It works{remark}."
-    target.output.result({"healthy": not bad, "findings": findings}, f"\n{message}")
-    return target.output.verdict(bad[0], code, "doctor") if bad else Exit.OK
+    return f"It works{remark}."
 
 
 class Examination:
@@ -90,20 +105,26 @@ class Examination:
         """For each step: its verdict, what was found, and what to do about it."""
 
     def find(self, step: str, verdict: str, text: str, advice: str = "") -> None:
-        """Show a finding; at a terminal its lines hang below the step."""
+        """Keep a finding; the status line says which step was taken."""
         self.findings.append({"step": step, "verdict": verdict, "text": text, "advice": advice})
-        output = self._target.output
-        if output.json:
-            return
-        mark, colour = _MARKS[verdict]
-        lines = visible_lines(text).splitlines() or [""]
-        lines += [f"→ {visible_lines(advice)}"] if advice else []
+        status_line.say(f"examining it: {step} done")
+
+    def show(self) -> None:
+        """Write the verdict, and every finding; at a terminal its lines hang below the step."""
+        is_terminal = self._target.output.is_terminal
+        columns = columns_of_terminal()
+        headline = visible_lines(_headline(self.findings))
+        write(f"{hanging_indent(headline, columns) if is_terminal else headline}\n\n")
         margin = " " * (_STEP + 3)
-        if output.is_terminal:
-            columns = columns_of_terminal()
-            lines = [hanging_indent(line, columns, margin).removeprefix(margin) for line in lines]
-        head = f"{color(mark, colour, sys.stdout)} {step:<{_STEP}} "
-        write(head + f"\n{margin}".join(lines))
+        for finding in self.findings:
+            mark, colour = _MARKS[finding["verdict"]]
+            lines = visible_lines(finding["text"]).splitlines() or [""]
+            lines += [f"→ {visible_lines(finding['advice'])}"] if finding["advice"] else []
+            if is_terminal:
+                wrapped = (hanging_indent(line, columns, margin) for line in lines)
+                lines = [line.removeprefix(margin) for line in wrapped]
+            head = f"{color(mark, colour, sys.stdout)} {finding['step']:<{_STEP}} "
+            write(head + f"\n{margin}".join(lines))
 
     async def run(self) -> None:
         """Take the steps, one after the other."""
@@ -176,9 +197,13 @@ class Examination:
         launcher = uses_launcher(transport.command)
         env = environment(transport.env, transport.inherit_env, os.environ, launcher=launcher)
         if location := shutil.which(program, path=env.get("PATH")):
-            words = " ".join([program, *display.arguments(rest)])
-            self.find("command", "ok", f"{words}\n{program} is {location}")
-        text = "\n".join(f"{key}={value}" for key, value in sorted(display.table(env).items()))
+            name = os.path.basename(program)
+            words = " ".join([name, *display.arguments(rest)])
+            self.find("command", "ok", f"{words}\n{name} is {location}")
+        if self._target.verbose or self._target.output.json:
+            text = "\n".join(f"{key}={value}" for key, value in sorted(display.table(env).items()))
+        else:
+            text = environment_difference(env, os.environ)
         advice = "more is passed on with --env NAME or --inherit-env, or env in the configuration"
         self.find("environment", "note", text, advice)
 
@@ -268,6 +293,24 @@ class Examination:
             self.find(era, "note", f"does not speak {newest}{remark}")
         except HoldfastError as error:
             self.find(era, "note", f"{newest} cannot be tried: {error.message}")
+
+
+MOST_NAMES: Final = 12
+
+
+def environment_difference(env: Mapping[str, str], yours: Mapping[str, str]) -> str:
+    """Return how the server's environment differs from that of this process: names alone."""
+    kinds = {
+        "set for it": [name for name in env if name not in yours],
+        "different": [name for name in env if name in yours and env[name] != yours[name]],
+        "not passed on": [name for name in yours if name not in env],
+    }
+    lines = [f"{len(env)} variables; -v shows them"]
+    for words, names in kinds.items():
+        if names:
+            cut = [*sorted(names)[:MOST_NAMES], *["…"] * (len(names) > MOST_NAMES)]
+            lines.append(f"{words}: {', '.join(map(visible, cut))}")
+    return "\n".join(lines)
 
 
 def _era(revision: str | None) -> str:

@@ -1,31 +1,29 @@
-"""Verbs that list (tools, search, resources, …) and read (read, prompt, skill, …)."""
+"""Verbs that list: tools, describe, search, resources, prompts, servers."""
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast._core.text import counted, did_you_mean, visible
+from holdfast._core.text import counted
 from holdfast.cli import completers, tool_cache, views
-from holdfast.cli.app import CONFIG, SAVE, option, output_option, pairs
-from holdfast.cli.arguments import parse, suggestion
-from holdfast.cli.output import Exit, Output, write
+from holdfast.cli.app import CONFIG, option, output_option
+from holdfast.cli.output import Exit, Output
 from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb, or_none
+from holdfast.cli.verbs.reading import offered_skills
 from holdfast.cli.verbs.status import ServerHealth, identity, note_unusable, verdict, visit
 from holdfast.cli.views import first_line
-from holdfast.errors import HoldfastError, RpcError, ValidationError
+from holdfast.errors import ValidationError
 from holdfast.schema.signature import signature
 
 if TYPE_CHECKING:
-    from holdfast.config import ServerExplanation
+    from holdfast.config import ConfigOverview, ServerExplanation
     from holdfast.types import Skill, Tool
 
 
@@ -137,7 +135,7 @@ async def describe(target: ServerTarget, words: tuple[str, ...]) -> None:
         shlex.join(["holdfast", "call", *called]),
         f" {target.server_arguments()}".rstrip(),
     )
-    views.prose(target.output, views.description(tool, command, server))
+    views.show_tool(target.output, tool, command, server)
 
 
 def _is_server_alone(target: ServerTarget, words: tuple[str, ...]) -> bool:
@@ -255,14 +253,23 @@ def _last_seen(target: ServerTarget, health: ServerHealth) -> ServerHealth:
 
 @click.command(cls=ServerVerb, takes="")
 async def resources(target: ServerTarget) -> None:
-    """The resources of a server, and its templates for more."""
+    """The resources of a server, its templates for more, and its skills. Reads none of them."""
     async with target.client() as client:
         resources = await or_none(client.list_resources()) or ()
         templates = await or_none(client.list_resource_templates()) or ()
-    raw = {"resources": _raw(resources), "resourceTemplates": _raw(templates)}
+        skills = await offered_skills(client)
+    raw: dict[str, Any] = {"resources": _raw(resources), "resourceTemplates": _raw(templates)}
+    if skills is not None:
+        raw["skills"] = _raw(skills)
     rows = [(resource.uri, views.words_of(resource) or resource.name) for resource in resources]
     rows += [(item.uri_template, views.words_of(item) or item.name) for item in templates]
+    rows += [(skill.uri, _skill_words(skill)) for skill in skills or ()]
     views.table(target.output, raw, ("resource", "what it is"), rows, client.name)
+
+
+def _skill_words(skill: Skill) -> str:
+    files = "" if skill.dynamic else f", {counted(len(skill.files), 'file')}"
+    return f"{skill.description} (skill {skill.name}{files})"
 
 
 @click.command(cls=ServerVerb, takes="")
@@ -282,24 +289,11 @@ async def prompts(target: ServerTarget) -> None:
     views.table(target.output, raw, columns, rows, client.name)
 
 
-@click.command(cls=ServerVerb, takes="")
-async def skills(target: ServerTarget) -> None:
-    """The skills that a server publishes. Reads no file of any of them."""
-    async with target.client() as client:
-        skills = await client.list_skills()
-    rows = []
-    for skill in skills:
-        files = "dynamic" if skill.dynamic else counted(len(skill.files), "file")
-        rows.append((skill.name, skill.uri, files, skill.description))
-    raw = {"skills": _raw(skills)}
-    columns = ("skill", "uri", "files", "what it is for")
-    views.table(target.output, raw, columns, rows, client.name)
-
-
 @click.command()
+@option("--files", "Show the files that were found, in the order in which they count.")
 @CONFIG
 @output_option
-def servers(config: str | None, output: Output) -> None:
+def servers(files: bool, config: str | None, output: Output) -> None:
     """The configured servers, where each comes from, and whether it may be used."""
     from holdfast.config import load, show
 
@@ -309,8 +303,12 @@ def servers(config: str | None, output: Output) -> None:
     for server in overview.servers:
         is_home = output.is_terminal and server.file.startswith(f"{home}/")
         file = server.file.replace(home, "~", is_home)
-        rows.append((server.name, _standing(server), server.target, file))
-    if rows or output.json:
+        rows.append((server.name, _standing(server), _short_target(server), file))
+    if output.json:
+        output.value(overview)
+    elif files:
+        _show_files(output, overview)
+    elif rows:
         views.table(output, overview, ("server", "standing", "what it is", "from"), rows, "")
     else:
         output.note(NO_SERVER)
@@ -321,6 +319,25 @@ def servers(config: str | None, output: Output) -> None:
         output.note(problem)
 
 
+def _show_files(output: Output, overview: ConfigOverview) -> None:
+    """Show the files of a configuration, the first of which wins, and the servers of each."""
+    rows = []
+    for file in overview.files:
+        names = [server.name for server in overview.servers if server.file == file.path]
+        rows.append((file.path, file.scope, file.dialect, ", ".join(names) or "no servers"))
+    if rows:
+        views.table(output, overview, ("file", "whose", "kind", "servers"), rows, "")
+    else:
+        output.note("No configuration was found.")
+
+
+def _short_target(server: ServerExplanation) -> str:
+    """Return its command, the program by its last part, or its URL."""
+    program = str(server.definition.get("command") or "")
+    is_path = "/" in program and server.target.startswith(program)
+    return server.target.removeprefix(os.path.dirname(program) + "/") if is_path else server.target
+
+
 def _standing(server: ServerExplanation) -> str:
     """Return whether a server may be used, in a word or two."""
     if server.disabled:
@@ -328,158 +345,3 @@ def _standing(server: ServerExplanation) -> str:
     if server.problems:
         return "broken"
     return {"own": "yours", "untrusted": "not trusted"}.get(server.trust, server.trust)
-
-
-# Reading
-
-
-@click.command(cls=ServerVerb, takes="URI")
-@SAVE
-async def read(target: ServerTarget, uri: str, save: str | None) -> int:
-    """Read a resource.
-
-    \b
-    holdfast read docs file:///README.md
-    holdfast read demo://greeting -- python server.py
-    """
-    async with target.client() as client:
-        try:
-            resource = await client.read_resource(uri)
-        except RpcError as error:
-            code = target.output.fail(error)
-            with suppress(HoldfastError):
-                uris = [listed.uri for listed in await client.list_resources()]
-                if uri not in uris and (hint := did_you_mean(uri, uris, 3, 0.8)):
-                    target.output.note(f"D{hint[1:]}")
-            return code
-    if target.output.json:
-        target.output.value(resource.raw)
-    else:
-        stem = uri.rstrip("/").rpartition("/")[2]
-        views.Contents(target.output, save, stem.rpartition(".")[0] or stem).show(resource.contents)
-    return Exit.OK
-
-
-def _prompt_arguments(
-    prompt: str, words: tuple[str, ...], parameters: list[str] | None
-) -> dict[str, str]:
-    """Return the arguments that words give; all of them are texts."""
-    schema = {"properties": {name: {"type": "string"} for name in parameters or ()}}
-    arguments = parse(words, schema)
-    for name in arguments:
-        if parameters is not None and name not in parameters:
-            hint = suggestion(name, parameters)
-            raise ValidationError(f"{prompt}: there is no argument {name!r}. {hint}")
-    return {
-        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in arguments.items()
-    }
-
-
-@click.command(cls=ServerVerb, context_settings={"ignore_unknown_options": True})
-@click.argument("prompt", shell_complete=completers.prefixes)
-@click.argument("words", nargs=-1, metavar="[NAME=VALUE]...")
-@SAVE
-async def prompt(
-    target: ServerTarget, prompt: str, words: tuple[str, ...], save: str | None
-) -> None:
-    """Get a prompt, filled in. Arguments are given as to 'call'; all of them are texts.
-
-    \b
-    holdfast prompt demo.review language=python
-    holdfast prompt review language=python -- python server.py
-    """
-    name, words = target.named(prompt, words)
-    output = target.output
-    async with target.client() as client:
-        parameters: list[str] | None = None
-        with suppress(RpcError):  # not every server has a list
-            prompts = {listed.name: listed for listed in await client.list_prompts()}
-            if name not in prompts:
-                hint = suggestion(name, list(prompts))
-                raise ValidationError(f"There is no prompt {name!r}. {hint}")
-            parameters = [parameter.name for parameter in prompts[name].arguments or ()]
-        result = await client.get_prompt(name, _prompt_arguments(name, words, parameters))
-    if output.json:
-        output.value(result.raw)
-        return
-    contents = views.Contents(output, save, name)
-    for message in result.messages:
-        if len(result.messages) > 1:
-            output.text(f"[{message.role}]")
-        contents.show([message.content])
-
-
-@click.command(cls=ServerVerb)
-@click.argument("about", metavar="PROMPT_OR_URI", shell_complete=completers.prefixes)
-@click.argument("words", nargs=-1, metavar="NAME[=TEXT]")
-@option("--with K=V...", "The value of another argument.", name="context")
-async def complete(
-    target: ServerTarget, about: str, words: tuple[str, ...], context: tuple[str, ...]
-) -> None:
-    """Suggestions for an argument of a prompt, or of a resource template (a URI with braces).
-
-    \b
-    holdfast complete demo.review language=py
-    """
-    about, rest = target.named(about, words)
-    if len(rest) != 1:
-        raise click.UsageError(
-            f"Not understood: {' '.join(rest)}." if rest else "Missing: NAME=TEXT."
-        )
-    from holdfast.types import PromptReference, ResourceReference
-
-    name, _, text = rest[0].partition("=")
-    ref = ResourceReference(uri=about) if "://" in about else PromptReference(name=about)
-    async with target.client() as client:
-        completion = await client.complete(ref, name, text, pairs("--with", context) or None)
-    if target.output.json:
-        target.output.value({"completion": completion.raw})
-        return
-    for value in completion.values:
-        target.output.text(first_line(value))
-
-
-@click.command(cls=ServerVerb, takes="SKILL")
-@option("--file PATH", "The file of the skill.", default="SKILL.md")
-@option("--dynamic", "Read a skill without digests, too.")
-async def skill(target: ServerTarget, name: str, file: str, dynamic: bool) -> None:
-    """Read a skill, by its name or URI; size, digest and frontmatter are verified.
-
-    \b
-    holdfast skill shop refunds
-    holdfast skill shop skill://refunds/SKILL.md --file guide.md
-    """
-    async with target.client() as client:
-        if "://" in name:
-            skill = await client.get_skill(name)
-        else:
-            skill = _skill_named(name, await client.list_skills())
-        content = await client.read_skill(skill, file, dynamic=dynamic)
-    if target.output.json:
-        text = content.data.decode("utf-8", "replace")
-        facts = {
-            "server": content.server,
-            "uri": content.uri,
-            "size": len(content.data),
-            "text": text,
-        }
-        target.output.value(facts)
-        return
-    try:
-        target.output.content(content.text.rstrip("\n"))
-    except UnicodeDecodeError:
-        write(content.data)
-
-
-def _skill_named(name: str, skills: Sequence[Skill]) -> Skill:
-    """Return the only skill of that name. Raises ValidationError with others that may be meant."""
-    matches = [skill for skill in skills if skill.name == name]
-    if not matches:
-        hint = suggestion(name, [skill.name for skill in skills])
-        raise ValidationError(f"There is no skill {name!r}. {hint}")
-    if len(matches) > 1:
-        uris = ", ".join(visible(skill.uri, 200) for skill in matches)
-        text = f"There are {len(matches)} skills {name!r}; name one by its URI: {uris}"
-        raise ValidationError(text)
-    return matches[0]

@@ -1,4 +1,4 @@
-"""Call logs and stored sequences: replay, run, diff, serve-log."""
+"""``holdfast log``: calls that were recorded, and stored sequences: run, replay, diff, serve."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.app import CLOSE, OPEN, YES, option, output_option, pairs
+from holdfast.cli.app import CLOSE, OPEN, YES, SubVerbs, option, output_option, pairs
 from holdfast.cli.approvals import approve_calls
 from holdfast.cli.output import Exit, Output, exit_for
 from holdfast.cli.prompts import ask_secret, is_interactive
@@ -20,11 +20,17 @@ from holdfast.errors import ValidationError
 if TYPE_CHECKING:
     from holdfast.calllog.entries import Entry
 
+
+@click.group(cls=SubVerbs)
+def log() -> None:
+    """Calls that were recorded with --log: send them again, compare, answer from them."""
+
+
 GO_ON = option("--go-on", "Continue after a failed call.")
 FILL = option("--fill K=V...", "A value for an argument that the log has redacted.")
 
 
-@click.command(cls=ServerVerb, takes="LOG")
+@log.command(cls=ServerVerb, takes="LOG", short_help="send the calls of a log again")
 @GO_ON
 @FILL
 @YES
@@ -32,8 +38,8 @@ async def replay(target: ServerTarget, log: str, **options: Any) -> int:
     """Send the calls of a log again, and compare each outcome with the recorded one.
 
     \b
-    holdfast replay git calls.jsonl
-    holdfast replay calls.jsonl -- python server.py
+    holdfast log replay git calls.jsonl
+    holdfast log replay calls.jsonl -- python server.py
     """
     from holdfast.calllog.replay import replay as play
 
@@ -41,7 +47,7 @@ async def replay(target: ServerTarget, log: str, **options: Any) -> int:
     return await _played(target, target.client(), play, path, **options)
 
 
-@click.command(cls=ServerVerb, takes="FILE")
+@log.command(cls=ServerVerb, takes="FILE", short_help="run a stored sequence of calls")
 @GO_ON
 @FILL
 @YES
@@ -62,7 +68,7 @@ async def run(
     """Run a stored sequence of calls: JSON lines, without a session.
 
     \b
-    holdfast run browser login.jsonl --session test
+    holdfast log run browser login.jsonl --session test
     """
     from holdfast.calllog.replay import run_sequence
     from holdfast.handles import Handle, ParameterSession
@@ -132,7 +138,7 @@ def _path(name: str) -> Path:
     return path
 
 
-@click.command()
+@log.command(short_help="compare two logs")
 @click.argument("first", type=click.Path())
 @click.argument("second", type=click.Path())
 @output_option
@@ -148,15 +154,15 @@ def diff(first: str, second: str, output: Output) -> int:
     return output.verdict("the logs differ", Exit.TOOL, "difference") if comparison else Exit.OK
 
 
-@click.command("serve-log")
+@log.command(short_help="answer from a log, as a mock server on stdio")
 @click.argument("log", type=click.Path())
 @option("--tools LOCK", "A lock file whose tool definitions are listed.")
 @option("--server NAME", "Which server of the lock file.")
-def serve_log(log: str, tools: str | None, server: str | None) -> None:
+def serve(log: str, tools: str | None, server: str | None) -> None:
     """Answer from a log: a mock server on standard input and output.
 
     \b
-    holdfast tools -- holdfast serve-log calls.jsonl
+    holdfast tools -- holdfast log serve calls.jsonl
     """
     from holdfast.calllog.mock import MockServer
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import time
@@ -141,24 +140,9 @@ def import_(
 # Approvals
 
 
-@click.group()
+@click.group(cls=app.SubVerbs)
 def config() -> None:
-    """Show, explain and trust configuration."""
-
-
-@config.command(short_help="the files that were found, and their servers")
-@CONFIG
-@output_option
-def show(config: str | None, output: Output) -> None:
-    """Every file that was found, in the order in which they count, and its servers."""
-    from holdfast.config import load
-    from holdfast.config import show as overview
-
-    files_and_servers = overview(load(config))
-    if files_and_servers.files or output.json:
-        output.result(files_and_servers, "\n".join(outline(to_builtins(files_and_servers))))
-    else:
-        output.note("No configuration was found.")
+    """Explain and trust configured servers; 'holdfast servers' lists them."""
 
 
 @config.command(short_help="everything about one server")
@@ -307,12 +291,12 @@ def _client(target: ServerTarget, overrides: dict[str, Any]) -> Any:
     return client
 
 
-@click.group()
+@click.group(cls=app.SubVerbs)
 def auth() -> None:
-    """Show who is logged in where, and the document that describes this client."""
+    """Show who is logged in where."""
 
 
-@auth.command()
+@auth.command(short_help="the stored logins, without their secrets")
 @output_option
 def status(output: Output) -> None:
     """The stored logins, without their secrets."""
@@ -356,23 +340,3 @@ def _row(login: Any) -> dict[str, Any]:
         "renewable": login.refresh_token is not None,
         "state": until,
     }
-
-
-@auth.command("client-metadata")
-@click.argument("url")
-@option("--name NAME", "The client's name.", default="Holdfast")
-@output_option
-def client_metadata(url: str, name: str, output: Output) -> None:
-    """The client metadata document to host at URL (give it as client_metadata_url)."""
-    from holdfast import OAuth
-    from holdfast._core.auth.registration import client_metadata as metadata
-
-    redirects = [f"http://{host}/callback" for host in ("127.0.0.1", "localhost")]
-    document = {
-        "client_id": url,
-        **metadata(OAuth(client_metadata_url=url), redirects[0], None),
-        "client_name": name,
-        "redirect_uris": redirects,
-        "token_endpoint_auth_method": "none",
-    }
-    output.result(document, json.dumps(document, indent=2))

@@ -1,4 +1,4 @@
-"""``status``, ``ping`` and ``watch``; the tools of many servers at once."""
+"""``status`` and ``watch``; the tools of many servers at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -28,6 +28,7 @@ from holdfast.errors import AuthError, HoldfastError, TransportError, TrustError
 if TYPE_CHECKING:
     from holdfast import Client, Tool
     from holdfast._core.calls.handlers import Notification
+    from holdfast.config import ServerEntry
     from holdfast.events import Event
 
 State = Literal["ready", "offline", "needs login", "not approved", "disabled", "broken"]
@@ -35,34 +36,18 @@ State = Literal["ready", "offline", "needs login", "not approved", "disabled", "
 
 @click.command(cls=ServerVerb)
 @click.argument("names", nargs=-1, metavar="[SERVER]...", shell_complete=servers)
-async def status(target: ServerTarget, names: tuple[str, ...]) -> int:
+@option("--watch", "Hold the connections, and show how they are until Ctrl-C.", name="is_watched")
+async def status(target: ServerTarget, names: tuple[str, ...], is_watched: bool) -> int:
     """Start all servers at the same time, and show which of them can be used.
 
     The exit code is that of the first server that cannot.
+
+    \b
+    holdfast status
+    holdfast status git files --watch
+    holdfast status -- uvx mcp-server-git
     """
-    return await show_all(target, names)
-
-
-@click.command(cls=ServerVerb, takes="", or_all=True)
-async def ping(target: ServerTarget) -> int:
-    """Check whether a server answers, who it is, and how long that took; without a name, all."""
-    if target.server is None and target.is_open:
-        return await show_all(target)
-    began = time.perf_counter()
-    async with target.client() as client:
-        await client.open()
-        opened = time.perf_counter()
-        await client.ping()
-        facts = {
-            "server": identity(client),
-            "protocol": client.protocol_version,
-            "connectMs": round((opened - began) * 1000, 1),
-            "pingMs": round((time.perf_counter() - opened) * 1000, 1),
-        }
-    who = facts["server"] or client.name
-    times = f"connected in {facts['connectMs']} ms, answered in {facts['pingMs']} ms"
-    target.output.result(facts, f"{who}, protocol {facts['protocol']}: {times}")
-    return Exit.OK
+    return await (_watch_all(target, names) if is_watched else show_all(target, names))
 
 
 def identity(client: Client) -> str | None:
@@ -122,14 +107,27 @@ class ServerHealth:
         return {**facts, "reason": self.reason} if self.reason else facts
 
 
+def _names(target: ServerTarget, names: tuple[str, ...]) -> list[str]:
+    """Return the servers that are meant: those named, the one given, or else all."""
+    if target.is_given and names:
+        raise click.UsageError(f"Not understood: {' '.join(names)} (the server is given already).")
+    if target.command is not None:
+        program, *arguments = target.command
+        return [shlex.join([os.path.basename(program), *arguments])]
+    if target.is_given:
+        return [target.key()]
+    if not names and target.variable:
+        return [target.variable]
+    servers = list(dict.fromkeys(names)) or list(target.configuration.servers)
+    if not servers:
+        target.output.note(NO_SERVER)
+    return servers
+
+
 async def show_all(target: ServerTarget, names: tuple[str, ...] = ()) -> int:
     """Show the state of the named servers, by default of all that are configured."""
-    if target.is_given:
-        raise click.UsageError("This is about configured servers; for this one, see 'ping'.")
-    servers = list(dict.fromkeys(names)) or list(target.configuration.servers)
+    servers = _names(target, names)
     output = target.output
-    if not servers:
-        output.note(NO_SERVER)
     if output.is_terminal and not output.json:
         width = max(map(cells, servers), default=0)
         healths = await visit(target, servers, lambda health: _draw(health, width))
@@ -138,7 +136,49 @@ async def show_all(target: ServerTarget, names: tuple[str, ...] = ()) -> int:
         lines = [f"{health.name}\t{health.state}\t{health.summary}\n" for health in healths]
         if output.json or lines:
             output.result({"servers": [health.facts for health in healths]}, "".join(lines))
+    if len(healths) > 1:
+        output.note(summarize(health.state for health in healths))
     return verdict(output, healths)
+
+
+async def _watch_all(target: ServerTarget, names: tuple[str, ...]) -> int:
+    import asyncio
+
+    from holdfast.cli.live_status import LiveStatus
+
+    servers = _names(target, names)
+    if not servers:
+        return Exit.OK
+    try:
+        await LiveStatus(target, servers).run()
+    except asyncio.CancelledError:  # Ctrl-C, which is how a watch ends
+        end_watch()
+    except BaseExceptionGroup as group:  # such as a closed pipe, in one of the tasks
+        raise group.exceptions[0] from None
+    return Exit.INTERRUPTED
+
+
+def end_watch() -> None:
+    """Take an interrupt for the end of a watch, not for an error."""
+    import asyncio
+
+    if (task := asyncio.current_task()) is not None:
+        task.uncancel()
+    if sys.stderr.isatty():
+        print(file=sys.stderr)  # the terminal has written ^C there
+
+
+_WORDS: Final = {"offline": "failed", "broken": "failed", "backoff": "coming back"}
+_ORDER: Final = ("ready", "needs login", "not approved", "disabled", "failed")
+
+
+def summarize(states: Iterable[str]) -> str:
+    """Return how many servers are in which state: ``5 ready, 1 needs login, 1 failed``."""
+    counts: dict[str, int] = dict.fromkeys(_ORDER, 0)
+    for state in states:
+        word = _WORDS.get(state, state)
+        counts[word] = counts.get(word, 0) + 1
+    return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
 
 
 def note_unusable(output: Output, healths: Sequence[ServerHealth]) -> None:
@@ -179,7 +219,7 @@ async def visit(
         if entry is not None and entry.disabled:
             return ServerHealth(name, "disabled", reason=f"in {entry.source.file}")
         began = time.perf_counter()
-        there = target.at(name)
+        there = target if target.is_given else target.at(name)
         try:
             async with there.client(ask=False) as client:
                 await client.open()
@@ -189,16 +229,10 @@ async def visit(
             return ServerHealth(name, "ready", ms, "", Exit.OK, *facts)
         except HoldfastError as error:
             ms = round((time.perf_counter() - began) * 1000, 1)
-            state: State = "offline"
-            if entry is not None and entry.errors:
-                state = "broken"
-            elif isinstance(error, TrustError):
-                state = "not approved"
-            elif isinstance(error, AuthError):
-                state = "needs login"
             # In a list of servers there is no room for the command that looks closer at one.
             hints = tuple(hint for hint in error.hints if hint.option)
             reason = explain(error.again(hints=hints)).removeprefix(f"{name}: ")
+            state = state_for(error, entry)
             return ServerHealth(name, state, ms, reason, exit=exit_for(error))
 
     async def in_turn(name: str) -> ServerHealth:
@@ -213,17 +247,27 @@ async def visit(
     return list(await asyncio.gather(*map(in_turn, names)))
 
 
-_MARKS: Final = {
+def state_for(error: HoldfastError, entry: ServerEntry | None) -> State:
+    """Return the state of a server that cannot be used."""
+    if entry is not None and entry.errors:
+        return "broken"
+    if isinstance(error, TrustError):
+        return "not approved"
+    return "needs login" if isinstance(error, AuthError) else "offline"
+
+
+MARKS: Final = {
     "ready": ("✓", "32"),
     "offline": ("✗", "31"),
     "broken": ("✗", "31"),
     "disabled": ("·", "2"),
 }
+"""A mark for each state, and its colour; others have a yellow one."""
 
 
 def _draw(health: ServerHealth, width: int) -> None:
     """Draw the line of a server on the terminal."""
-    mark, style = _MARKS.get(health.state, ("!", "33"))
+    mark, style = MARKS.get(health.state, ("!", "33"))
     name = health.name + " " * (width - cells(health.name))
     line = f"{mark}  {name}  {health.state:<12}\t{visible_lines(health.summary)}"
     line = hanging_indent(line, columns_of_terminal())
@@ -293,11 +337,8 @@ async def watch(target: ServerTarget, level: str | None, resource: tuple[str, ..
             await asyncio.wait({asking, ended}, return_when=asyncio.FIRST_COMPLETED)
             await (ended if ended.done() or not asking.exception() else asking)
         except asyncio.CancelledError:  # Ctrl-C, which is how a watch ends
-            if (task := asyncio.current_task()) is not None:
-                task.uncancel()
+            end_watch()
             ended.cancel()
-            if sys.stderr.isatty():
-                print(file=sys.stderr)  # the terminal has written ^C there
         finally:
             asking.cancel()
     return Exit.INTERRUPTED
