@@ -135,7 +135,7 @@ WORDS = (
     *("show", "explain", "trust", "import", "--to", "out.json", "--as", "n", "--rename", "a=b"),
     *("--write", "--session", "--fill", "k=v", "--check", "-o", "out.py", "--level", "\ud800"),
 )
-QUICK = sorted(VERBS.keys() - {"demo", "watch"})
+QUICK = sorted(VERBS.keys() - {"demo", "watch", "serve"})  # serve reads the real stdin
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -69,3 +72,109 @@ async def test_a_lock_file_holds_for_the_host(tmp_path: Path, process: Cli) -> N
             with pytest.raises(RpcError) as caught:
                 await host.request(method, {"name": "pid"})
             assert caught.value.data["kind"] == "drift"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    """A configuration of two servers and one that cannot start."""
+    path = tmp_path / "servers.json"
+    server = {"command": sys.executable, "args": [stdio_server.__file__]}
+    servers = {"a": server, "b": server, "broken": {"command": "false"}}
+    path.write_text(json.dumps({"mcpServers": servers}))
+    return str(path)
+
+
+def serving(*words: str) -> list[str]:
+    return [sys.executable, "-m", "holdfast", "serve", *words]
+
+
+@pytest.mark.req("Y3")
+async def test_several_servers_are_served_as_one(config: str) -> None:
+    async with holdfast.connect(serving("a", "b", "--config", config)) as host:
+        names = [tool.name for tool in await host.list_tools()]
+        assert names == [f"{server}.{tool}" for server in "ab" for tool in stdio_server.TOOLS]
+        assert (await host.call_tool("a.pid")).text != (await host.call_tool("b.pid")).text
+        with pytest.raises(RpcError):
+            await host.call_tool("a.die")
+        assert (await host.call_tool("a.pid")).text
+
+
+@pytest.mark.req("Y3")
+async def test_rules_hold_before_anything_is_sent(config: str, tmp_path: Path) -> None:
+    log = tmp_path / "calls.jsonl"
+    rules = ["--allow", "*.pid", "--allow", "b.cwd", "--deny", "b.pid", "--log", str(log)]
+    async with holdfast.connect(serving("a", "b", "--config", config, *rules)) as host:
+        assert [tool.name for tool in await host.list_tools()] == ["a.pid", "b.cwd"]
+        for denied in ("b.pid", "a.die"):
+            with pytest.raises(RpcError) as caught:
+                await host.request("tools/call", {"name": denied})
+            assert caught.value.data == {"kind": "validation", "outcomeUnknown": False}
+        await host.call_tool("a.pid")
+    rows = [json.loads(row) for row in log.read_text().splitlines()]
+    assert {row["name"] for row in rows} == {"pid"}
+
+
+@pytest.mark.req("Y3")
+async def test_a_finder_stands_for_the_tools(config: str) -> None:
+    async with holdfast.connect(serving("a", "--finder", "--config", config)) as host:
+        assert len(await host.list_tools()) == 3
+        assert (await host.call_tool("call_tool", {"name": "pid"})).text.isdigit()
+
+
+@pytest.mark.req("Y3")
+async def test_http_ends_cleanly_with_its_servers(config: str) -> None:
+    words = serving("a", "b", "--config", config, "--http", "0")
+    process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    lines = [(await process.stdout.readline()).decode().split() for _ in range(3)]
+    assert [line[1:] for line in lines] == [["a,", "b"], ["a"], ["b"]]
+    root, first, _ = (line[0] for line in lines)
+    async with holdfast.connect(first) as host:
+        pid = int((await host.call_tool("pid")).text)
+    async with holdfast.connect(root) as host:
+        assert int((await host.call_tool("a.pid")).text) == pid
+    taken = await asyncio.create_subprocess_exec(
+        *serving("a", "--config", config, "--http", root.split(":")[-1].strip("/")),
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert b"the port is in use" in (await taken.communicate())[1]
+    assert taken.returncode == 2
+    process.send_signal(signal.SIGTERM)
+    assert await process.wait() == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.req("Y3")
+async def test_a_token_is_printed_for_other_addresses(config: str) -> None:
+    words = serving("a", "--config", config, "--http", "0.0.0.0:0")
+    process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    token = (await process.stdout.readline()).decode().removeprefix("token: ").strip()
+    url = (await process.stdout.readline()).decode().split()[0].replace("0.0.0.0", "127.0.0.1")
+    async with holdfast.connect(url, auth=holdfast.Bearer(token)) as host:
+        assert (await host.call_tool("pid")).text
+    async with holdfast.connect(url) as host:
+        with pytest.raises(holdfast.HoldfastError):
+            await host.open()
+    process.terminate()
+    assert await process.wait() == 0
+
+
+@pytest.mark.req("Y3")
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--http", "eighty"], "must be PORT or HOST:PORT"),
+        (["--http", ":80"], "must be PORT or HOST:PORT"),
+        (["--http", "70000"], "must be PORT or HOST:PORT"),
+        (["none"], "There is no server 'none'"),
+        (["a", "--", "true"], "the server is given already"),
+    ],
+)
+def test_a_wrong_command_line_is_refused(
+    process: Cli, config: str, words: list[str], text: str
+) -> None:
+    done = process("serve", "--config", config, *words)
+    assert done.code == 2
+    assert text in done.err

@@ -83,7 +83,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "codegen": ("lock",),
     "calllog": ("_core.calls", "lock", "_core.serve"),
     "client": ("_core.calls", "_core.forsaken", "_core.transports"),
-    "relay": ("client", "_core.serve"),
+    "relay": ("agents", "_core.serve"),
     "_pool": ("client",),
     "_accounts": ("_pool",),
     "_options": ("_core.calls", "_core.transports", "calllog", "lock", "trace"),

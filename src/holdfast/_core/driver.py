@@ -260,9 +260,9 @@ class Driver:
         """Answer a request of the server, unless its link is gone."""
         self._apply(self.engine.answer(request, result))
 
-    def refuse(self, request: b.Asked, code: int, message: str) -> None:
+    def refuse(self, request: b.Asked, code: int, message: str, data: Any = None) -> None:
         """Answer a request of the server with an error, unless its link is gone."""
-        self._apply(self.engine.refuse(request, code, message))
+        self._apply(self.engine.refuse(request, code, message, data))
 
     def set_log_level(self, level: str) -> None:
         """Tell the server this on every new link."""

@@ -141,7 +141,7 @@ def _counts(server_tool: ServerTool) -> dict[str, float]:
 # Meta tools
 
 
-_SEARCH: Final = Tool.make(
+SEARCH: Final = Tool.make(
     "search_tools",
     description=(
         "Find tools by keywords. Gives the names, descriptions and parameters of those that "
@@ -162,7 +162,7 @@ _SEARCH: Final = Tool.make(
         "additionalProperties": False,
     },
 )
-_CALL: Final = Tool.make(
+CALL: Final = Tool.make(
     "call_tool",
     description="Call a tool that search_tools found.",
     input_schema={
@@ -180,8 +180,8 @@ _CALL: Final = Tool.make(
 def finder_tools(servers: Servers, *, fence: bool = False) -> list[ModelTool]:
     """Return ``search_tools`` and ``call_tool``; ``fence`` marks the descriptions they return."""
     return [
-        local_tool(_SEARCH, partial(_search, servers, fence)),
-        local_tool(_CALL, partial(_call, servers)),
+        local_tool(SEARCH, partial(_search, servers, fence)),
+        local_tool(CALL, partial(_call, servers)),
     ]
 
 
@@ -189,13 +189,14 @@ async def _search(
     servers: Servers, fence: bool, arguments: Mapping[str, Any], **options: Any
 ) -> ToolResult:
     hits = await servers.search(arguments["query"], limit=int(arguments.get("limit", 5)))
-    answer: dict[str, Any] = {"tools": [_described(hit.tool, fence) for hit in hits]}
+    answer: dict[str, Any] = {"tools": [described(hit.tool, fence=fence) for hit in hits]}
     if hits.failures:
         answer["unavailable"] = [failure.server for failure in hits.failures]
     return ToolResult(content=[TextContent(text=json.dumps(answer, ensure_ascii=False))])
 
 
-def _described(tool: ServerTool, fence: bool) -> dict[str, Any]:
+def described(tool: ServerTool, *, fence: bool) -> dict[str, Any]:
+    """Return what a model needs to call a tool; ``fence`` marks what the server says."""
     text, schema = (
         truncate(tool.description, LONGEST),
         object_root(tool.tool.input_schema, Losses()),

@@ -33,7 +33,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "completion": ("completion", "install shell completion, or print it"),
     },
     "For programs": {
-        "serve": ("serve", "a server on stdio for a host, over a connection that holds"),
+        "serve": ("serve", "servers on stdio or HTTP for hosts, over connections that hold"),
         "install": ("install", "put Holdfast before the servers of a host (editor, agent)"),
         "uninstall": ("install", "take it out of a host's file again"),
         "codegen": ("lock", "write a typed Python module for a server's tools"),

@@ -7,13 +7,16 @@ progress, and the entries of ``_meta`` that describe the connection. All else pa
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw
 
+from holdfast._core.boundary import LinkChanged
 from holdfast._core.calls.handlers import Notification
-from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, LOG_LEVEL, PREFIX, VERSIONS
+from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, LOG_LEVEL, VERSIONS
 from holdfast._core.eras.serving import LEVELS, Json, begin
 from holdfast._core.server import lifecycle
 from holdfast._core.server.request import ServerRequest
@@ -29,24 +32,23 @@ from holdfast._core.wire.codes import (
 from holdfast._core.wire.jsonrpc import MALFORMED, encode
 from holdfast.errors import (
     HoldfastError,
-    RequestTimeout,
     RpcError,
-    ShutdownError,
-    StateError,
-    TransportError,
-    ValidationError,
+)
+from holdfast.relay.envelope import (
+    fault_of,
+    fields_of,
+    is_of_hop,
+    item_name,
+    items_of,
+    of_any_hop,
+    of_other_era,
+    without_hop,
 )
 from holdfast.relay.questions import MAY_ASK, STATE, Questions
-from holdfast.types.lifecycle import RELATED_TASK, Progress
+from holdfast.types.lifecycle import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from holdfast.relay.sharing import SharedRelay
-
-CONNECTION_LOST: Final = -32000
-TIMED_OUT: Final = -32001
-"""Codes that the official SDKs use for the same, in the range that JSON-RPC leaves to servers."""
 
 MESSAGE: Final = "notifications/message"
 UPDATED: Final = "notifications/resources/updated"
@@ -54,9 +56,6 @@ INITIALIZED: Final = "notifications/initialized"
 
 DEFAULT_LEVEL: Final = "info"
 """From where a host that names no level gets log messages, once another has named one."""
-
-_fields = msgspec.json.Decoder(dict[str, Raw])
-_tools = msgspec.json.Decoder(list[Raw])
 
 
 class Relay:
@@ -77,7 +76,7 @@ class Relay:
     def __init__(self, shared: SharedRelay, *, is_lasting: bool = False) -> None:
         self._shared = shared
         self._client = shared.client
-        self._is_lasting = is_lasting
+        self.is_lasting = is_lasting
         self._questions = Questions()
         self._sessions: dict[ServerSession, None] = {}
         """The sessions of the host, the one that spoke last at the end."""
@@ -138,15 +137,16 @@ class Relay:
     def left(self, session: ServerSession) -> None:
         """Forget a session; a host leaves with its last one."""
         self._sessions.pop(session, None)
-        if self._is_lasting:
-            self._shared.spawn(self._end_unwanted())
+        if self.is_lasting:
+            if self.watched:
+                self._shared.spawn(self._end_unwanted())
         else:
             self._questions.close()
             self._shared.leave_soon(self)
 
     async def leave(self) -> None:
         """End all that is of this host: calls, questions, subscriptions."""
-        self._is_lasting = False
+        self.is_lasting = False
         for session in list(self._sessions):
             session.close()
         self._questions.close()
@@ -160,6 +160,30 @@ class Relay:
         except MALFORMED:
             return {}
         return declared if isinstance(declared, dict) else {}
+
+    @property
+    def server_capabilities(self) -> Json | None:
+        """What the server offers; None before the first connection."""
+        return None if self._client._facts is None else self._capabilities()
+
+    @property
+    def instructions(self) -> str | None:
+        """The server's instructions; None if it gives none."""
+        return self._client.instructions
+
+    async def open(self) -> None:
+        """Connect to the server."""
+        await self._client.open()
+
+    async def wait_ready(self) -> None:
+        """Wait until the server is there."""
+        await self._client.wait_ready()
+
+    async def handle(self, request: ServerRequest) -> Any:
+        """Handle a request or notification that another server took for this one."""
+        handler = self.server.handlers.get(request.method) or self._pass
+        result = handler(request)
+        return await result if isinstance(result, Awaitable) else result
 
     async def _introduction(self) -> Json:
         """Connect, and return what the server says of itself."""
@@ -215,8 +239,10 @@ class Relay:
             if self._client._facts is None:
                 # What is passed, and how, depends on the era of the server.
                 await self._client.open()
-            if request.method.startswith("tools/"):
-                await self._check_tool(request)
+            if request.method == "tools/list":
+                await self._check_list()
+            if self.log_level is not None:
+                await self.tell_level()
             pass_on = self._pass_stateless if request.stateless else self._forward
             result = await pass_on(request)
         except HoldfastError as error:
@@ -228,12 +254,10 @@ class Relay:
             result = self._enabled(result)
         if request.stateless == self._shared.is_stateless:
             return result
-        return _of_other_era(result)
+        return of_other_era(result)
 
     async def _pass_stateless(self, request: ServerRequest) -> Raw:
-        """Pass a request whose host names its log level in each, and is asked by results."""
-        if self.log_level is not None and "logging" in self._capabilities():
-            await self._shared.tell_level()
+        """Pass a request whose host is asked by results."""
         if request.method not in MAY_ASK:
             return await self._forward(request)
         state = request.params.get("requestState")
@@ -246,37 +270,44 @@ class Relay:
         return await self._questions.begin(request, self._forward(request))
 
     async def _forward(self, request: ServerRequest) -> Raw:
-        def report(progress: Progress) -> None:
-            fields = {"total": progress.total, "message": progress.message, "_meta": progress.meta}
-            present = {name: value for name, value in fields.items() if value is not None}
-            self._questions.following(request).progress(progress.progress, **present)
-
         # The host has its own patience, and a question may wait for a person: no idle clock.
         timeouts = self._client._policy.timeouts
         total = timeouts.total_for(timeouts.for_method(request.method))
         wants_progress = "progressToken" in request.meta
         self._shared.begin_call(self)
         try:
-            return await self._client._requester.forward(
-                request.method,
-                self._outgoing(request),
-                timeout=total,
-                total_timeout=total,
-                on_progress=report if wants_progress else None,
-                passes_questions=request.stateless,
-            )
+            while True:
+                rules = await self._check_call(request) if request.method == "tools/call" else {}
+                try:
+                    return await self._client._requester.forward(
+                        request.method,
+                        self._outgoing(request),
+                        timeout=total,
+                        total_timeout=total,
+                        on_progress=partial(self._report, request) if wants_progress else None,
+                        passes_questions=request.stateless,
+                        **rules,
+                    )
+                except LinkChanged:
+                    continue  # not sent: the server was replaced after it was checked
         finally:
             self.open_calls -= 1
+
+    def _report(self, request: ServerRequest, progress: Progress) -> None:
+        """Pass the progress of a call, with the fields that nobody knows."""
+        fields = {"total": progress.total, "message": progress.message, "_meta": progress.meta}
+        present = {name: value for name, value in fields.items() if value is not None}
+        self._questions.following(request).progress(progress.progress, **present, **progress.extra)
 
     def _outgoing(self, request: ServerRequest) -> Raw | None:
         """Return the parameters with the ``_meta`` that describes this hop, not the host's."""
         raw, hop = request.params_raw, self._hop(request)
         if bytes(raw) == b"{}" and not hop:
             return None
-        if not hop and not any(map(_is_of_hop, request.meta)):
+        if not hop and not any(map(is_of_hop, request.meta)):
             return raw
-        fields: dict[str, Any] = dict(_fields.decode(raw))
-        meta = {**_without_hop(_fields.decode(fields.pop("_meta", Raw(b"{}")))), **hop}
+        fields: dict[str, Any] = dict(fields_of.decode(raw))
+        meta = {**without_hop(fields_of.decode(fields.pop("_meta", Raw(b"{}")))), **hop}
         return Raw(encode({**fields, "_meta": meta} if meta else fields))
 
     def _hop(self, request: ServerRequest) -> Json:
@@ -294,34 +325,71 @@ class Relay:
 
     # Tools, where there are rules for them
 
-    async def _check_tool(self, request: ServerRequest) -> None:
-        """Refuse what the lock file or the policy of the client refuses."""
-        table, policy = self._client._tools, self._client._policy.tools
-        if request.method == "tools/list" and table.guarded:
+    async def _check_list(self) -> None:
+        """Refuse a list of tools that a lock file refuses."""
+        table = self._client._tools
+        if table.guarded:
             await table.list(None, self._client._requester.deadline("tools/list"))
-        if request.method != "tools/call":
-            return
-        name = request.params.get("name")
-        if isinstance(name, str):
-            if not policy.enables(name):
-                raise table.disabled(name)
+
+    async def _check_call(self, request: ServerRequest) -> Json:
+        """Refuse a call that a lock file or a policy refuses; return options of `forward`.
+
+        A call that a guard has seen is sent on the connection that it saw; a server of the
+        stateless era gets the arguments in headers that its tool wants there.
+        """
+        table, name = self._client._tools, request.params.get("name")
+        if not isinstance(name, str):
+            return {}
+        if not self._enables(name):
+            raise table.disabled(name)
+        opener = self._client._requester.opener
+        wants_headers = opener.started is not None and opener.started.engine.param_headers
+        if not (table.guarded or wants_headers):
+            return {}
+        try:
+            tool = await table.find(name, self._client._requester.deadline("tools/call"))
+        except HoldfastError:
             if table.guarded:
-                await table.find(name, self._client._requester.deadline("tools/call"))
+                raise
+            return {}  # the server says itself what is wrong
+        arguments = request.params.get("arguments")
+        if tool.headers is None or not isinstance(arguments, dict):
+            return {"epoch": tool.epoch}
+        return {"epoch": tool.epoch, "param_headers": tool.headers(arguments)}
+
+    def _enables(self, name: str) -> bool:
+        return self._client._policy.tools.enables(name) and self._shared.tools.enables(name)
 
     def _enabled(self, result: Raw) -> Raw:
         """Return a page of tools without those that may not be called."""
-        policy = self._client._policy.tools
-        if policy.allow is None and not policy.deny:
+        policies = self._client._policy.tools, self._shared.tools
+        if all(policy.allow is None and not policy.deny for policy in policies):
             return result
         try:
-            fields: dict[str, Any] = dict(_fields.decode(result))
-            tools = _tools.decode(fields.get("tools", Raw(b"[]")))
-            enabled = [tool for tool in tools if policy.enables(_name(tool))]
+            fields: dict[str, Any] = dict(fields_of.decode(result))
+            tools = items_of.decode(fields.get("tools", Raw(b"[]")))
+            enabled = [tool for tool in tools if self._enables(item_name(tool))]
         except MALFORMED as error:
             raise RequestError(INTERNAL_ERROR, f"the list of tools is malformed: {error}") from None
         return Raw(encode({**fields, "tools": enabled}))
 
     # Log levels and subscriptions
+
+    async def tell_level(self) -> None:
+        """Tell the server which messages are wanted, if it has any."""
+        if self._shared.is_level_new and "logging" in (self.server_capabilities or ()):
+            await self._shared.tell_level()
+
+    async def watch(self, uri: str) -> None:
+        """Subscribe to a resource.
+
+        Raises:
+            RequestError: The server refuses.
+        """
+        try:
+            await self._shared.watch(self, uri)
+        except HoldfastError as error:
+            raise fault_of(error) from error
 
     async def _set_level(self, request: ServerRequest) -> Json:
         lifecycle.set_level(request)
@@ -335,11 +403,7 @@ class Relay:
         return {}
 
     async def _subscribe(self, request: ServerRequest) -> Json:
-        uri = lifecycle.uri_of(request)
-        try:
-            await self._shared.watch(self, uri)
-        except HoldfastError as error:
-            raise fault_of(error) from error
+        await self.watch(lifecycle.uri_of(request))
         return lifecycle.subscribe(request)
 
     async def _unsubscribe(self, request: ServerRequest) -> Json:
@@ -361,8 +425,8 @@ class Relay:
         for uri in uris if isinstance(uris, list) else ():
             if isinstance(uri, str) and uri not in self.watched:
                 try:
-                    await self._shared.watch(self, uri)
-                except HoldfastError:
+                    await self.watch(uri)
+                except RequestError:
                     continue  # the acknowledgement says which are watched
         return lifecycle.listen(request)
 
@@ -406,10 +470,10 @@ class Relay:
         method = notification.method
         sessions = [session for session in self._sessions if self._is_ready(session)]
         if method == UPDATED or method.endswith("/list_changed"):
-            params = _of_any_hop(notification.params)
+            params = of_any_hop(notification.params)
             for session in sessions:
                 session.announce(method, params)
-        elif self._is_lasting:
+        elif self.is_lasting:
             # A stateless request over HTTP has a stream of its own, and nothing else reaches it.
             for request in list(self._followed):
                 if self._wants(notification, request.era.log_level):
@@ -437,60 +501,3 @@ class Relay:
                 return True
             least = DEFAULT_LEVEL
         return LEVELS.index(level) >= LEVELS.index(least)
-
-
-def fault_of(error: HoldfastError) -> RequestError:
-    """Return the error to answer the host with: the server's as it came, or one of ours."""
-    if isinstance(error, RpcError) and error.code is not None:
-        return RequestError(error.code, error.server_message or error.message, error.data)
-    data: Json = {"kind": error.kind, "outcomeUnknown": error.outcome_unknown}
-    if isinstance(error, StateError) and error.retry_in is not None:
-        data["retryIn"] = error.retry_in
-    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), INTERNAL_ERROR)
-    return RequestError(code, error.redacted, data)
-
-
-_CODES: Final[Mapping[type[HoldfastError], int]] = {
-    TransportError: CONNECTION_LOST,
-    ShutdownError: CONNECTION_LOST,
-    StateError: CONNECTION_LOST,
-    RequestTimeout: TIMED_OUT,
-    ValidationError: INVALID_PARAMS,
-}
-
-
-def _is_of_hop(key: str) -> bool:
-    """Return whether an entry of ``_meta`` describes the connection; a task is no part of it."""
-    return key.startswith(PREFIX) and key != RELATED_TASK
-
-
-def _without_hop(meta: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in meta.items() if not _is_of_hop(key)}
-
-
-def _of_any_hop(params: Json) -> Json:
-    """Return parameters without the ``_meta`` that describes the server's connection."""
-    if not isinstance(params.get("_meta"), dict):
-        return params
-    meta = _without_hop(params.pop("_meta"))
-    return {**params, "_meta": meta} if meta else params
-
-
-def _of_other_era(result: Raw) -> Any:
-    """Return a result whose own fields the host's era may add to or take from."""
-    try:
-        fields: dict[str, Any] = dict(_fields.decode(result))
-        if "_meta" in fields:
-            meta = _without_hop(_fields.decode(fields.pop("_meta")))
-            if meta:
-                fields["_meta"] = meta
-    except MALFORMED:
-        return result
-    if "resultType" in fields:
-        fields["resultType"] = msgspec.json.decode(fields["resultType"])
-    return fields
-
-
-def _name(tool: Raw) -> str:
-    name = msgspec.json.decode(_fields.decode(tool).get("name", b'""'))
-    return name if isinstance(name, str) else ""

@@ -36,6 +36,7 @@ from holdfast._core.eras.serving import LEVELS, Json
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.errors import HoldfastError, RpcError
 from holdfast.events import QuestionRefused
+from holdfast.policies import ToolPolicy
 from holdfast.relay.passing import Relay
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class SharedRelay:
     Args:
         client: A client that has not been used yet: the capabilities of the hosts are declared by
             it. It is closed by its owner, after `close`.
+        tools: Names of tools that hosts may see and call, besides the client's own policy.
 
     Example:
         ```python
@@ -67,8 +69,9 @@ class SharedRelay:
         ```
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, tools: ToolPolicy | None = None) -> None:
         self.client = client
+        self.tools: ToolPolicy = tools or ToolPolicy()
         self.declared: Json | None = None
         """The capabilities that the next connection declares; None: no host has said anything."""
         self._hosts: list[Relay] = []
@@ -201,9 +204,8 @@ class SharedRelay:
 
     async def tell_level(self) -> None:
         """Tell a handshake server the most verbose level that a host wants, if it has changed."""
-        levels = [host.log_level for host in self._hosts if host.log_level is not None]
-        level = min(levels, key=LEVELS.index, default=None)
-        if level is None or level == self._level or self.is_stateless:
+        level = self._most_verbose()
+        if not self.is_level_new or level is None:
             return
         former, self._level = self._level, level
         try:
@@ -211,6 +213,16 @@ class SharedRelay:
         except BaseException:
             self._level = former
             raise
+
+    def _most_verbose(self) -> str | None:
+        levels = [host.log_level for host in self._hosts if host.log_level is not None]
+        return min(levels, key=LEVELS.index, default=None)
+
+    @property
+    def is_level_new(self) -> bool:
+        """True if the server is to be told another level than before."""
+        level = self._most_verbose()
+        return level is not None and level != self._level and not self.is_stateless
 
     @property
     def is_level_set(self) -> bool:
@@ -231,13 +243,19 @@ class SharedRelay:
         return await host.ask(method, params)
 
     def _only_caller(self) -> Relay | None:
+        """Return the host that alone has calls open, or that is alone.
+
+        Of the requests that a lasting one stands for, each may be of another host.
+        """
         callers = [host for host in self._hosts if host.open_calls]
         candidates = callers or self._hosts
-        return candidates[0] if len(candidates) == 1 else None
+        if len(candidates) != 1 or (candidates[0].is_lasting and candidates[0].open_calls > 1):
+            return None
+        return candidates[0]
 
     def _ambiguity(self) -> str:
-        callers = sum(bool(host.open_calls) for host in self._hosts)
-        return f"{len(self._hosts)} hosts share this server, and {callers} of them have calls open"
+        calls = sum(host.open_calls for host in self._hosts)
+        return f"{len(self._hosts)} hosts share this server, with {calls} calls open"
 
     def _notified(self, notification: Notification) -> None:
         """Pass a notification of the server to the hosts that want it."""

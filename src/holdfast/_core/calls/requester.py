@@ -191,6 +191,8 @@ class Requester(Struct, eq=False):
         total_timeout: float | None = None,
         on_progress: ProgressHandler | None = None,
         passes_questions: bool = False,
+        param_headers: dict[str, str] | None = None,
+        epoch: int | None = None,
     ) -> Raw:
         """Send the request of another client, and return its result as it came.
 
@@ -199,7 +201,7 @@ class Requester(Struct, eq=False):
         or with ``passes_questions``, the questions of the stateless revisions are the result. The
         entries of ``_meta`` pass, apart from those that belong to the connection, which are this
         client's, and the token of progress: ``on_progress`` is called instead. A call that is
-        cancelled is cancelled at the server.
+        cancelled is cancelled at the server. ``param_headers`` and ``epoch`` are those of `Call`.
         """
         require_type("method", method)
         fields, meta, about = _split(method, params)
@@ -214,6 +216,8 @@ class Requester(Struct, eq=False):
             progress=on_progress is not None or bool(self.progress_handlers),
             since=deadline.since,
             place_within=deadline.idle if deadline.by_caller else None,
+            param_headers=param_headers,
+            epoch=epoch,
         )
         passes = passes_questions or self.inputs.answerer is None
         raw, _ = await self.request(call, deadline, on_progress, passes_questions=passes)

@@ -215,7 +215,7 @@ class Unsolicited(Struct, eq=False):
                 result = _related(request.params, result)
         except Exception as error:
             fault = error if isinstance(error, RpcError) else refusal(request.method, error)
-            driver.refuse(request, fault.code or INTERNAL_ERROR, fault.message)
+            driver.refuse(request, fault.code or INTERNAL_ERROR, fault.message, fault.data)
             if error.__cause__ is not None or fault is not error or fault.hints:
                 log.warning("%s: %s: %s", self._requester.name, request.method, fault)
         else:

@@ -210,8 +210,8 @@ class Connection:
         """Answer a request of the server, unless its link is gone."""
         return self._outbox.answer(request, result) if self._is_open(request) else []
 
-    def refuse(self, request: b.Asked, code: int, message: str) -> Effects:
-        return self._outbox.refuse(request, code, message) if self._is_open(request) else []
+    def refuse(self, request: b.Asked, code: int, message: str, data: Any = None) -> Effects:
+        return self._outbox.refuse(request, code, message, data) if self._is_open(request) else []
 
     def _is_open(self, request: b.Asked) -> bool:
         """Return True if the link that a request of the server came by is still there."""

@@ -51,8 +51,8 @@ class Outbox:
             return self.refuse(request, INTERNAL_ERROR, f"unusable result: {error}")
         return [Send(frame, None, self._link.options(""))]
 
-    def refuse(self, request: Asked, code: int, message: str) -> list[Effect]:
-        frame = jsonrpc.error_response(request.id, code, message)
+    def refuse(self, request: Asked, code: int, message: str, data: Any = None) -> list[Effect]:
+        frame = jsonrpc.error_response(request.id, code, message, data)
         return [Send(frame, None, self._link.options(""))]
 
     def busy(self, command: Send, now: float, out: list[Effect]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from msgspec import UNSET, Raw
 
@@ -87,6 +88,12 @@ class ServerRequest:
         if self._params is None:
             self._params = _object(decode(self.params_raw), "params")
         return self._params
+
+    def with_params(self, raw: Raw) -> Self:
+        """Return the same request with other parameters, for a handler that passes it on."""
+        request = copy.copy(self)
+        request.params_raw, request._params = raw, None
+        return request
 
     @property
     def stateless(self) -> bool:

@@ -1,30 +1,193 @@
-"""``holdfast serve``: a server on stdio, for a host, through a connection that is restored."""
+"""``holdfast serve``: servers on stdio or HTTP, for hosts, over connections that are restored."""
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import os
+import secrets
+import signal
+from collections.abc import Coroutine, Sequence
+from contextlib import AsyncExitStack, suppress
+from typing import TYPE_CHECKING, Any, Final
+
 import click
 
+from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.output import Exit
-from holdfast.cli.target import ServerTarget, ServerVerb
+from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb
+from holdfast.errors import HoldfastError, ValidationError
+from holdfast.policies import Timeouts, ToolPolicy
+
+if TYPE_CHECKING:
+    from holdfast import Client
+    from holdfast.relay.serving import ServedRelays
+
+TOKEN: Final = "HOLDFAST_SERVE_TOKEN"
+"""The variable with the bearer token for anything but loopback."""
 
 
-@click.command(cls=ServerVerb, takes="")
-async def serve(target: ServerTarget) -> int:
-    """Serve a server on standard input and output, and hold the connection to it.
+@click.command(cls=ServerVerb)
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=suggest_servers)
+@click.option("--http", metavar="[HOST:]PORT", help="Serve over HTTP, on loopback unless named.")
+@click.option("--finder", is_flag=True, help="Offer search, describe and call for all tools.")
+@click.option("--allow", multiple=True, metavar="TOOL", help="Offer these tools only (git_*).")
+@click.option("--deny", multiple=True, metavar="TOOL", help="Do not offer these tools.")
+async def serve(
+    target: ServerTarget,
+    *,
+    names: tuple[str, ...],
+    http: str | None,
+    finder: bool,
+    allow: tuple[str, ...],
+    deny: tuple[str, ...],
+) -> int:
+    """Serve servers to hosts, and hold the connections to them.
 
     For the configuration of a host (an editor, an agent): it starts this command instead of the
-    server. A server that dies is started again; the call that it had is answered with an error
-    that says whether it may have run, and the next one works.
+    server, which is spoken to on standard input and output. A server that dies is started again;
+    the call that it had is answered with an error that says whether it may have run, and the next
+    one works. Of several servers, tools are SERVER.TOOL; without a name, all that are configured.
 
     \b
     holdfast serve git
     holdfast serve -- python server.py
+    holdfast serve git time --http 8080
     """
-    from holdfast._core.serve import stdio
+    from holdfast.relay.serving import ServedRelays
     from holdfast.relay.sharing import SharedRelay
 
+    address = None if http is None else _address(http)
     # Standard input is the host's: nobody can be asked, and stdout is the protocol's.
     target.options.setdefault("when_down", "wait")
-    async with target.client(ask=False) as client:
-        await stdio.serve(SharedRelay(client).join().server)
+    if (timeouts := target.options.get("timeouts")) is not None:
+        # Of a relayed call there is only its whole time.
+        seconds = timeouts.request
+        target.options["timeouts"] = Timeouts(request=seconds, handshake=seconds, total=seconds)
+    async with AsyncExitStack() as stack:
+        clients = _clients(target, names)
+        for client in clients.values():
+            await stack.enter_async_context(client)
+        relays = {
+            name: SharedRelay(client, _rules(name, allow, deny, [*clients]))
+            for name, client in clients.items()
+        }
+        served = ServedRelays(relays, finder=finder)
+        stack.push_async_callback(served.close)
+        await _until_terminated(
+            _serve_stdio(served) if address is None else _serve_http(served, *address, [*relays])
+        )
     return Exit.OK
+
+
+def _servers(target: ServerTarget, names: Sequence[str]) -> Sequence[str | None]:
+    """Return the words for the servers; None stands for the one that an option gives."""
+    if target.is_given and names:
+        raise click.UsageError(f"Not understood: {' '.join(names)} (the server is given already).")
+    if names:
+        return list(dict.fromkeys(names))
+    if not target.is_open:
+        return [None]
+    servers = target.configuration.servers
+    enabled = [name for name, entry in servers.items() if not entry.disabled]
+    if not enabled:
+        raise ValidationError(NO_SERVER)
+    return enabled
+
+
+def _clients(target: ServerTarget, names: Sequence[str]) -> dict[str, Client]:
+    """Return a client for each server; of several, one that cannot be made costs only its own."""
+    clients: dict[str, Client] = {}
+    failures: list[HoldfastError] = []
+    for name in _servers(target, names):
+        try:
+            client = target.at(name).client(ask=False)
+        except HoldfastError as error:
+            failures.append(error)
+            continue
+        if client.name in clients:
+            raise ValidationError(f"two servers are called {client.name!r}: serve them apart")
+        clients[client.name] = client
+    if not clients:
+        raise failures[0]
+    for failure in failures:
+        target.output.note(f"not served: {failure}")
+    return clients
+
+
+def _rules(name: str, allow: Sequence[str], deny: Sequence[str], names: list[str]) -> ToolPolicy:
+    """Return the rules for the tools of one of some servers.
+
+    A rule that begins with the name of a server, or with ``*.``, is about ``server.tool``; any
+    other about the tools of all servers.
+    """
+
+    def of_server(patterns: Sequence[str]) -> list[str]:
+        elsewhere = tuple(f"{server}." for server in names if server != name)
+        inner = [
+            pattern[len(prefix) :]
+            for pattern in patterns
+            for prefix in (f"{name}.", "*.")
+            if pattern.startswith(prefix)
+        ]
+        return inner + [pattern for pattern in patterns if not pattern.startswith(elsewhere)]
+
+    return ToolPolicy(allow=of_server(allow) if allow else None, deny=of_server(deny))
+
+
+async def _until_terminated(work: Coroutine[Any, Any, None]) -> None:
+    """Do some work until it ends, or SIGTERM ends it."""
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    with suppress(NotImplementedError):  # Windows
+        loop.add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        await asyncio.wait([task])
+    finally:
+        # Ctrl-C cancels the wait.
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _serve_stdio(served: ServedRelays) -> None:
+    from holdfast._core.serve import stdio
+
+    await stdio.serve(served.join().server)
+
+
+async def _serve_http(served: ServedRelays, host: str, port: int, names: list[str]) -> None:
+    """Serve until cancelled; print where."""
+    from holdfast._core.serve.http import HttpServer, is_loopback
+
+    token = os.environ.get(TOKEN)
+    if token is None and not is_loopback(host):
+        token = secrets.token_urlsafe(24)
+        click.echo(f"token: {token}")
+    endpoints = served.endpoints()
+    server = HttpServer(endpoints, host, token)
+    try:
+        bound = await server.start(port)
+    except OSError as error:
+        raise ValidationError(_unusable(host, port, error)) from None
+    try:
+        shown = f"[{host}]" if ":" in host else host
+        for path, name in zip(endpoints, [", ".join(names), *names], strict=True):
+            click.echo(f"http://{shown}:{bound}{path}  {name}")
+        await asyncio.get_running_loop().create_future()
+    finally:
+        await server.close()
+
+
+def _unusable(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"--http {host}:{port}: the port is in use; choose another, or 0 for any"
+    return f"--http {host}:{port}: cannot listen there: {error.strerror or error}"
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Return host and port of ``[HOST:]PORT``."""
+    host, _, port = text.rpartition(":")
+    if not port.isascii() or not port.isdecimal() or int(port) > 65535 or text.startswith(":"):
+        raise click.UsageError(f"--http {text!r}: must be PORT or HOST:PORT, such as 8080.")
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)

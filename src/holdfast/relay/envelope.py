@@ -1,0 +1,91 @@
+"""What belongs to one hop of a message, and is made anew for the next: errors, `_meta`, eras."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from holdfast._core.eras.revisions import PREFIX
+from holdfast._core.eras.serving import Json
+from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
+from holdfast._core.wire.jsonrpc import MALFORMED
+from holdfast.errors import (
+    HoldfastError,
+    RequestTimeout,
+    RpcError,
+    ShutdownError,
+    StateError,
+    TransportError,
+    ValidationError,
+)
+from holdfast.types.lifecycle import RELATED_TASK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CONNECTION_LOST: Final = -32000
+TIMED_OUT: Final = -32001
+"""Codes that the official SDKs use for the same, in the range that JSON-RPC leaves to servers."""
+
+fields_of: Final = msgspec.json.Decoder(dict[str, Raw])
+"""Decodes an object whose values stay as they came."""
+items_of: Final = msgspec.json.Decoder(list[Raw])
+
+
+def fault_of(error: HoldfastError) -> RequestError:
+    """Return the error to answer the host with: the server's as it came, or one of ours."""
+    if isinstance(error, RpcError) and error.code is not None:
+        return RequestError(error.code, error.server_message or error.message, error.data)
+    data: Json = {"kind": error.kind, "outcomeUnknown": error.outcome_unknown}
+    if isinstance(error, StateError) and error.retry_in is not None:
+        data["retryIn"] = error.retry_in
+    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), INTERNAL_ERROR)
+    return RequestError(code, error.redacted, data)
+
+
+_CODES: Final[Mapping[type[HoldfastError], int]] = {
+    TransportError: CONNECTION_LOST,
+    ShutdownError: CONNECTION_LOST,
+    StateError: CONNECTION_LOST,
+    RequestTimeout: TIMED_OUT,
+    ValidationError: INVALID_PARAMS,
+}
+
+
+def is_of_hop(key: str) -> bool:
+    """Return whether an entry of ``_meta`` describes the connection; a task is no part of it."""
+    return key.startswith(PREFIX) and key != RELATED_TASK
+
+
+def without_hop(meta: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in meta.items() if not is_of_hop(key)}
+
+
+def of_any_hop(params: Json) -> Json:
+    """Return parameters without the ``_meta`` that describes the server's connection."""
+    if not isinstance(params.get("_meta"), dict):
+        return params
+    meta = without_hop(params.pop("_meta"))
+    return {**params, "_meta": meta} if meta else params
+
+
+def of_other_era(result: Raw) -> Any:
+    """Return a result whose own fields the host's era may add to or take from."""
+    try:
+        fields: dict[str, Any] = dict(fields_of.decode(result))
+        if "_meta" in fields:
+            meta = without_hop(fields_of.decode(fields.pop("_meta")))
+            if meta:
+                fields["_meta"] = meta
+    except MALFORMED:
+        return result
+    if "resultType" in fields:
+        fields["resultType"] = msgspec.json.decode(fields["resultType"])
+    return fields
+
+
+def item_name(tool: Raw) -> str:
+    name = msgspec.json.decode(fields_of.decode(tool).get("name", b'""'))
+    return name if isinstance(name, str) else ""

@@ -1,0 +1,399 @@
+"""Many servers behind one: their tools and prompts as ``server.name``, their resources as they are.
+
+Each server has its own relay for the host, which does what passes between the two. Here is only
+which one is meant, and what becomes of lists. A server that fails, or takes long to start, costs
+nothing but what it offers: it is missing from the lists, and the host is told when it is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from holdfast._core.eras.revisions import VERSIONS
+from holdfast._core.eras.serving import LEVELS, Json, begin
+from holdfast._core.server import lifecycle
+from holdfast._core.server.request import InputRequired, ServerRequest
+from holdfast._core.server.server import Server
+from holdfast._core.server.session import CANCELLED, ServerSession
+from holdfast._core.wire.codes import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    RESOURCE_NOT_FOUND,
+    RequestError,
+)
+from holdfast._core.wire.jsonrpc import MALFORMED, encode
+from holdfast._version import __version__
+from holdfast.errors import HoldfastError, RequestTimeout
+from holdfast.relay.envelope import fault_of, fields_of, items_of
+from holdfast.relay.passing import INITIALIZED, Relay
+
+if TYPE_CHECKING:
+    from holdfast.relay.sharing import SharedRelay
+
+PATIENCE: Final = 10.0
+"""Seconds for which one server may delay the introduction and the lists of all."""
+MOST_PAGES: Final = 1_000
+MOST_OWNERS: Final = 10_000
+"""Resources whose server is remembered."""
+_LISTS: Final = {"resources/list": "resources", "resources/templates/list": "resourceTemplates"}
+_NOT_THERE: Final = (RESOURCE_NOT_FOUND, INVALID_PARAMS, METHOD_NOT_FOUND)
+"""The codes of servers that do not have a resource, in the revisions that there are."""
+
+
+class MergedRelay:
+    """Serves one host what many servers offer.
+
+    Args:
+        servers: The shared relays, by the names that servers are known by.
+        is_lasting: As for `SharedRelay.join`.
+        patience: Seconds for which one server may delay what is made of all.
+
+    Attributes:
+        server: What to serve to the host.
+    """
+
+    def __init__(
+        self,
+        servers: Mapping[str, SharedRelay],
+        *,
+        is_lasting: bool = False,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._relays = {
+            name: shared.join(is_lasting=is_lasting) for name, shared in servers.items()
+        }
+        self._is_lasting = is_lasting
+        self._patience = patience
+        self._owners: dict[str, str] = {}
+        """The servers of resources and templates, by URI, the latest last."""
+        self._is_listed = False
+        """True once resources were listed to find the server of one."""
+        self._awaited: dict[str, asyncio.Task[None]] = {}
+        """Servers that were missing from a list: the host is told when they are there."""
+        self.server: Server = Server(
+            "holdfast",
+            {
+                "initialize": self._initialize,
+                "server/discover": self._discover,
+                "tools/list": lambda request: self._list_named(request, "tools"),
+                "prompts/list": lambda request: self._list_named(request, "prompts"),
+                "resources/list": lambda request: self._list_resources(request, "resources"),
+                "resources/templates/list": lambda request: self._list_resources(
+                    request, "resourceTemplates"
+                ),
+                "tools/call": self._pass_named,
+                "prompts/get": self._pass_named,
+                "resources/read": self._pass_resource,
+                "resources/subscribe": self._pass_resource,
+                "resources/unsubscribe": self._pass_resource,
+                "completion/complete": self._complete,
+                "logging/setLevel": self._set_level,
+                "subscriptions/listen": self._listen,
+                INITIALIZED: self._tell_all,
+                CANCELLED: self._tell_all,
+            },
+            default=self._pass,
+            capabilities=self._capabilities,
+        )
+        self.server.info = {"name": "holdfast", "version": __version__}
+        self.server.heard = self._heard
+        self.server.left = self._left
+        self.server.watchable = lambda uri: any(
+            uri in relay.watched for relay in self._relays.values()
+        )
+
+    def __repr__(self) -> str:
+        return f"<MergedRelay {', '.join(self._relays)}>"
+
+    async def leave(self) -> None:
+        """End all that is of this host."""
+        self._forget_awaited()
+        await asyncio.gather(*(relay.leave() for relay in self._relays.values()))
+
+    def _heard(self, request: ServerRequest) -> None:
+        for relay in self._relays.values():
+            relay.heard(request)
+
+    def _left(self, session: ServerSession) -> None:
+        if not self._is_lasting:
+            self._forget_awaited()
+        for relay in self._relays.values():
+            relay.left(session)
+
+    # What the servers say of themselves
+
+    async def _initialize(self, request: ServerRequest) -> Json:
+        if request.session.era is not None:
+            raise RequestError(INVALID_REQUEST, "already initialized")
+        era = begin(request.params, VERSIONS)
+        introduction = await self._introduction()
+        return {"protocolVersion": era.version, "serverInfo": self.server.info, **introduction}
+
+    async def _discover(self, request: ServerRequest) -> Json:
+        return {"supportedVersions": list(VERSIONS), **await self._introduction()}
+
+    async def _introduction(self) -> Json:
+        """Start every server; return what those say that are there in time."""
+        await self._each(lambda relay: relay.open())
+        texts = {name: relay.instructions for name, relay in self._relays.items()}
+        parts = [f"{name}: {text}" for name, text in texts.items() if text]
+        return {
+            "capabilities": self._capabilities(),
+            **({"instructions": "\n\n".join(parts)} if parts else {}),
+        }
+
+    def _capabilities(self) -> Json:
+        """Return what any server offers; one that is not there may offer everything."""
+        whole: Json = {
+            "tools": {"listChanged": True},
+            "prompts": {"listChanged": True},
+            "resources": {"listChanged": True, "subscribe": True},
+            "completions": {},
+            "logging": {},
+        }
+        declared = [relay.server_capabilities for relay in self._relays.values()]
+        return {
+            name: section
+            for name, section in whole.items()
+            if name == "tools" or any(part is None or name in part for part in declared)
+        }
+
+    # Lists
+
+    async def _list_named(self, request: ServerRequest, key: str) -> Json:
+        """Return the tools or prompts of all servers, each under the name of its server."""
+        items = []
+        for server, item in await self._collect(request, key):
+            fields = fields_of.decode(item)
+            name = msgspec.json.decode(fields.get("name", b'""'))
+            items.append(Raw(encode({**fields, "name": f"{server}.{name}"})))
+        return {key: items}
+
+    async def _list_resources(self, request: ServerRequest, key: str) -> Json:
+        """Return the resources of all servers; of two with one URI, that of the first server."""
+        items: dict[str, Raw] = {}
+        field = "uri" if key == "resources" else "uriTemplate"
+        for server, item in await self._collect(request, key):
+            uri = msgspec.json.decode(fields_of.decode(item).get(field, b'""'))
+            if isinstance(uri, str) and uri not in items:
+                items[uri] = item
+                self._note_owner(uri, server)
+        return {key: list(items.values())}
+
+    async def _collect(self, request: ServerRequest, key: str) -> list[tuple[str, Raw]]:
+        """Return the items of all pages of all servers, each with the name of its server."""
+        if request.params.get("cursor") is not None:
+            raise RequestError(INVALID_PARAMS, "unknown cursor: the list has one page")
+        section = "resources" if key == "resourceTemplates" else key
+
+        async def list_all(relay: Relay) -> list[Raw]:
+            await relay.open()
+            if section not in (relay.server_capabilities or ()):
+                return []
+            return [item async for item in pages(relay.handle, request, key)]
+
+        lists = await self._each(list_all)
+        return [(name, item) for name, items in lists.items() for item in items]
+
+    async def _each(self, work: Callable[[Relay], Awaitable[Any]]) -> dict[str, Any]:
+        """Return what work returns for each server that is there in time.
+
+        Raises:
+            RequestError: None is; it is that of the first.
+        """
+
+        async def attempt(name: str, relay: Relay) -> Any:
+            try:
+                async with asyncio.timeout(self._patience):
+                    return await work(relay)
+            except TimeoutError:
+                self._await(name, relay)
+                text = f"{name}: not there within {self._patience:g} s"
+                return fault_of(RequestTimeout(text))
+            except RequestError as error:
+                self._await(name, relay)
+                return error
+            except HoldfastError as error:
+                self._await(name, relay)
+                return fault_of(error)
+
+        results = await asyncio.gather(
+            *(attempt(name, relay) for name, relay in self._relays.items())
+        )
+        outcomes = dict(zip(self._relays, results, strict=True))
+        faults = [outcome for outcome in results if isinstance(outcome, RequestError)]
+        if len(faults) == len(outcomes):
+            raise faults[0]
+        return {name: x for name, x in outcomes.items() if not isinstance(x, RequestError)}
+
+    def _await(self, name: str, relay: Relay) -> None:
+        """Tell the host that lists have changed once a server is there."""
+        if name not in self._awaited:
+            task = asyncio.get_running_loop().create_task(self._announce_ready(relay))
+            self._awaited[name] = task
+            task.add_done_callback(lambda _: self._awaited.pop(name, None))
+
+    async def _announce_ready(self, relay: Relay) -> None:
+        try:
+            await relay.wait_ready()
+        except HoldfastError:
+            return  # it was closed
+        for section in ("tools", "prompts", "resources"):
+            self.server.announce(f"notifications/{section}/list_changed")
+
+    def _forget_awaited(self) -> None:
+        for task in self._awaited.values():
+            task.cancel()
+
+    # What is for one server
+
+    async def _pass_named(self, request: ServerRequest) -> Any:
+        server, name = self._resolve(request.params.get("name"))
+        return await self._relays[server].handle(renamed(request, name=name))
+
+    def _resolve(self, name: Any) -> tuple[str, str]:
+        """Split ``server.name``. Both may contain dots: the longest server that fits is meant."""
+        servers = [server for server in self._relays if str(name).startswith(f"{server}.")]
+        if not servers:
+            text = f"{name!r} begins with no server: the names are SERVER.NAME, of "
+            raise RequestError(INVALID_PARAMS, text + ", ".join(self._relays))
+        server = max(servers, key=len)
+        return server, name[len(server) + 1 :]
+
+    async def _pass_resource(self, request: ServerRequest) -> Any:
+        uri = lifecycle.uri_of(request)
+        return await self._first_with(request, uri, lambda relay: relay.handle(request))
+
+    async def _owner(self, request: ServerRequest, uri: str) -> str | None:
+        """Return the server that lists a resource, or the template that it seems to be of."""
+        if uri not in self._owners and not self._is_listed:
+            self._is_listed = True
+            for method, key in _LISTS.items():
+                listing = request.with_params(Raw(encode({"_meta": request.meta})))
+                listing.method = method
+                with suppress(RequestError):
+                    await self._list_resources(listing, key)
+        if uri in self._owners:
+            return self._owners[uri]
+        beginnings = [known.partition("{")[0] for known in self._owners if "{" in known]
+        fitting = [text for text in beginnings if text and uri.startswith(text)]
+        if not fitting:
+            return None
+        longest = max(fitting, key=len)
+        return next(self._owners[known] for known in self._owners if known.startswith(longest))
+
+    async def _first_with(
+        self, request: ServerRequest, uri: str, work: Callable[[Relay], Awaitable[Any]]
+    ) -> Any:
+        """Return what the server of a resource returns; unless listed, the first that has it."""
+        owner = await self._owner(request, uri)
+        fault: RequestError | None = None
+        for name in self._relays if owner is None else (owner,):
+            try:
+                result = await work(self._relays[name])
+            except InputRequired:
+                self._note_owner(uri, name)  # its questions are not answered by another
+                raise
+            except RequestError as error:
+                if owner is not None or error.code not in _NOT_THERE:
+                    raise
+                fault = fault or error
+                continue
+            self._note_owner(uri, name)
+            return result
+        assert fault is not None
+        raise fault
+
+    def _note_owner(self, uri: str, name: str) -> None:
+        self._owners.pop(uri, None)
+        self._owners[uri] = name
+        if len(self._owners) > MOST_OWNERS:
+            del self._owners[next(iter(self._owners))]
+
+    async def _complete(self, request: ServerRequest) -> Any:
+        reference = request.params.get("ref")
+        if not isinstance(reference, dict):
+            raise RequestError(INVALID_PARAMS, "ref must be an object")
+        if "name" in reference:
+            server, name = self._resolve(reference["name"])
+            passed = renamed(request, ref={**reference, "name": name})
+            return await self._relays[server].handle(passed)
+        uri = str(reference.get("uri"))
+        return await self._first_with(request, uri, lambda relay: relay.handle(request))
+
+    # What is for all
+
+    async def _set_level(self, request: ServerRequest) -> Json:
+        level = request.params.get("level")
+        lifecycle.set_level(request)
+        assert level in LEVELS
+        for relay in self._relays.values():
+            relay.log_level = level
+            try:
+                await relay.tell_level()
+            except HoldfastError:
+                continue  # it is told with the next request
+        return {}
+
+    async def _listen(self, request: ServerRequest) -> Any:
+        filters = request.params.get("notifications")
+        uris = filters.get("resourceSubscriptions") if isinstance(filters, dict) else None
+        for uri in uris if isinstance(uris, list) else ():
+            if isinstance(uri, str) and not self.server.watchable(uri):
+                try:
+                    await self._first_with(request, uri, methodcaller("watch", uri))
+                except RequestError:
+                    continue  # the acknowledgement says which are watched
+        return lifecycle.listen(request)
+
+    async def _tell_all(self, request: ServerRequest) -> None:
+        for relay in self._relays.values():
+            await relay.handle(request)
+
+    def _pass(self, request: ServerRequest) -> Any:
+        """Handle what names no server: notifications are for all, requests for none."""
+        if request.id is None:
+            return self._tell_all(request)
+        text = f"method not found: {request.method} (it names none of several servers)"
+        raise RequestError(METHOD_NOT_FOUND, text)
+
+
+def renamed(request: ServerRequest, **fields: Any) -> ServerRequest:
+    """Return the same request with other parameters."""
+    return request.with_params(Raw(encode({**fields_of.decode(request.params_raw), **fields})))
+
+
+async def pages(
+    handle: Callable[[ServerRequest], Awaitable[Any]], request: ServerRequest, key: str
+) -> Any:
+    """Yield the items of all pages of a list, as they came.
+
+    Raises:
+        RequestError: A page was refused, or the list has no end.
+    """
+    cursors: set[bytes] = set()
+    while True:
+        result = await handle(request)
+        try:
+            fields = fields_of.decode(result if isinstance(result, Raw) else encode(result))
+            items: Iterable[Raw] = items_of.decode(fields.get(key, b"[]"))
+        except MALFORMED as error:
+            text = f"{request.method}: a page is malformed: {error}"
+            raise RequestError(INVALID_PARAMS, text) from None
+        for item in items:
+            yield item
+        cursor = bytes(fields.get("nextCursor", b"null"))
+        if cursor == b"null":
+            return
+        if cursor in cursors or len(cursors) >= MOST_PAGES:
+            raise RequestError(INVALID_PARAMS, f"{request.method}: the list has no end")
+        cursors.add(cursor)
+        request = renamed(request, cursor=Raw(cursor))
