@@ -12,8 +12,9 @@ import pytest
 from aiohttp import web
 
 import holdfast
-from holdfast import Client, LoginRequest, OAuth, Servers, ToolPolicy, _pool
+from holdfast import Client, OAuth, Servers, ToolPolicy, _pool
 from holdfast.agents.listing import ToolSource
+from holdfast.auth import LoginRequest
 from holdfast.handles import Handle
 from holdfast.stores import MemoryStore
 from tests.auth.world import World, world
@@ -151,7 +152,7 @@ async def test_a_user_is_not_shown_the_tools_of_another() -> None:
 
         async def login(request: LoginRequest) -> str:
             if request.account == "eve":
-                raise holdfast.LoginFailed("no")
+                raise holdfast.errors.LoginFailed("no")
             return await here.person(request)
 
         async with connect(here, login=login) as client, Servers({"w": client}) as servers:
@@ -160,7 +161,7 @@ async def test_a_user_is_not_shown_the_tools_of_another() -> None:
                 if source.name == "holdfast":
                     assert not await by("eve", source.tools)
                     continue
-                with pytest.raises(holdfast.LoginFailed):
+                with pytest.raises(holdfast.errors.LoginFailed):
                     await by("eve", source.tools)
 
 
@@ -229,7 +230,7 @@ async def test_a_session_ends_with_the_headers_of_its_own_user(
 
 @pytest.mark.req("T8", "B16")
 async def test_the_audit_names_the_account_of_each_call() -> None:
-    records: list[holdfast.AuditRecord] = []
+    records: list[holdfast.calls.AuditRecord] = []
     observability = holdfast.Observability(audit=records.append)
     async with world() as here, connect(here, observability=observability) as client:
         for name in ("bob", "eve"):
@@ -303,7 +304,7 @@ async def test_a_session_whose_call_waits_for_an_approval_is_not_closed_for_anot
     monkeypatch.setattr(_pool, "MAX_CLIENTS", 1)
     asked, answer = asyncio.Event(), asyncio.Event()
 
-    async def approve(request: holdfast.ApprovalRequest) -> bool:
+    async def approve(request: holdfast.calls.ApprovalRequest) -> bool:
         asked.set()
         await answer.wait()
         return True

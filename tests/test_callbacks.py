@@ -140,7 +140,7 @@ async def test_an_approval_that_fails_in_any_way_refuses_the_call(
 ) -> None:
     policy = ToolPolicy(approve=make(kind))
     async with holdfast.connect(talkative(), tools=policy) as client:
-        with pytest.raises(holdfast.ApprovalError, match="asking for approval failed"):
+        with pytest.raises(holdfast.errors.ApprovalError, match="asking for approval failed"):
             await client.call_tool("echo", {"text": "x"})
 
 

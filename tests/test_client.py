@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast import Handlers, Notification, Progress, State, Timeouts
+from holdfast import Handlers, Progress, Timeouts
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, SUBSCRIPTION, VERSIONS
+from holdfast.calls import Notification, State
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from holdfast.types import PromptReference, Root, SamplingResult, TextContent
 
@@ -169,7 +170,7 @@ async def test_resources_are_listed_and_read(client: holdfast.Client) -> None:
 
 @pytest.mark.req("E3")
 async def test_a_missing_resource_is_not_found_in_either_era(client: holdfast.Client) -> None:
-    with pytest.raises(holdfast.ResourceNotFoundError) as caught:
+    with pytest.raises(holdfast.errors.ResourceNotFoundError) as caught:
         await client.read_resource("mem://nope")
     assert caught.value.code in (-32002, -32602)
     assert caught.value.data == {"uri": "mem://nope"}
@@ -235,7 +236,7 @@ async def test_a_close_ends_a_subscription_that_is_not_acknowledged(turns: int) 
     for _ in range(turns):
         await asyncio.sleep(0)
     await client.close()
-    with pytest.raises(holdfast.ShutdownError):
+    with pytest.raises(holdfast.errors.ShutdownError):
         await asyncio.wait_for(subscribing, 5)
 
 
@@ -857,6 +858,6 @@ async def test_an_argument_of_the_wrong_type_is_refused_by_name(
         with pytest.raises(holdfast.ValidationError, match=f"{name}.* must be "):
             made = getattr(client, verb)(**arguments)
             done = await made if inspect.isawaitable(made) else made
-            if isinstance(done, holdfast.Invocation) and done.exception is not None:
+            if isinstance(done, holdfast.calls.Invocation) and done.exception is not None:
                 raise done.exception
         assert await client.available_tools()

@@ -25,7 +25,7 @@ connect: Any = holdfast.connect
         ({"tools": ["echo"]}, "tools=['echo']: must be a holdfast.ToolPolicy"),
         ({"cache": True}, "cache=True: must be a holdfast.Cache"),
         ({"handlers": print}, "must be a holdfast.Handlers"),
-        ({"identity": "me"}, "identity='me': must be a holdfast.Identity"),
+        ({"identity": "me"}, "identity='me': must be a holdfast.policies.Identity"),
         ({"name": 7}, "name=7: must be a string"),
         ({"protocol": 2025}, "protocol=2025: must be a string"),
         ({"when_down": "later"}, "when_down='later': must be 'fail' or 'wait'"),
@@ -153,11 +153,11 @@ def test_a_configured_name_may_be_a_url(configured: Write) -> None:
 async def test_a_project_s_server_needs_its_approval_by_name_too(configured: Write) -> None:
     configured({"git": demo()}, by_project=True)
     for start in (holdfast.connect, holdfast.sync.connect):
-        with pytest.raises(holdfast.TrustError, match="git"):
+        with pytest.raises(holdfast.errors.TrustError, match="git"):
             start("git")
     async with Servers({"mine": "git"}) as servers:
         assert servers.status("mine").state == "not started"
-        with pytest.raises(holdfast.TrustError, match="git"):
+        with pytest.raises(holdfast.errors.TrustError, match="git"):
             await servers.call_tool("mine.echo", {"text": "x"})
 
 

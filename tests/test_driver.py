@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast import Backoff, State, Timeouts
+from holdfast import Backoff, Timeouts
 from holdfast._core.boundary import Delivered, Traits
 from holdfast._core.transports.memory import Memory
+from holdfast.calls import State
 from holdfast.policies import Policy
 from holdfast.testing import SILENCE, Peer, ServerRequest
 from holdfast.types import ToolAnnotations
@@ -104,7 +105,7 @@ async def test_closing_before_the_first_use_is_fine() -> None:
     peer = silent_peer()
     client = holdfast.connect(peer)
     assert await client.close() is True
-    with pytest.raises(holdfast.ShutdownError, match="closed"):
+    with pytest.raises(holdfast.errors.ShutdownError, match="closed"):
         await client.call_tool("quick")
     assert peer.connections == 0
 
@@ -163,7 +164,7 @@ async def test_a_running_call_can_be_cancelled_by_its_owner() -> None:
         await peer.expect("tools/call")
         assert call.cancel() is True
         assert call.cancel() is False
-        with pytest.raises(holdfast.CancelledCallError):
+        with pytest.raises(holdfast.errors.CancelledCallError):
             await call
         assert call.done
         await peer.expect("notifications/cancelled")
@@ -204,7 +205,9 @@ async def test_a_call_that_is_cancelled_as_its_answer_comes_has_run(
             driver.report(answer)
         assert call.cancel()
         driver.report(answer)
-        with pytest.raises(holdfast.CancelledCallError, match="answer had just come") as caught:
+        with pytest.raises(
+            holdfast.errors.CancelledCallError, match="answer had just come"
+        ) as caught:
             await call
         assert caught.value.outcome_unknown
 
@@ -227,7 +230,7 @@ async def test_a_call_that_is_cancelled_as_the_client_closes_may_have_run(
             await asyncio.sleep(0)
         assert client.state is State.CLOSING
         assert call.cancel()
-    with pytest.raises(holdfast.CancelledCallError, match="the client was closed") as caught:
+    with pytest.raises(holdfast.errors.CancelledCallError, match="the client was closed") as caught:
         await call
     assert caught.value.outcome_unknown
     await closing
@@ -422,11 +425,15 @@ async def test_a_handshake_timeout_reaches_the_callers_and_leads_to_backoff() ->
     peer.on("initialize", SILENCE)
     times = Timeouts(handshake=0.1, probe=0.02)
     async with holdfast.connect(peer, timeouts=times, backoff=SLOW) as client:
-        with pytest.raises(holdfast.HandshakeTimeout, match="server/discover and initialize"):
+        with pytest.raises(
+            holdfast.errors.HandshakeTimeout, match="server/discover and initialize"
+        ):
             await client.list_tools()
         assert client.state is State.BACKOFF
     async with holdfast.connect(peer, timeouts=times, backoff=SLOW) as client:
-        with pytest.raises(holdfast.HandshakeTimeout, match="server/discover and initialize"):
+        with pytest.raises(
+            holdfast.errors.HandshakeTimeout, match="server/discover and initialize"
+        ):
             await client.open()
 
 
@@ -544,7 +551,7 @@ async def test_no_call_runs_after_the_close_that_asks_the_server_to_shut_down(
     assert client.state == "closing"
     assert not client.is_connected
     for verb in (client.call_tool("quick"), client.list_tools(), client.ping(), client.open()):
-        with pytest.raises(holdfast.ShutdownError, match="closing"):
+        with pytest.raises(holdfast.errors.ShutdownError, match="closing"):
             await verb
     if outcome_of_it == "a cancelled close":
         closing.cancel()

@@ -208,7 +208,7 @@ def test_policies_are_frozen(policy: Any) -> None:
         (Redaction, "on", "yes", "True or False"),
         (Redaction, "keys", 3, "a list of strings"),
         (Observability, "audit", 3, "True, False or a function"),
-        (Observability, "redaction", {}, "a holdfast.Redaction"),
+        (Observability, "redaction", {}, "a holdfast.policies.Redaction"),
         (Observability, "opentelemetry", 1, "True or False"),
     ],
 )

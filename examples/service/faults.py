@@ -11,15 +11,15 @@ import holdfast
 
 STATUS: Final[tuple[tuple[type[holdfast.HoldfastError], int], ...]] = (
     (holdfast.ValidationError, 422),  # the caller's arguments do not fit; nothing was sent
-    (holdfast.ResourceNotFoundError, 404),
+    (holdfast.errors.ResourceNotFoundError, 404),
     (holdfast.ToolError, 409),  # the tool ran and says no
     (holdfast.RequestTimeout, 504),
-    (holdfast.ApprovalError, 403),  # nobody approved the call; nothing was sent
-    (holdfast.TrustError, 500),  # ours to mend: nobody approved this server
+    (holdfast.errors.ApprovalError, 403),  # nobody approved the call; nothing was sent
+    (holdfast.errors.TrustError, 500),  # ours to mend: nobody approved this server
     (holdfast.AuthError, 500),  # ours to mend: our credentials
     (holdfast.StateError, 503),  # down for now; the error says for how long
-    (holdfast.BackpressureError, 503),
-    (holdfast.ShutdownError, 503),
+    (holdfast.errors.BackpressureError, 503),
+    (holdfast.errors.ShutdownError, 503),
     (holdfast.TransportError, 503),  # never reached it, or see `status_of`
     (holdfast.DriftError, 502),  # its tools are not those that were reviewed
     (holdfast.ProtocolError, 502),

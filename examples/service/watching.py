@@ -58,7 +58,7 @@ class AuditFile:
     def __init__(self, path: Path) -> None:
         self._file = path.open("ab", buffering=0)
 
-    def write(self, record: holdfast.AuditRecord) -> None:
+    def write(self, record: holdfast.calls.AuditRecord) -> None:
         self._file.write(msgspec.json.encode(record) + b"\n")
 
     def close(self) -> None:

@@ -9,18 +9,19 @@
 
     asyncio.run(main())
 
-Without ``await``: ``holdfast.sync.connect(...)``. Many servers: ``holdfast.Servers(...)``.
-Documentation of each option: ``help(holdfast.connect)``.
+Without ``await``: ``holdfast.sync.connect(...)``. A name from a configuration (``connect("git")``)
+is a server too. Many servers: ``holdfast.Servers(...)``. Each option: ``help(holdfast.connect)``.
 
-Public, from the outside in:
+Here is what most programs need; the rest is in these modules, from the outside in:
 
-    connect, Client, errors, policies, events, types    one server
-    sync, servers, handles, agents                      without await; many; typed; for models
-    langchain, openai_agents, pydantic_ai               under those frameworks
-    config, lock, codegen, calllog                      files people have; what tools promise;
-                                                        tools as Python; calls written down
-    testing, cli, demo                                  a scripted server and a pytest plugin;
-                                                        the command line; a server to try
+    errors, policies, types, events        all errors, options, what servers send, what happens
+    calls, auth                            what calls take and give; ways to log in
+    sync, servers, handles, agents         without await; many; typed; for models
+    langchain, openai_agents, pydantic_ai  under those frameworks
+    config, lock, codegen, calllog         files people have; what tools promise; tools as
+                                           Python; calls written down
+    stores, testing, cli, demo             what is kept; a scripted server and a pytest plugin;
+                                           the command line; a server to try
 
 Private, under ``_core``, each standing on those below it:
 
@@ -45,7 +46,9 @@ TYPE_CHECKING = False  # as typing has it, which takes longer to load than all o
 if TYPE_CHECKING:
     from holdfast._version import __version__
     from holdfast import agents as agents
+    from holdfast import auth as auth
     from holdfast import calllog as calllog
+    from holdfast import calls as calls
     from holdfast import codegen as codegen
     from holdfast import config as config
     from holdfast import errors as errors
@@ -62,101 +65,56 @@ if TYPE_CHECKING:
     from holdfast import testing as testing
     from holdfast import types as types
     from holdfast._connect import connect
-    from holdfast._core.auth.browser import browser_login
-    from holdfast._core.auth.options import (
-        Bearer, ClientCredentials, EnterpriseManaged, LoginRequest, OAuth, WorkloadIdentity,
-    )
-    from holdfast._core.calls.cached_reads import Listing
-    from holdfast._core.calls.invocation import Invocation
-    from holdfast._core.calls.handlers import ApprovalRequest, Handlers, Notification
-    from holdfast._core.calls.options import CallOptions
-    from holdfast._core.calls.pending import PendingCall
-    from holdfast._core.calls.call_values import RunningCall
-    from holdfast._core.engine.state import State
-    from holdfast._core.observers.audit import AuditRecord
+    from holdfast._core.auth.options import Bearer, OAuth
+    from holdfast._core.calls.handlers import Handlers
     from holdfast._core.transports.http import Http
     from holdfast._core.transports.stdio import Stdio
-    from holdfast.calllog.log import CallLog
-    from holdfast.calllog.mock import MockServer
     from holdfast.client import Client
     from holdfast.errors import (
-        ApprovalError, AuthError, BackpressureError, CancelledCallError, DiscoveryError, DriftError,
-        GrantError, HandshakeRefused, HandshakeTimeout, HoldfastError, LoginFailed, LoginPending,
-        LoginRequired, ProtocolError, RequestTimeout, ResourceNotFoundError, RpcError, ScopeError,
-        ShutdownError, StateError, ToolError, TransportError, TrustError, ValidationError,
+        AuthError, DriftError, HoldfastError, ProtocolError, RequestTimeout, RpcError, StateError,
+        ToolError, TransportError, ValidationError,
     )
-    from holdfast.lock.guard import Lock
-    from holdfast.policies import (
-        Backoff, Cache, Identity, Limits, Observability, Redaction, Timeouts, ToolPolicy,
-    )
-    from holdfast.schema.faults import SchemaFault
+    from holdfast.policies import Backoff, Cache, Limits, Observability, Timeouts, ToolPolicy
     from holdfast.servers.group import Servers
     from holdfast.types.lifecycle import Progress
-    from holdfast.types.resources import Prompt, PromptResult
-    from holdfast.types.resources import ReadResult, Resource, ResourceTemplate
+    from holdfast.types.resources import PromptResult, ReadResult
     from holdfast.types.tools import Tool, ToolResult
 
 
 __all__ = [
-    "ApprovalError", "ApprovalRequest", "AuditRecord", "AuthError", "Backoff", "BackpressureError",
-    "Bearer", "Cache", "CallLog", "CallOptions", "CancelledCallError", "Client",
-    "ClientCredentials", "DiscoveryError", "DriftError", "EnterpriseManaged",
-    "GrantError", "Handlers", "HandshakeRefused", "HandshakeTimeout", "HoldfastError", "Http",
-    "Identity", "Invocation", "Limits", "Listing", "Lock", "LoginFailed", "LoginPending",
-    "LoginRequest", "LoginRequired", "MockServer",
-    "Notification", "OAuth", "Observability", "PendingCall", "Progress", "Prompt", "PromptResult",
-    "ProtocolError", "ReadResult", "Redaction", "RequestTimeout", "Resource",
-    "ResourceNotFoundError", "ResourceTemplate", "RpcError", "RunningCall", "SchemaFault",
-    "ScopeError", "Servers", "ShutdownError", "State", "StateError", "Stdio",
-    "Timeouts", "Tool", "ToolError",
-    "ToolPolicy", "ToolResult", "TransportError", "TrustError", "ValidationError",
-    "WorkloadIdentity", "__version__", "browser_login", "connect",
+    "AuthError", "Backoff", "Bearer", "Cache", "Client", "DriftError", "Handlers", "HoldfastError",
+    "Http", "Limits", "OAuth", "Observability", "Progress", "PromptResult", "ProtocolError",
+    "ReadResult", "RequestTimeout", "RpcError", "Servers", "StateError", "Stdio", "Timeouts",
+    "Tool", "ToolError", "ToolPolicy", "ToolResult", "TransportError", "ValidationError",
+    "__version__", "connect",
 ]
 
 _HOMES = {
-    "_core.auth.browser": ("browser_login",),
-    "_core.auth.options": (
-        "Bearer", "ClientCredentials", "EnterpriseManaged", "LoginRequest", "OAuth",
-        "WorkloadIdentity",
-    ),
-    "_core.observers.audit": ("AuditRecord",),
-    "_core.calls.handlers": ("ApprovalRequest", "Handlers", "Notification"),
-    "_core.calls.options": ("CallOptions",),
-    "schema.faults": ("SchemaFault",),
-    "_core.calls.cached_reads": ("Listing",),
-    "_core.calls.call_values": ("RunningCall",),
-    "_core.calls.invocation": ("Invocation",),
-    "_core.calls.pending": ("PendingCall",),
-    "client": ("Client",),
-    "_version": ("__version__",),
-    "policies": (
-        "Backoff", "Cache", "Identity", "Limits", "Redaction", "Observability", "Timeouts",
-        "ToolPolicy",
-    ),
     "_connect": ("connect",),
-    "_core.engine.state": ("State",),
-    "errors": (
-        "ApprovalError", "AuthError", "ScopeError", "LoginRequired", "LoginPending", "LoginFailed",
-        "GrantError", "DiscoveryError", "BackpressureError", "CancelledCallError", "DriftError",
-        "HandshakeRefused", "HandshakeTimeout", "HoldfastError", "ProtocolError", "RequestTimeout",
-        "ResourceNotFoundError", "RpcError", "ShutdownError", "StateError", "ToolError",
-        "TransportError", "TrustError", "ValidationError",
-    ),
-    "lock.guard": ("Lock",),
-    "servers.group": ("Servers",),
-    "calllog.log": ("CallLog",),
-    "calllog.mock": ("MockServer",),
+    "_core.auth.options": ("Bearer", "OAuth"),
+    "_core.calls.handlers": ("Handlers",),
     "_core.transports.http": ("Http",),
     "_core.transports.stdio": ("Stdio",),
+    "_version": ("__version__",),
+    "client": ("Client",),
+    "errors": (
+        "AuthError", "DriftError", "HoldfastError", "ProtocolError", "RequestTimeout", "RpcError",
+        "StateError", "ToolError", "TransportError", "ValidationError",
+    ),
+    "policies": ("Backoff", "Cache", "Limits", "Observability", "Timeouts", "ToolPolicy"),
+    "servers.group": ("Servers",),
     "types.lifecycle": ("Progress",),
-    "types.resources": ("Prompt", "PromptResult", "ReadResult", "Resource", "ResourceTemplate"),
+    "types.resources": ("PromptResult", "ReadResult"),
     "types.tools": ("Tool", "ToolResult"),
 }
 # isort: on
 # fmt: on
-"""Where each public name lives. It is loaded when it is first used, not before."""
+"""Where each name lives: what most programs need. It is loaded when it is first used, not before.
+The others are in their modules, as the table at the top has them."""
 
 _MODULES = (
+    "auth",
+    "calls",
     "codegen",
     "policies",
     "config",

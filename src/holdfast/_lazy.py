@@ -14,18 +14,22 @@ if TYPE_CHECKING:
 
 
 def lazily(
-    package: str, homes: "Mapping[str, Collection[str]]", parts: "Collection[str]" = ()
+    package: str,
+    homes: "Mapping[str, Collection[str]]",
+    parts: "Collection[str]" = (),
+    root: str = "",
 ) -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":
     """A package's ``__getattr__`` and ``__dir__``.
 
     ``homes`` says which of its modules has which names; ``parts`` are modules that are
-    themselves reached as attributes. What has been looked up once is found at once from then on.
+    themselves reached as attributes; ``root`` is the package that homes are in, by default this
+    one. What has been looked up once is found at once from then on.
     """
 
     def find(name: str) -> "Any":
         for home, names in homes.items():
             if name in names:
-                value = getattr(_load(f"{package}.{home}"), name)
+                value = getattr(_load(f"{root or package}.{home}"), name)
                 break
         else:
             if name not in parts:

@@ -373,7 +373,7 @@ class Client:
             name: The tool's name.
             arguments: Its arguments, as the input schema has them.
             options: ``timeout``, ``total_timeout``, ``on_progress``, ``meta``, ``task``,
-                ``on_task``: see `holdfast.CallOptions`.
+                ``on_task``: see `holdfast.calls.CallOptions`.
 
         Returns:
             The result. A tool that ran and failed gives one with ``is_error``.
@@ -437,14 +437,18 @@ class Client:
         Takes what `call_tool` takes.
 
         Returns:
-            The call under way: await it for the result, ``cancel()`` it, or ``detach()`` it
-            once it is a task.
+            The call under way: await it for the result, ``async for`` its progress,
+            ``cancel()`` it, or ``detach()`` it once it is a task.
         """
-        from holdfast._core.calls.call_values import RunningCall
+        from holdfast._core.calls.call_values import ProgressQueue, RunningCall
 
+        progress = ProgressQueue()
+        also = options.get("on_progress")
+        if also is None or callable(also):  # what is wrong is refused where options are checked
+            options["on_progress"] = progress.handler(also)
         view = self._pipeline.tasks.view(options)
         work = self._pipeline.call_tool(name, arguments, options, view)
-        return RunningCall(f"{self.name}: tools/call {name!r}", work, view, self)
+        return RunningCall(f"{self.name}: tools/call {name!r}", work, view, self, progress)
 
     async def model_tools(self, *, timeout: float | None = None) -> Partial[ModelTool]:
         """List the tools that a language model can be given, ready to be called.

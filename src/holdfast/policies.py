@@ -467,7 +467,7 @@ class Observability(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not (self.audit is None or isinstance(self.audit, bool) or callable(self.audit)):
             raise refused(self, "audit", "True, False or a function")
-        _of_type(self, "a holdfast.Redaction", Redaction, "redaction")
+        _of_type(self, "a holdfast.policies.Redaction", Redaction, "redaction")
         _of_type(self, "True or False", bool, "opentelemetry")
 
 

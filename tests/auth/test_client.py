@@ -15,15 +15,10 @@ import pytest
 from aiohttp import web
 
 import holdfast
-from holdfast import (
-    LoginFailed,
-    LoginPending,
-    LoginRequest,
-    LoginRequired,
-    OAuth,
-    TransportError,
-)
+from holdfast import OAuth, TransportError
 from holdfast._core.auth.options import DPOP_EXTENSION
+from holdfast.auth import LoginRequest
+from holdfast.errors import LoginFailed, LoginPending, LoginRequired
 from holdfast.stores import FileStore, MemoryStore, StoreError
 from tests.auth.world import World, parameters, world
 from tests.skipping import run_skipping, skip
@@ -434,7 +429,7 @@ async def test_any_other_403_is_only_an_error(challenge: str) -> None:
         here.wanted, here.forbids = ("admin",), challenge
         with pytest.raises(holdfast.HoldfastError) as caught:
             await client.call_tool("hello")
-        assert not isinstance(caught.value, holdfast.ScopeError | LoginRequired)
+        assert not isinstance(caught.value, holdfast.errors.ScopeError | LoginRequired)
         assert here.count["authorize"] == 1
 
 
@@ -489,7 +484,7 @@ async def test_a_given_client_is_bound_to_the_issuer_of_its_first_login() -> Non
             await client.login()
         here.moves = True
         async with here.connect(auth=auth) as client:
-            with pytest.raises(holdfast.DiscoveryError, match="client_id belongs to"):
+            with pytest.raises(holdfast.errors.DiscoveryError, match="client_id belongs to"):
                 await client.login()
         assert here.count["authorize"] == 1
 
@@ -646,7 +641,7 @@ async def test_every_login_has_a_state_and_a_verifier_of_its_own() -> None:
 
 @pytest.mark.req("A37")
 async def test_the_extension_in_use_is_declared() -> None:
-    options = holdfast.ClientCredentials(client_id="svc", client_secret="s")
+    options = holdfast.auth.ClientCredentials(client_id="svc", client_secret="s")
     async with world() as here:
         async with here.connect(auth=options) as client:
             await client.list_tools()

@@ -18,15 +18,7 @@ import pytest
 from aiohttp import web
 
 import holdfast
-from holdfast import (
-    Bearer,
-    ClientCredentials,
-    EnterpriseManaged,
-    LoginFailed,
-    LoginRequest,
-    LoginRequired,
-    OAuth,
-)
+from holdfast import Bearer, OAuth
 from holdfast._core.auth import jws
 from holdfast._core.auth.auth_server import MACHINE_TIME, NetworkSettings
 from holdfast._core.auth.authorizer import Authorizer
@@ -45,7 +37,15 @@ from holdfast._core.auth.steps import (
     Unreachable,
     Visit,
 )
-from holdfast.errors import AuthError, DiscoveryError, GrantError, TransportError
+from holdfast.auth import ClientCredentials, EnterpriseManaged, LoginRequest
+from holdfast.errors import (
+    AuthError,
+    DiscoveryError,
+    GrantError,
+    LoginFailed,
+    LoginRequired,
+    TransportError,
+)
 from holdfast.stores import FileStore, MemoryStore
 from tests.auth.talk import (
     AS_DOCUMENT,
@@ -463,7 +463,7 @@ async def test_the_clock_of_the_authorization_server_counts_for_what_it_is_shown
         return web.json_response(prm if "resource" in request.path else issuer)
 
     async with serving(answer) as url:
-        auth = holdfast.ClientCredentials(client_id="me", private_key=jws.new_key())
+        auth = holdfast.auth.ClientCredentials(client_id="me", private_key=jws.new_key())
         async with holdfast.connect(f"{url}/mcp", auth=auth) as session:
             Clock(session).now = -3600
             with pytest.raises(holdfast.AuthError):
@@ -613,9 +613,9 @@ async def no_token() -> str:
     "auth",
     [
         OAuth(store=Broken()),
-        holdfast.WorkloadIdentity(client_id="me", token=no_token),
-        holdfast.ClientCredentials(client_id="me", private_key="no key"),
-        holdfast.WorkloadIdentity(client_id="me", token=lambda: "a b"),
+        holdfast.auth.WorkloadIdentity(client_id="me", token=no_token),
+        holdfast.auth.ClientCredentials(client_id="me", private_key="no key"),
+        holdfast.auth.WorkloadIdentity(client_id="me", token=lambda: "a b"),
     ],
     ids=["store", "function", "key", "token"],
 )

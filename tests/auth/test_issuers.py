@@ -7,15 +7,10 @@ from typing import Any
 
 import pytest
 
-from holdfast import (
-    AuthError,
-    ClientCredentials,
-    DiscoveryError,
-    EnterpriseManaged,
-    OAuth,
-    WorkloadIdentity,
-)
+from holdfast import AuthError, OAuth
 from holdfast._core.auth import jws
+from holdfast.auth import ClientCredentials, EnterpriseManaged, WorkloadIdentity
+from holdfast.errors import DiscoveryError
 from holdfast.stores import MemoryStore, StoreError
 from tests.auth.world import World, world
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import LoginRequired, OAuth
+from holdfast import OAuth
+from holdfast.errors import LoginRequired
 from holdfast.stores import FileStore
 from tests.auth.world import world
 

@@ -7,17 +7,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import (
-    AuthError,
-    Client,
-    ClientCredentials,
-    DiscoveryError,
-    LoginPending,
-    LoginRequest,
-    LoginRequired,
-    OAuth,
-    RequestTimeout,
-)
+from holdfast import AuthError, Client, OAuth, RequestTimeout
+from holdfast.auth import ClientCredentials, LoginRequest
+from holdfast.errors import DiscoveryError, LoginPending, LoginRequired
 from holdfast.stores import MemoryStore
 from tests.auth.world import World, world
 from tests.skipping import ends_within, run_skipping, skip

@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from holdfast import LoginFailed, OAuth
+from holdfast import OAuth
 from holdfast._core.auth.login import log_in
 from holdfast._core.auth.registration import identify
 from holdfast._core.auth.steps import Ask, Fetched, Visit, Write
-from holdfast.errors import ValidationError
+from holdfast.errors import LoginFailed, ValidationError
 from tests.auth.talk import ISSUER, REDIRECT, TOKENS, Play, attempt, client, ok, server
 from tests.auth.world import parameters, world
 

@@ -12,15 +12,10 @@ import jwt
 import pytest
 
 import holdfast
-from holdfast import (
-    ClientCredentials,
-    EnterpriseManaged,
-    Handlers,
-    LoginFailed,
-    OAuth,
-    WorkloadIdentity,
-)
+from holdfast import Handlers, OAuth
 from holdfast._core.auth import grants, jws
+from holdfast.auth import ClientCredentials, EnterpriseManaged, WorkloadIdentity
+from holdfast.errors import LoginFailed
 from holdfast.stores import MemoryStore
 from tests.auth.world import VERSION, World, world
 from tests.http.test_tls import Authority
@@ -232,7 +227,7 @@ async def test_a_workload_s_token_is_read_anew_each_time_and_nothing_else_is_tri
             await client.call_tool("hello")
             here.tokens.clear()
             here.odd = {"error": "invalid_grant"}
-            with pytest.raises(holdfast.GrantError):
+            with pytest.raises(holdfast.errors.GrantError):
                 await client.call_tool("hello")
         forms = here.asked("/token")
         assert [form["assertion"] for form in forms] == ["JWT-1", "JWT-2", "JWT-2"]

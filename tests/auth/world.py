@@ -18,7 +18,8 @@ import jwt
 from aiohttp import web
 
 import holdfast
-from holdfast import Client, Handlers, LoginRequest, OAuth
+from holdfast import Client, Handlers, OAuth
+from holdfast.auth import LoginRequest
 from holdfast.stores import MemoryStore
 
 VERSION = "2025-11-25"

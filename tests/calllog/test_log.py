@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 import holdfast
-from holdfast import Observability, Redaction, Timeouts, ValidationError
+from holdfast import Observability, Timeouts, ValidationError
 from holdfast._core.observers.observer import Observers
 from holdfast.calllog.log import CallLog, open_log
 from holdfast.calllog.sinks import MOMENT
+from holdfast.policies import Redaction
 from holdfast.testing import SILENCE, Peer, RequestError
 from holdfast.types.content import TextContent
 from holdfast.types.tools import Tool, ToolResult
@@ -195,7 +196,7 @@ async def test_a_cancelled_call_has_its_second_line(peer: Peer) -> None:
         running = client.start_tool("silent")
         await peer.expect("tools/call")
         running.cancel()
-        with pytest.raises(holdfast.CancelledCallError):
+        with pytest.raises(holdfast.errors.CancelledCallError):
             await running
     found = json.loads(lines[1])
     assert (found["_phase"], found["_ok"], found["_error"]) == ("after", False, "cancelled")

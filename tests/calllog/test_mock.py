@@ -367,7 +367,7 @@ async def test_a_recorded_task_can_be_asked_for_by_its_id_alone(version: str) ->
     mock = MockServer([gone, done])
     async with connect(mock, protocol=version) as client:
         assert (await client.resume_task("t-2")).text == "built"
-        with pytest.raises(holdfast.CancelledCallError):
+        with pytest.raises(holdfast.errors.CancelledCallError):
             await client.resume_task("t-1")
         assert (await client.get_task("t-1")).status == "cancelled"
         with pytest.raises(

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast import ApprovalError, ApprovalRequest, Handlers, ToolPolicy, ValidationError
+from holdfast import Handlers, ToolPolicy, ValidationError
+from holdfast.calls import ApprovalRequest
+from holdfast.errors import ApprovalError
 from holdfast.testing import Peer
 from holdfast.types.tools import ToolAnnotations
 from tests.skipping import skip
@@ -179,7 +181,7 @@ async def test_a_close_ends_a_call_that_waits_for_approval() -> None:
     asked.clear()
     await client.close()
     for call in (calling, client.call_tool("read")):
-        with pytest.raises(holdfast.ShutdownError) as caught:
+        with pytest.raises(holdfast.errors.ShutdownError) as caught:
             await asyncio.wait_for(call, 5)
         assert not caught.value.outcome_unknown
     assert not asked.is_set()
@@ -199,7 +201,7 @@ async def test_an_approval_that_closes_its_client_comes_to_its_end() -> None:
 
     server = peer()
     client = holdfast.connect(server, tools=ToolPolicy(approve=close))
-    with pytest.raises(holdfast.ShutdownError):
+    with pytest.raises(holdfast.errors.ShutdownError):
         await client.call_tool("read")
     assert ended
     assert calls(server) == 0

@@ -318,7 +318,7 @@ async def test_an_error_is_never_kept(client: holdfast.Client, notes: Notes) -> 
         raise RequestError(-32602, "no such resource")
 
     notes.on("resources/read", refuse)
-    with pytest.raises(holdfast.ResourceNotFoundError):
+    with pytest.raises(holdfast.errors.ResourceNotFoundError):
         await text(client)
     notes.on("resources/read", notes.read)
     assert await text(client) == "reading 2"
@@ -327,7 +327,7 @@ async def test_an_error_is_never_kept(client: holdfast.Client, notes: Notes) -> 
 async def test_a_closed_client_serves_nothing(client: holdfast.Client) -> None:
     await text(client)
     await client.close()
-    with pytest.raises(holdfast.ShutdownError):
+    with pytest.raises(holdfast.errors.ShutdownError):
         await text(client)
 
 

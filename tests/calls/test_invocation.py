@@ -11,7 +11,8 @@ import pydantic
 import pytest
 
 import holdfast
-from holdfast import Invocation, Timeouts, ToolError, ValidationError
+from holdfast import Timeouts, ToolError, ValidationError
+from holdfast.calls import Invocation
 from holdfast.testing import SILENCE, Peer
 from holdfast.types import TextContent, ToolResult
 

@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 import holdfast
-from holdfast import Handlers, PendingCall, ValidationError
+from holdfast import Handlers, ValidationError
 from holdfast._core.eras.revisions import STATELESS, VERSIONS
+from holdfast.calls import PendingCall
 from holdfast.testing import Peer
 from holdfast.types.inputs import FORM_BYTES, FORM_FIELDS, FormElicitation
 

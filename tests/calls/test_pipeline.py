@@ -535,7 +535,7 @@ async def test_a_call_after_the_close_is_reported_by_its_own_name(
     async with holdfast.connect(shop()) as client:
         await client.open()
         client.guard_tools(lambda tools, instructions: None)
-    with pytest.raises(holdfast.ShutdownError) as caught:
+    with pytest.raises(holdfast.errors.ShutdownError) as caught:
         await verb(client)
     assert str(caught.value).startswith(f"peer: {method}: the client is closed")
 
@@ -597,14 +597,14 @@ async def test_a_call_that_is_cancelled_before_it_is_sent_has_not_run() -> None:
     async with holdfast.connect(peer, timeouts=LONG, tools=REQUIRED) as client:
         at_once = client.start_tool("silent")
         assert at_once.cancel()
-        with pytest.raises(holdfast.CancelledCallError, match="nothing was sent") as caught:
+        with pytest.raises(holdfast.errors.CancelledCallError, match="nothing was sent") as caught:
             await at_once
         assert not caught.value.outcome_unknown
         peer.on("tools/list", SILENCE)
         listing = client.start_tool("silent")
         await peer.expect("tools/list")
         listing.cancel()
-        with pytest.raises(holdfast.CancelledCallError, match="nothing was sent") as caught:
+        with pytest.raises(holdfast.errors.CancelledCallError, match="nothing was sent") as caught:
             await listing
         assert not caught.value.outcome_unknown
         gone = client.start_tool("silent")
@@ -625,7 +625,7 @@ async def test_a_call_that_is_cancelled_after_it_was_sent_may_have_run() -> None
         assert running.cancel()
         assert not running.cancel()
         for _ in range(2):
-            with pytest.raises(holdfast.CancelledCallError) as caught:
+            with pytest.raises(holdfast.errors.CancelledCallError) as caught:
                 await running
             assert caught.value.outcome_unknown
 
@@ -643,7 +643,7 @@ async def test_a_repeated_call_that_is_cancelled_while_listing_may_have_run() ->
         peer.hang_up()
         await peer.expect("tools/list", 2)
         assert running.cancel()
-        with pytest.raises(holdfast.CancelledCallError, match="tools/call 'look'") as caught:
+        with pytest.raises(holdfast.errors.CancelledCallError, match="tools/call 'look'") as caught:
             await running
         assert caught.value.outcome_unknown
 
@@ -1146,7 +1146,7 @@ async def test_a_close_ends_a_call_that_waits_for_an_answer_of_the_application()
     calling = asyncio.ensure_future(client.call_tool("double", {"a": 1}))
     await asked.wait()
     await client.close()
-    with pytest.raises(holdfast.ShutdownError) as caught:
+    with pytest.raises(holdfast.errors.ShutdownError) as caught:
         await asyncio.wait_for(calling, 5)
     assert caught.value.outcome_unknown
 
@@ -1211,7 +1211,7 @@ async def test_callers_hear_of_a_close_before_the_server_answers_the_goodbye(
     waiting = asyncio.ensure_future(client.call_tool("silent"))
     await peer.expect("tools/call")
     closing = [asyncio.create_task(client.close()) for _ in range(3)]
-    with pytest.raises(holdfast.ShutdownError):
+    with pytest.raises(holdfast.errors.ShutdownError):
         await waiting
     assert not any(one.done() for one in closing)
     if cancelled:
@@ -1319,7 +1319,7 @@ async def test_a_resource_that_is_not_there(code: int, text: str, missing: bool)
     async with holdfast.connect(peer) as client:
         with pytest.raises(holdfast.RpcError) as caught:
             await client.read_resource("mem://a")
-    assert isinstance(caught.value, holdfast.ResourceNotFoundError) is missing
+    assert isinstance(caught.value, holdfast.errors.ResourceNotFoundError) is missing
     assert (caught.value.code, caught.value.data) == (code, {"x": 1})
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from holdfast import Cache, Observability, Redaction, ToolPolicy, ValidationError
+from holdfast import Cache, Observability, ToolPolicy, ValidationError
 from holdfast._core.boundary import Traits
 from holdfast._core.calls.cache import partition
-from holdfast.policies import Policy
+from holdfast.policies import Policy, Redaction
 from holdfast.stores import MemoryStore
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "policies.md"

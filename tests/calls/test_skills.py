@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast import Cache, DriftError, ResourceNotFoundError, StateError, ValidationError
+from holdfast import Cache, DriftError, StateError, ValidationError
 from holdfast._core.eras.revisions import SKILLS
+from holdfast.errors import ResourceNotFoundError
 from holdfast.testing import Peer
 from holdfast.types.skills import SKILL_BYTES, Skill
 

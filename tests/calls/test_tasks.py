@@ -13,9 +13,7 @@ import pytest
 import holdfast
 from holdfast import (
     Backoff,
-    CancelledCallError,
     Handlers,
-    Identity,
     ProtocolError,
     RequestTimeout,
     RpcError,
@@ -27,6 +25,8 @@ from holdfast._core.eras.revisions import TASKS
 from holdfast._core.serve.http import HttpServer
 from holdfast.calllog.entries import read_log
 from holdfast.calllog.mock import MockServer
+from holdfast.errors import CancelledCallError
+from holdfast.policies import Identity
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from holdfast.types import RELATED_TASK, Task
 from tests.skipping import ends_within
@@ -798,7 +798,7 @@ async def test_a_closed_client_ends_the_wait_and_names_the_task() -> None:
     running = client.start_tool("work", task=True)
     await peer.expect("tasks/get")
     await client.close()
-    with pytest.raises(holdfast.ShutdownError) as caught:
+    with pytest.raises(holdfast.errors.ShutdownError) as caught:
         await running
     assert (caught.value.task_id, caught.value.outcome_unknown) == ("t-1", True)
 
@@ -812,7 +812,9 @@ async def test_a_close_ends_the_pause_between_two_polls(version: str) -> None:
     running = client.start_tool("work", task=True)
     await running.wait_task()
     await client.close()
-    with pytest.raises(holdfast.ShutdownError, match="'t-1': the client was closed") as caught:
+    with pytest.raises(
+        holdfast.errors.ShutdownError, match="'t-1': the client was closed"
+    ) as caught:
         await asyncio.wait_for(running, 5)
     assert (caught.value.task_id, caught.value.outcome_unknown) == ("t-1", True)
 

@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from holdfast import TrustError
 from holdfast._core.transports.http import Http
 from holdfast._core.transports.stdio import Stdio
 from holdfast.config import approve, explain, is_safe_name, preview, show
 from holdfast.config.edit import plan_import
 from holdfast.config.settings import OWN as OWN_ROWS
-from holdfast.errors import ValidationError
+from holdfast.errors import TrustError, ValidationError
 from tests.config.rig import World
 
 pytestmark = pytest.mark.req("F3")

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from holdfast import TrustError
 from holdfast import config as configuration
 from holdfast.config import ServerEntry
 from holdfast.config.trust import ApprovalStore, approving
-from holdfast.errors import HoldfastError, StateError
+from holdfast.errors import HoldfastError, StateError, TrustError
 from tests.config.rig import World
 
 pytestmark = pytest.mark.req("F3")

@@ -16,18 +16,8 @@ from typing import Any
 import aiohttp
 
 import holdfast
-from holdfast import (
-    ClientCredentials,
-    DriftError,
-    EnterpriseManaged,
-    Handlers,
-    HoldfastError,
-    LoginRequest,
-    OAuth,
-    Tool,
-    ToolPolicy,
-    WorkloadIdentity,
-)
+from holdfast import DriftError, Handlers, HoldfastError, OAuth, Tool, ToolPolicy
+from holdfast.auth import ClientCredentials, EnterpriseManaged, LoginRequest, WorkloadIdentity
 from holdfast.stores import MemoryStore
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")

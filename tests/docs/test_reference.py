@@ -15,10 +15,8 @@ from holdfast import (
     Cache,
     Client,
     Handlers,
-    Identity,
     Limits,
     Observability,
-    Redaction,
     Stdio,
     Timeouts,
     ToolPolicy,
@@ -26,7 +24,7 @@ from holdfast import (
 )
 from holdfast._core.engine import state
 from holdfast._core.transports.environment import LAUNCHERS_ENVIRONMENT, PASSED_ENVIRONMENT
-from holdfast.policies import SECRETS
+from holdfast.policies import SECRETS, Identity, Redaction
 from tests.docs.pages import PROJECT
 from tools import terminal_picture
 

@@ -85,7 +85,7 @@ async def test_what_never_finds_room_ends_at_its_own_deadline_and_was_not_sent(
         first = asyncio.ensure_future(client.call_tool("x", {"x": "."}))
         filler = asyncio.ensure_future(client.call_tool("x", {"x": "." * 300_000}))
         second = asyncio.ensure_future(client.call_tool("x", {"x": "."}, timeout=0.2))
-        with pytest.raises(holdfast.BackpressureError, match="within 200 ms") as failure:
+        with pytest.raises(holdfast.errors.BackpressureError, match="within 200 ms") as failure:
             await second
         assert not failure.value.outcome_unknown
         await open_gate(gate)

@@ -224,7 +224,7 @@ async def test_a_bad_notification_handler_hurts_only_itself(log: Log, kind: str)
             command(log, *at("fault", ("flood", b"50:" + note), "good")), {}
         ) as client:
 
-            async def bad(_: holdfast.Notification) -> None:
+            async def bad(_: holdfast.calls.Notification) -> None:
                 reached.set()
                 if kind == "raises":
                     raise ZeroDivisionError

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, NotRequired, TypedDict
 
 import msgspec
 
-from holdfast import Backoff, State, Timeouts, Tool, ToolResult
+from holdfast import Backoff, Timeouts, Tool, ToolResult
+from holdfast.calls import State
 from holdfast.events import Transition
 from holdfast.handles import UNSET, Handle, Namespace, ParameterSession, Registry, Unset
 from holdfast.testing import Peer, ServerRequest

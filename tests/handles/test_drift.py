@@ -7,8 +7,9 @@ import logging
 
 import pytest
 
-from holdfast import DriftError, State, Tool
+from holdfast import DriftError, Tool
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
+from holdfast.calls import State
 from holdfast.handles import Registry
 from holdfast.handles.drift import Drift, DriftCheck
 from tests.handles.rig import COMMAND, TEXT, Desk, handle, next_state, schema

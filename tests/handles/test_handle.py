@@ -14,8 +14,6 @@ from holdfast import (
     Client,
     ProtocolError,
     RequestTimeout,
-    ShutdownError,
-    State,
     StateError,
     Timeouts,
     Tool,
@@ -24,6 +22,8 @@ from holdfast import (
     ValidationError,
 )
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
+from holdfast.calls import State
+from holdfast.errors import ShutdownError
 from holdfast.handles import Handle, ParameterSession, SyncHandle
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from tests.handles.rig import AT_ONCE, OPTIONS, SESSION, Desk, handle, next_state, schema

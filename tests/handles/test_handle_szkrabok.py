@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import Backoff, DriftError, ShutdownError, State, StateError, Tool, ToolError
+from holdfast import Backoff, DriftError, StateError, Tool, ToolError
+from holdfast.calls import State
+from holdfast.errors import ShutdownError
 from holdfast.handles import Handle, ParameterSession, Registry
 from tests.handles import szkrabok
 from tests.handles.rig import Tools, next_state

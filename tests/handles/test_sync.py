@@ -15,13 +15,13 @@ import pytest
 from holdfast import (
     DriftError,
     ProtocolError,
-    State,
     StateError,
     ToolError,
     ToolResult,
     ValidationError,
     sync,
 )
+from holdfast.calls import State
 from holdfast.handles import SyncHandle, SyncNamespace
 from tests.handles.rig import OPTIONS, SESSION, TEXT, Count, Desk, schema
 

@@ -100,12 +100,12 @@ async def test_calls_to_a_server_that_reads_nothing_leave_no_sockets(
             before = descriptors() - server.standing
             large = "x" * 8_000_000
             calls = [failure(say(client, large, timeout=0.3)) for _ in range(4)]
-            in_time = (holdfast.RequestTimeout, holdfast.BackpressureError)
+            in_time = (holdfast.RequestTimeout, holdfast.errors.BackpressureError)
             assert all(isinstance(one, in_time) for one in await asyncio.gather(*calls))
             seen = server.connections
             last = asyncio.create_task(failure(say(client, large)))
             await server.until(lambda: server.connections > seen)
-        assert isinstance(await last, holdfast.ShutdownError)
+        assert isinstance(await last, holdfast.errors.ShutdownError)
         await asyncio.sleep(0)
         assert descriptors() - server.standing <= before
 

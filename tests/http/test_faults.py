@@ -374,7 +374,7 @@ async def test_slowness_while_connecting_is_bounded_by_the_handshake_timeout(slo
     async with Modern() as server:
         server.on["POST"] = slow
         async with connect(server, timeouts=times) as client:
-            assert isinstance(await failure(client.open()), holdfast.HandshakeTimeout)
+            assert isinstance(await failure(client.open()), holdfast.errors.HandshakeTimeout)
         await server.until(lambda: server.standing == 0)
 
 

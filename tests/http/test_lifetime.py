@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import holdfast
-from holdfast import ShutdownError
+from holdfast.errors import ShutdownError
 from tests.http.harness import QUICK, connect, descriptors, failure, say, tasks
 from tests.http.rogue import (
     PATIENCE,
@@ -244,7 +244,7 @@ async def test_many_calls_share_few_connections() -> None:
 
 @pytest.mark.req("X5")
 async def test_a_name_and_an_identity_are_what_they_are_set_to() -> None:
-    identity = holdfast.Identity(name="me", version="7")
+    identity = holdfast.policies.Identity(name="me", version="7")
     async with Legacy() as server:
         async with connect(server, name="mine", identity=identity) as client:
             await client.open()

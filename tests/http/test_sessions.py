@@ -415,7 +415,7 @@ async def test_a_cancelled_call_is_told_to_the_server_once() -> None:
         assert len(server.posts("notifications/cancelled")) == 1
 
 
-async def say_nothing(running: holdfast.RunningCall[Any]) -> None:
+async def say_nothing(running: holdfast.calls.RunningCall[Any]) -> None:
     await failure(running)
 
 

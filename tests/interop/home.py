@@ -16,16 +16,9 @@ from uuid import uuid4
 import pytest
 
 import holdfast
-from holdfast import (
-    Backoff,
-    Client,
-    Handlers,
-    Notification,
-    Stdio,
-    Timeouts,
-    TransportError,
-)
+from holdfast import Backoff, Client, Handlers, Stdio, Timeouts, TransportError
 from holdfast._core.transports.http import Http
+from holdfast.calls import Notification
 from tests.interop.catalogue import Question, Server, Way
 from tests.interop.processes import MARK, child_of, ended, family, freeze, gone, outermost, thaw
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import Client, RunningCall, ToolResult, TransportError
+from holdfast import Client, ToolResult, TransportError
 from holdfast._core.transports.http import Http
+from holdfast.calls import RunningCall
 from tests.interop.catalogue import EVERYTHING
 from tests.interop.home import Home
 from tests.interop.processes import MARK, connections_to

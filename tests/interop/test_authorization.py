@@ -112,6 +112,6 @@ async def test_a_login_to_a_server_of_the_official_sdk(provider: Provider) -> No
         assert pages >= 2
         async with holdfast.connect(f"{home}/mcp", auth=options) as client:
             assert await client.logout()
-            with pytest.raises(holdfast.LoginRequired):
+            with pytest.raises(holdfast.errors.LoginRequired):
                 await client.call_tool("hello")
         assert provider.person.pages == pages

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from holdfast import Client, Progress, RequestTimeout, ResourceNotFoundError, RpcError
-from holdfast.errors import CancelledCallError
+from holdfast import Client, Progress, RequestTimeout, RpcError
+from holdfast.errors import CancelledCallError, ResourceNotFoundError
 from holdfast.types.content import (
     BlobResourceContents,
     EmbeddedResource,

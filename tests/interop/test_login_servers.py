@@ -16,7 +16,9 @@ import aiohttp
 import pytest
 
 import holdfast
-from holdfast import Client, Handlers, LoginRequest, LoginRequired, OAuth
+from holdfast import Client, Handlers, OAuth
+from holdfast.auth import LoginRequest
+from holdfast.errors import LoginRequired
 from holdfast.stores import FileStore, MemoryStore, Store
 from tests.interop.catalogue import (
     FASTMCP_2,

@@ -24,7 +24,8 @@ import pytest
 from aiohttp import web
 
 import holdfast
-from holdfast import Handlers, LoginRequest, OAuth
+from holdfast import Handlers, OAuth
+from holdfast.auth import LoginRequest
 from holdfast.stores import MemoryStore
 from tests.interop.install import NotHere, install
 
@@ -276,14 +277,14 @@ async def test_a_login_in_a_real_browser(
     monkeypatch.setenv("BROWSER", str(chromium.program))
     monkeypatch.delenv("HOLDFAST_NO_BROWSER", raising=False)
     async with hosted(node) as here:
-        auth, handlers = OAuth(store=MemoryStore()), Handlers(login=holdfast.browser_login)
+        auth, handlers = OAuth(store=MemoryStore()), Handlers(login=holdfast.auth.browser_login)
         async with holdfast.connect(here.url, auth=auth, handlers=handlers) as client:
             login = asyncio.create_task(client.login())
             try:
                 page = await chromium.fill_in(deny=deny)
                 if deny:
                     assert "did not succeed" in page
-                    with pytest.raises(holdfast.LoginFailed, match="access_denied"):
+                    with pytest.raises(holdfast.errors.LoginFailed, match="access_denied"):
                         await login
                     return
                 assert "You are logged in" in page
@@ -356,7 +357,7 @@ async def test_a_real_provider_that_does_not_advertise_pkce_is_refused() -> None
     person = Person()
     try:
         async with connect(here, person) as client:
-            with pytest.raises(holdfast.DiscoveryError, match='pkce="assume"'):
+            with pytest.raises(holdfast.errors.DiscoveryError, match='pkce="assume"'):
                 await client.call_tool("hello")
         assert person.pages == 0
     finally:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import CancelledCallError, Handlers, RpcError
+from holdfast import Handlers, RpcError
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
+from holdfast.errors import CancelledCallError
 from holdfast.types import Task
 from tests.cli.shop import Shop
 from tests.interop.catalogue import EVERYTHING, Door, Server, addition, script

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from holdfast import HandshakeTimeout, Timeouts
+from holdfast import Timeouts
+from holdfast.errors import HandshakeTimeout
 from tests.interop.catalogue import TIME, TIME_1_0, TIME_1_9
 from tests.interop.home import Counted, Home, Settle, ask
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast import DriftError, Lock
+from holdfast import DriftError
+from holdfast.lock import Lock
 from holdfast.lock import guard as locks
 from holdfast.testing import Peer
 

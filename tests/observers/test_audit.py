@@ -11,7 +11,9 @@ import msgspec
 import pytest
 
 import holdfast
-from holdfast import AuditRecord, Identity, Observability, Redaction, Timeouts, ToolPolicy
+from holdfast import Observability, Timeouts, ToolPolicy
+from holdfast.calls import AuditRecord
+from holdfast.policies import Identity, Redaction
 from holdfast.testing import SILENCE, Peer
 
 SOON = Timeouts(request=5)
@@ -108,7 +110,7 @@ async def test_every_ending_is_recorded(peer: Peer) -> None:
         running = client.start_tool("silent")
         await peer.expect("tools/call", 3)
         running.cancel()
-        with pytest.raises(holdfast.CancelledCallError):
+        with pytest.raises(holdfast.errors.CancelledCallError):
             await running
         peer.on("tools/call", lambda _: peer.hang_up())
         await client.invoke_tool("fail")

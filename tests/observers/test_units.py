@@ -30,7 +30,7 @@ async def test_every_observer_measures_in_its_own_unit() -> None:
 
     peer.tool("work")(lambda: "")
     peer.on("tools/call", work)
-    records: list[holdfast.AuditRecord] = []
+    records: list[holdfast.calls.AuditRecord] = []
     stops: list[RequestStop | RequestException] = []
     lines: list[str] = []
     observability = holdfast.Observability(audit=records.append)

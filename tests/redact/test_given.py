@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from holdfast import Bearer, ClientCredentials, Http, Stdio, WorkloadIdentity
+from holdfast import Bearer, Http, Stdio
 from holdfast._core.redact.given import (
     inherited,
     is_ordinary_word,
@@ -19,6 +19,7 @@ from holdfast._core.redact.given import (
 )
 from holdfast._core.redact.known import KNOWN
 from holdfast._core.text import HIDDEN
+from holdfast.auth import ClientCredentials, WorkloadIdentity
 
 RANDOM = "8f3a1b9c7d2e4f6071a2b3c4"
 

@@ -15,9 +15,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import holdfast
-from holdfast import Observability, Redaction, connect
+from holdfast import Observability, connect
 from holdfast.cli.output import Output, show_stderr
 from holdfast.errors import LONGEST, Hint, HoldfastError, RpcError, ToolError, TransportError
+from holdfast.policies import Redaction
 from holdfast.testing import Peer, RequestError
 from tests.redact.corpus import TEXTS
 

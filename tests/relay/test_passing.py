@@ -219,7 +219,7 @@ async def test_log_messages_pass_from_the_level_that_the_host_sets(pair: Pair) -
 
 @pytest.mark.parametrize("what", ["tools", "prompts", "resources"])
 async def test_list_changes_pass(pair: Pair, what: str) -> None:
-    changes: asyncio.Queue[holdfast.Notification] = asyncio.Queue()
+    changes: asyncio.Queue[holdfast.calls.Notification] = asyncio.Queue()
     peer = answering(pair, capabilities={what: {"listChanged": True}})
     method = f"notifications/{what}/list_changed"
     async with pair.connect(peer) as host:
@@ -311,7 +311,7 @@ async def test_methods_and_notifications_that_nobody_knows_pass(pair: Pair) -> N
 async def test_the_host_s_capabilities_are_declared(pair: Pair) -> None:
     peer = answering(pair)
     declared = {"elicitation": {"url": {}}, "experimental": {"v": {"x": 1}}}
-    identity = holdfast.Identity(capabilities=declared)
+    identity = holdfast.policies.Identity(capabilities=declared)
     async with pair.connect(peer, identity=identity) as host:
         await host.call_tool("add")
     (request,) = calls(peer)

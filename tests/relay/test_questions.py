@@ -22,7 +22,7 @@ from tests.relay.rig import CAPABILITIES, FORM, Pair
 pytestmark = pytest.mark.req("X2")
 
 PAIR = Pair("stateless", "handshake")
-DECLARED: dict[str, Any] = {"identity": holdfast.Identity(capabilities=CAPABILITIES)}
+DECLARED: dict[str, Any] = {"identity": holdfast.policies.Identity(capabilities=CAPABILITIES)}
 ANSWER = {"action": "accept", "content": {"n": 1}}
 
 

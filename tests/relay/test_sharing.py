@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast import Handlers, Identity, types
+from holdfast import Handlers, types
 from holdfast.errors import RpcError
 from holdfast.events import QuestionRefused
+from holdfast.policies import Identity
 from holdfast.relay.sharing import SharedRelay, common_capabilities
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from tests.relay.rig import FORM, Pair, RelayServer, input_required

@@ -19,7 +19,7 @@ ACTION = PROJECT / ".github" / "actions" / "check" / "action.yml"
 SERVER = "-- python -m holdfast.demo.server"
 NEWER = """
 import asyncio
-from holdfast import MockServer
+from holdfast.calllog import MockServer
 from holdfast.lock import guard
 
 tools = guard.read("holdfast.lock").servers["demo"].definitions

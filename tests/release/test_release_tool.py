@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast import Identity
+from holdfast.policies import Identity
 from tests.rules.source import PROJECT
 from tools import release
 from tools.release import Bench, NotFit, check, clean, lay_out, oldest

@@ -84,6 +84,8 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "calllog": ("_core.calls", "lock", "_core.serve"),
     "client": ("_core.calls", "_core.forsaken", "_core.transports"),
     "relay": ("agents", "_core.serve"),
+    "auth": ("_core.auth",),
+    "calls": ("_core.calls",),
     "_pool": ("client",),
     "_accounts": ("_pool",),
     "_options": ("_core.calls", "_core.transports", "calllog", "lock", "trace"),
@@ -100,6 +102,8 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "handles": ("sync", "codegen", "calllog"),
     "__init__": (
         "_connect",
+        "auth",
+        "calls",
         "sync",
         "servers",
         "handles",

@@ -45,7 +45,7 @@ async def test_lists_calls_and_progress_pass(version: str) -> None:
             "countdown", {"steps": 3}, on_progress=lambda step: steps.append(step.progress)
         )
         assert steps == [1, 2, 3]
-        with pytest.raises(holdfast.ResourceNotFoundError):
+        with pytest.raises(holdfast.errors.ResourceNotFoundError):
             await client.read_resource("demo://none")
         assert client.violations == {}
 
@@ -102,7 +102,7 @@ async def test_a_flood_of_notifications_costs_neither_memory_nor_the_answer(vers
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_updates_of_a_resource_arrive(version: str) -> None:
-    heard: asyncio.Queue[holdfast.Notification] = asyncio.Queue()
+    heard: asyncio.Queue[holdfast.calls.Notification] = asyncio.Queue()
     async with serving() as url, connect(url, version) as client:
         client.on_notification(heard.put_nowait, "notifications/resources/updated")
         await client.subscribe_resource("demo://note/a")

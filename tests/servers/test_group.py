@@ -18,12 +18,12 @@ from holdfast import (
     Client,
     Handlers,
     RequestTimeout,
-    ShutdownError,
     StateError,
     TransportError,
     ValidationError,
 )
 from holdfast.agents import ServerTool
+from holdfast.errors import ShutdownError
 from holdfast.servers import Servers
 from holdfast.testing import SILENCE, Peer, ServerRequest
 from tests.servers.processes import DEAD, DEMO, GONE, HUNG, meeting

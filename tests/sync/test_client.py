@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast import CancelledCallError, Handlers, StateError, ToolResult, ValidationError
+from holdfast import Handlers, StateError, ToolResult, ValidationError
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
+from holdfast.errors import CancelledCallError
 from holdfast.sync import Client, RunningCall, Servers, connect
 from holdfast.sync.portal import Portal
 from holdfast.testing import SILENCE, Peer
@@ -211,7 +212,7 @@ def test_a_notification_handler_may_call_the_client() -> None:
     done = threading.Event()
     with connect(peer) as client:
 
-        def on_change(_: holdfast.Notification) -> None:
+        def on_change(_: holdfast.calls.Notification) -> None:
             heard.append(len(client.list_tools()))
             done.set()
 
@@ -233,7 +234,7 @@ def test_a_notification_handler_of_many_servers_may_call_them(own: bool) -> None
     heard: list[int] = []
     done = threading.Event()
 
-    def on_change(_: holdfast.Notification) -> None:
+    def on_change(_: holdfast.calls.Notification) -> None:
         try:
             heard.append(len(servers["one"].list_tools()))
         finally:

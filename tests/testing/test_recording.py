@@ -144,7 +144,7 @@ def test_secrets_are_not_written(pytester: pytest.Pytester) -> None:
     source = """
 async def test_it(mcp_client):
     await mcp_client(server).call_tool("login", {"pin": "12-34", "password": "hunter2"})
-    own = holdfast.Observability(redaction=holdfast.Redaction(keys=["a"]))
+    own = holdfast.Observability(redaction=holdfast.policies.Redaction(keys=["a"]))
     await mcp_client(server, observability=own).call_tool("add", {"a": 99123, "b": 1})
 
 async def test_unlisted(mcp_client):
@@ -320,7 +320,7 @@ async def test_it(mcp_client):
     assert (await client.call_tool("login", secrets)).text == "welcome"
 
 async def test_by_a_policy(mcp_client):
-    own = holdfast.Observability(redaction=holdfast.Redaction(keys=["a"]))
+    own = holdfast.Observability(redaction=holdfast.policies.Redaction(keys=["a"]))
     client = mcp_client(server, observability=own)
     assert (await client.call_tool("add", {"a": 1, "b": 1})).text == "2"
 """

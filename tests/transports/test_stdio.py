@@ -271,7 +271,7 @@ async def test_a_launcher_that_never_ends_is_given_up(tmp_path: Path) -> None:
     command = [launcher(tmp_path, "exec sleep 600"), "server"]
     server = Stdio(command, startup=0.1, grace=0.1)
     async with holdfast.connect(server, timeouts=Timeouts(handshake=0.2), backoff=ONCE) as client:
-        with pytest.raises(holdfast.HandshakeTimeout, match="300 ms"):
+        with pytest.raises(holdfast.errors.HandshakeTimeout, match="300 ms"):
             await client.list_tools()
 
 

@@ -152,3 +152,15 @@ def test_no_repr_shows_an_opaque_object() -> None:
         assert "msgspec.Raw" not in repr(one)
         assert "msgspec.Raw" not in printed(one)
     assert "level" in repr(samples[1])
+
+
+@pytest.mark.req("N3")
+def test_a_result_begins_with_its_content_and_ends_with_what_came_along() -> None:
+    meta = {"io.example/trace": "x" * 200}
+    result = t.ToolResult(content=[t.TextContent(text="42")], meta=meta, result_type="complete")
+    text = repr(result)
+    assert text.startswith("ToolResult(content=[TextContent(text='42'")
+    assert text.index("content") < text.index("result_type") < text.index("meta=")
+    assert len(text) < 200
+    assert repr(t.ToolResult()) == "ToolResult(content=[])"
+    assert "is_error=True" in repr(t.ToolResult(is_error=True))

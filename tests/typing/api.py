@@ -49,7 +49,9 @@ def options() -> holdfast.Client:
         timeouts=holdfast.Timeouts(request=5, handshake=3, total=60, tools=10, probe=0.2),
         limits=holdfast.Limits(frame_bytes=1024, pages=3, rounds=2, mailbox=10),
         backoff=holdfast.Backoff(first=0.1, max=5, jitter=0, healthy_after=1, attempts=3),
-        identity=holdfast.Identity(name="me", version="1", title="Me", capabilities={"x": {}}),
+        identity=holdfast.policies.Identity(
+            name="me", version="1", title="Me", capabilities={"x": {}}
+        ),
         handlers=holdfast.Handlers(),
         when_down="wait",
         replay="safe",
@@ -143,7 +145,7 @@ async def life(client: holdfast.Client) -> None:
 
 def knowledge(client: holdfast.Client) -> None:
     assert_type(client.name, str)
-    assert_type(client.state, holdfast.State)
+    assert_type(client.state, holdfast.calls.State)
     assert_type(client.is_connected, bool)
     assert_type(client.server_info, types.Implementation | None)
     assert_type(client.server_capabilities, types.ServerCapabilities | None)
@@ -153,7 +155,7 @@ def knowledge(client: holdfast.Client) -> None:
     assert_type(client.tools, Mapping[str, holdfast.Tool])
     word: str = client.state
     way: Any = client.transport
-    print(word, way, client.state is holdfast.State.READY)
+    print(word, way, client.state is holdfast.calls.State.READY)
 
 
 # Tools
@@ -161,7 +163,7 @@ def knowledge(client: holdfast.Client) -> None:
 
 async def tools(client: holdfast.Client) -> None:
     for tool in assert_type(
-        await client.list_tools(cache="refresh"), holdfast.Listing[holdfast.Tool]
+        await client.list_tools(cache="refresh"), holdfast.calls.Listing[holdfast.Tool]
     ):
         assert_type(tool.name, str)
         assert_type(tool.title, str | None)
@@ -175,10 +177,10 @@ async def tools(client: holdfast.Client) -> None:
     toolset = await client.toolset("anthropic", strict=True)
     assert_type(toolset, holdfast.agents.Toolset)
     assert_type(await client.perform(toolset, {"name": "add"}), holdfast.agents.ModelAnswer)
-    pending = holdfast.PendingCall("add", {}, {})
+    pending = holdfast.calls.PendingCall("add", {}, {})
     assert_type(await client.resume(pending, {}, timeout=1), holdfast.ToolResult)
     for one in await client.model_tools():
-        assert_type(await one.call({"a": 1}, timeout=2), holdfast.Invocation)
+        assert_type(await one.call({"a": 1}, timeout=2), holdfast.calls.Invocation)
 
 
 async def calls(client: holdfast.Client) -> None:
@@ -191,7 +193,7 @@ async def calls(client: holdfast.Client) -> None:
         meta={"k": "v"},
     )
     assert_type(result, holdfast.ToolResult)
-    options: holdfast.CallOptions = {"timeout": 1}
+    options: holdfast.calls.CallOptions = {"timeout": 1}
     assert_type(await client.call_tool("add", **options), holdfast.ToolResult)
     assert_type(result.text, str)
     assert_type(result.is_error, bool)
@@ -207,7 +209,7 @@ async def calls(client: holdfast.Client) -> None:
 
 async def calls_as_values(client: holdfast.Client) -> None:
     came = await client.invoke_tool("add", {"a": 1}, timeout=1)
-    assert_type(came, holdfast.Invocation)
+    assert_type(came, holdfast.calls.Invocation)
     assert_type(came.success, bool)
     assert_type(came.error, str | None)
     assert_type(came.duration, float)
@@ -221,7 +223,7 @@ async def calls_as_values(client: holdfast.Client) -> None:
 
 async def calls_under_way(client: holdfast.Client) -> None:
     running = client.start_tool("add", {"a": 1})
-    assert_type(running, holdfast.RunningCall[holdfast.ToolResult])
+    assert_type(running, holdfast.calls.RunningCall[holdfast.ToolResult])
     assert_type(running.done, bool)
     assert_type(running.cancel(), bool)
     assert_type(await running, holdfast.ToolResult)
@@ -236,7 +238,7 @@ async def tasks(client: holdfast.Client) -> None:
     assert_type(called, holdfast.ToolResult)
     assert_type(await client.resume_task("id", total_timeout=60), holdfast.ToolResult)
     assert_type(await client.get_task("id"), types.Task)
-    assert_type(await client.list_tasks(), holdfast.Listing[types.Task])
+    assert_type(await client.list_tasks(), holdfast.calls.Listing[types.Task])
     await client.cancel_task("id")
 
 
@@ -245,9 +247,11 @@ async def skills(client: holdfast.Client, servers: holdfast.Servers) -> None:
 
     skill = await client.get_skill("skill://a/SKILL.md")
     assert_type(skill.files, dict[str, types.SkillResource])
-    assert_type(await client.list_skills(), holdfast.Listing[types.Skill])
+    assert_type(await client.list_skills(), holdfast.calls.Listing[types.Skill])
     assert_type((await client.read_skill(skill, "guide.md")).data, bytes)
-    assert_type(await client.list_directory("skill://a"), holdfast.Listing[holdfast.Resource])
+    assert_type(
+        await client.list_directory("skill://a"), holdfast.calls.Listing[holdfast.types.Resource]
+    )
     assert_type(client.guard_skills(check), Callable[[], None])
     assert_type(await servers.read_skill(skill), types.SkillFile)
 
@@ -279,8 +283,11 @@ def contents(result: holdfast.ToolResult) -> bytes | str | None:
 
 
 async def resources(client: holdfast.Client) -> None:
-    assert_type(await client.list_resources(), holdfast.Listing[holdfast.Resource])
-    assert_type(await client.list_resource_templates(), holdfast.Listing[holdfast.ResourceTemplate])
+    assert_type(await client.list_resources(), holdfast.calls.Listing[holdfast.types.Resource])
+    assert_type(
+        await client.list_resource_templates(),
+        holdfast.calls.Listing[holdfast.types.ResourceTemplate],
+    )
     read = await client.read_resource("file:///a", timeout=1, cache="bypass")
     assert_type(read, holdfast.ReadResult)
     assert_type(read.text, str)
@@ -290,7 +297,9 @@ async def resources(client: holdfast.Client) -> None:
 
 
 async def prompts(client: holdfast.Client) -> None:
-    for prompt in assert_type(await client.list_prompts(), holdfast.Listing[holdfast.Prompt]):
+    for prompt in assert_type(
+        await client.list_prompts(), holdfast.calls.Listing[holdfast.types.Prompt]
+    ):
         assert_type(prompt.arguments, list[types.PromptArgument] | None)
     got = await client.get_prompt("greet", {"who": "you"}, timeout=1)
     assert_type(got, holdfast.PromptResult)
@@ -313,11 +322,11 @@ async def rest(client: holdfast.Client) -> None:
 
 
 def listening(client: holdfast.Client) -> None:
-    def heard(notification: holdfast.Notification) -> None:
+    def heard(notification: holdfast.calls.Notification) -> None:
         assert_type(notification.method, str)
         assert_type(notification.params, dict[str, Any])
 
-    async def later(notification: holdfast.Notification) -> None: ...
+    async def later(notification: holdfast.calls.Notification) -> None: ...
 
     def event(happened: events.RequestStop) -> None:
         assert_type(happened.duration, float)
@@ -389,18 +398,18 @@ def all_stores() -> list[stores.Store]:
 
 
 def audits() -> holdfast.Observability:
-    def audit(record: holdfast.AuditRecord) -> None:
+    def audit(record: holdfast.calls.AuditRecord) -> None:
         assert_type(record.tool, str)
         assert_type(record.outcome, str)
         assert_type(record.duration, float)
         assert_type(record.error, str | None)
 
-    secret = holdfast.Redaction(keys=["badge"], patterns=[r"\d{16}"], schema=False)
+    secret = holdfast.policies.Redaction(keys=["badge"], patterns=[r"\d{16}"], schema=False)
     return holdfast.Observability(audit=audit, redaction=secret)
 
 
 def misfits(error: holdfast.ValidationError) -> list[str]:
-    faults: list[holdfast.SchemaFault] = list(error.data)
+    faults: list[holdfast.calls.SchemaFault] = list(error.data)
     return [f"{fault.path}: {fault.message} ({fault.keyword})" for fault in faults]
 
 
@@ -408,14 +417,14 @@ def misfits(error: holdfast.ValidationError) -> list[str]:
 
 
 async def helpers() -> None:
-    log = holdfast.CallLog("calls.jsonl", sidecars="texts")
-    lock = holdfast.Lock("mcp.lock", mode="warn", server="files")
+    log = holdfast.calllog.CallLog("calls.jsonl", sidecars="texts")
+    lock = holdfast.lock.Lock("mcp.lock", mode="warn", server="files")
     holdfast.connect("python server.py", log=log, lock=lock)
-    assert_type(holdfast.connect(holdfast.MockServer("calls.jsonl")), holdfast.Client)
+    assert_type(holdfast.connect(holdfast.calllog.MockServer("calls.jsonl")), holdfast.Client)
     async with holdfast.Servers({"files": "python server.py"}) as servers:
         try:
             assert_type(servers["files"], holdfast.Client)
-        except holdfast.TrustError as error:
+        except holdfast.errors.TrustError as error:
             kinds(error)
 
 
@@ -432,7 +441,7 @@ def kinds(error: holdfast.HoldfastError) -> None:
 async def failures(client: holdfast.Client) -> None:
     try:
         await client.ping()
-    except holdfast.HandshakeTimeout as late:
+    except holdfast.errors.HandshakeTimeout as late:
         timeout: TimeoutError = late
         print(timeout, late.outcome_unknown)
     except holdfast.RequestTimeout as late:
@@ -440,15 +449,15 @@ async def failures(client: holdfast.Client) -> None:
     except holdfast.TransportError as lost:
         assert_type(lost.exit_code, int | None)
         assert_type(lost.stderr_tail, str)
-    except (holdfast.ResourceNotFoundError, holdfast.HandshakeRefused) as missing:
+    except (holdfast.errors.ResourceNotFoundError, holdfast.errors.HandshakeRefused) as missing:
         refusal: holdfast.RpcError = missing
         print(refusal)
-    except holdfast.CancelledCallError as cancelled:
+    except holdfast.errors.CancelledCallError as cancelled:
         state: holdfast.StateError = cancelled
         assert_type(state.retry_in, float | None)
-    except (holdfast.ProtocolError, holdfast.ShutdownError, holdfast.ToolError) as error:
+    except (holdfast.ProtocolError, holdfast.errors.ShutdownError, holdfast.ToolError) as error:
         kinds(error)
-    except (holdfast.BackpressureError, holdfast.AuthError, errors.HoldfastError) as error:
+    except (holdfast.errors.BackpressureError, holdfast.AuthError, errors.HoldfastError) as error:
         kinds(error)
 
 
@@ -460,16 +469,16 @@ def blocking() -> None:
     context: AbstractContextManager[sync.Client] = client
     with context as entered:
         assert_type(entered, sync.Client)
-    assert_type(client.list_tools(), holdfast.Listing[holdfast.Tool])
+    assert_type(client.list_tools(), holdfast.calls.Listing[holdfast.Tool])
     assert_type(client.call_tool("add", {"a": 1}, timeout=1), holdfast.ToolResult)
     assert_type(client.start_tool("add"), sync.RunningCall[holdfast.ToolResult])
     assert_type(client.start_tool("add").result(), holdfast.ToolResult)
     assert_type(client.start_tool("add", task=True).wait_task(), types.Task | None)
     assert_type(client.resume_task("id"), holdfast.ToolResult)
-    assert_type(client.list_skills(), holdfast.Listing[types.Skill])
+    assert_type(client.list_skills(), holdfast.calls.Listing[types.Skill])
     assert_type(client.read_resource("file:///a"), holdfast.ReadResult)
     assert_type(client.get_prompt("greet"), holdfast.PromptResult)
-    assert_type(client.state, holdfast.State)
+    assert_type(client.state, holdfast.calls.State)
     assert_type(client.close(), bool)
 
 
@@ -503,7 +512,7 @@ async def misuse(client: holdfast.Client) -> None:
     holdfast.connect("x", no_such_option=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     holdfast.Timeouts(5)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     holdfast.Timeouts().request = 5  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
-    client.state = holdfast.State.READY  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+    client.state = holdfast.calls.State.READY  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
     await client.call_tool("add", ["a"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await client.list_tools(cache="always")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     print(client.call_tool("add").text)  # type: ignore[attr-defined]  # pyright: ignore
@@ -515,10 +524,10 @@ async def misuse(client: holdfast.Client) -> None:
 
 
 async def logins(client: holdfast.Client, blocking: sync.Client) -> None:
-    async def log_in(request: holdfast.LoginRequest) -> str | None:
+    async def log_in(request: holdfast.auth.LoginRequest) -> str | None:
         assert_type(request.url, str)
         assert_type(request.check(request.url), str)
-        return await holdfast.browser_login(request)
+        return await holdfast.auth.browser_login(request)
 
     handlers = holdfast.Handlers(login=log_in)
     store: stores.Store = stores.FileStore("logins")
@@ -529,10 +538,10 @@ async def logins(client: holdfast.Client, blocking: sync.Client) -> None:
     holdfast.connect("https://example.org/mcp", auth=own)
     holdfast.connect(
         "https://example.org/mcp",
-        auth=holdfast.ClientCredentials(client_id="me", client_secret="secret"),
+        auth=holdfast.auth.ClientCredentials(client_id="me", client_secret="secret"),
     )
-    holdfast.WorkloadIdentity(client_id="me", token=Path("token"))
-    holdfast.EnterpriseManaged(
+    holdfast.auth.WorkloadIdentity(client_id="me", token=Path("token"))
+    holdfast.auth.EnterpriseManaged(
         idp_client_id="me", id_token="token", client_id="me", idp_issuer="https://example.org"
     )
     assert_type(await client.login(fresh=True), None)
@@ -542,17 +551,21 @@ async def logins(client: holdfast.Client, blocking: sync.Client) -> None:
 
 def refused(error: holdfast.AuthError) -> None:
     match error:
-        case holdfast.LoginRequired():
+        case holdfast.errors.LoginRequired():
             assert_type(error.command, str)
-        case holdfast.LoginPending() | holdfast.LoginFailed() | holdfast.ScopeError():
+        case (
+            holdfast.errors.LoginPending()
+            | holdfast.errors.LoginFailed()
+            | holdfast.errors.ScopeError()
+        ):
             assert_type(error.outcome_unknown, bool)
-        case holdfast.DiscoveryError() | holdfast.GrantError():
+        case holdfast.errors.DiscoveryError() | holdfast.errors.GrantError():
             assert_type(error.message, str)
         case _:
             assert_type(error.kind, str)
 
 
-def approved(request: holdfast.ApprovalRequest, error: holdfast.ApprovalError) -> bool:
+def approved(request: holdfast.calls.ApprovalRequest, error: holdfast.errors.ApprovalError) -> bool:
     assert_type(request.tool, str)
     assert_type(request.definition, holdfast.Tool | None)
     assert_type(error.outcome_unknown, bool)

@@ -38,7 +38,7 @@ def attributes() -> None:
 
 
 async def tapes(client: holdfast.Client) -> None:
-    log = CallLog("calls.jsonl", sidecars=True, redaction=holdfast.Redaction(on=False))
+    log = CallLog("calls.jsonl", sidecars=True, redaction=holdfast.policies.Redaction(on=False))
     holdfast.connect("python server.py", log=log)
     holdfast.connect("python server.py", log=print)
     report = await replay(client, "calls.jsonl", stop=False, fill={"password": "x"})

@@ -26,6 +26,8 @@ API = HERE / "api.py"
 PARTS = HERE / "parts.py"
 
 PUBLIC = (
+    "auth",
+    "calls",
     "agents",
     "calllog",
     "codegen",

@@ -20,7 +20,9 @@ from holdfast.schema.types import admitted_types
 if TYPE_CHECKING:
     import asyncio
 
-    from holdfast import ApprovalRequest, Handlers, LoginRequest
+    from holdfast import Handlers
+    from holdfast._core.auth.options import LoginRequest
+    from holdfast._core.calls.handlers import ApprovalRequest
     from holdfast.types.inputs import AnyElicitation
 
 Ask = Callable[..., Awaitable[str]]

@@ -285,7 +285,8 @@ class ServerTarget:
         """Return the options of a URL with a login by the person at the terminal."""
         from msgspec.structs import replace
 
-        from holdfast import Handlers, browser_login
+        from holdfast import Handlers
+        from holdfast._core.auth.browser import browser_login
 
         login = browser_login if self.is_login else offer_login
         handlers = replace(options.get("handlers") or Handlers(), login=login)

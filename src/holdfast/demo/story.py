@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any, Final, TextIO, TypeVar
 
 import holdfast
-from holdfast import Progress, State, StateError, ToolResult, TransportError
+from holdfast import Progress, StateError, ToolResult, TransportError
+from holdfast._core.engine.state import State
 
 T = TypeVar("T")
 

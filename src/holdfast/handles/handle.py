@@ -218,7 +218,7 @@ class Handle:
             name: The tool's name, as the server has it.
             arguments: Its arguments; those that are `UNSET` are left out.
             parallel: Go at once, outside of the queue.
-            options: See `holdfast.CallOptions`.
+            options: See `holdfast.calls.CallOptions`.
         """
         result = await self.call_tool(name, arguments, parallel=parallel, **options)
         return result.raise_for_error()

@@ -43,7 +43,7 @@ class Status(Struct, frozen=True, kw_only=True):
     """One server.
 
     Attributes:
-        state: ``"not started"``; a state of its client (`holdfast.State`); ``"disabled"`` or
+        state: ``"not started"``; a state of its client (`holdfast.calls.State`); ``"disabled"`` or
             ``"untrusted"`` if it may not be started; ``"invalid"`` if its options are wrong.
         failure: The last failure of the connection; a server that is ready may have one.
         tools: The number of tools listed last; None: never listed.

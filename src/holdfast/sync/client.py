@@ -5,7 +5,7 @@ Written by tools/sync_face.py from client.py and call_values.py: change those in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypeVar, Unpack
 
@@ -131,8 +131,8 @@ class Client(SyncWrapper[AsyncClient]):
         Takes what `call_tool` takes.
 
         Returns:
-            The call under way: await it for the result, ``cancel()`` it, or ``detach()`` it
-            once it is a task.
+            The call under way: ``result()`` waits for it, ``for`` gives its progress,
+            ``cancel()`` ends it, and ``detach()`` leaves it once it is a task.
         """
         return RunningCall(
             self._portal.do(lambda: self._inner.start_tool(name, arguments, **options)),
@@ -186,7 +186,14 @@ class Client(SyncWrapper[AsyncClient]):
 
 
 class RunningCall(SyncWrapper[AsyncRunningCall[R]], Generic[R]):
-    """A call under way. ``result()`` waits for it; ``cancel()`` ends it and tells the server."""
+    """A call under way. ``result()`` waits for it; ``cancel()`` ends it and tells the server.
+
+    ``for`` gives its progress, until it ends.
+    """
+
+    def __iter__(self) -> Iterator[types.Progress]:
+        while (progress := self._portal.run(self._inner._next_progress())) is not None:
+            yield progress
 
     @property
     def done(self) -> bool:

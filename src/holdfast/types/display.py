@@ -26,6 +26,9 @@ MOST_BYTES: Final = 8 * 1024 * 1024
 MOST_SIGNATURE: Final = 1000
 
 _MEDIA: Final = re.compile(r"(image|audio)/[a-z0-9][a-z0-9.+-]{0,60}")
+MOST_META: Final = 60
+"""Characters of ``_meta`` in a ``repr``."""
+_LAST: Final = ("result_type", "meta")
 _HIDDEN: Final = ("name", "input_schema_json", "output_schema_json")
 """Fields of a tool that its signature shows."""
 
@@ -49,13 +52,18 @@ def fields(wire: Wire) -> Iterator[tuple[str, Any]]:
     is_tool = isinstance(wire, Tool)
     if isinstance(wire, Tool):
         yield "", signature(wire)
-    for field in msgspec.structs.fields(type(wire)):
+    # What it is about stands first, what came along last.
+    by_name = {field.name: field for field in msgspec.structs.fields(type(wire))}
+    by_name |= {name: by_name.pop(name) for name in _LAST if name in by_name}
+    for field in by_name.values():
         value = getattr(wire, field.name)
         if (is_tool and field.name in _HIDDEN) or value in (None, field.default, msgspec.UNSET):
             continue
         if field.name in ("data", "blob"):
             # Base64 text: its size is known without decoding it.
             value = Plain(f"<{len(value) * 3 // 4 - value[-2:].count('='):,} bytes>")
+        elif field.name == "meta":
+            value = Plain(truncate(repr(value), MOST_META))
         yield field.name, value
 
 

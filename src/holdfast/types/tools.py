@@ -199,6 +199,11 @@ class ToolResult(Result, kw_only=True):
     structured_content: Any = UNSET
     is_error: bool = False
 
+    def __repr__(self) -> str:
+        from holdfast.types.display import text
+
+        return text(self)
+
     @property
     def structured(self) -> Any:
         """The structured result, any JSON value; None if there is none (see `has_structured`)."""

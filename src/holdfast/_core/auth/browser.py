@@ -384,7 +384,7 @@ def open_browser(url: str) -> bool:
 async def browser_login(request: LoginRequest) -> str | None:
     """Log in at a terminal: open the browser, print the URL, take a pasted redirect URL.
 
-    Use it as ``Handlers(login=holdfast.browser_login)``.
+    Use it as ``Handlers(login=holdfast.auth.browser_login)``.
 
     Args:
         request: What is asked, by whom, and for which scopes.

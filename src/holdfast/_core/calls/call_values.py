@@ -3,30 +3,62 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Generator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from holdfast import types
 from holdfast.errors import CancelledCallError, StateError
 
 if TYPE_CHECKING:
+    from holdfast._core.calls.handlers import ProgressHandler
     from holdfast._core.calls.task_poller import TaskView
 
 R = TypeVar("R")
+
+MOST_PROGRESS: Final = 1000
+"""Reports of progress that wait to be taken; a server that sends more loses the oldest."""
+
+
+class ProgressQueue:
+    """The progress of one call that nobody has taken yet."""
+
+    def __init__(self) -> None:
+        self.values: deque[types.Progress] = deque(maxlen=MOST_PROGRESS)
+        self.arrived = asyncio.Event()
+
+    def handler(self, also: ProgressHandler | None) -> ProgressHandler:
+        """Return a handler that keeps progress, and passes it on to another one."""
+
+        def add(progress: types.Progress) -> Any:
+            self.values.append(progress)
+            self.arrived.set()
+            return None if also is None else also(progress)
+
+        return add
 
 
 class RunningCall(Generic[R]):
     """A running call. Await it for its result; ``cancel()`` ends it and tells the server.
 
+    ``async for`` gives its progress, until it ends; an error is raised by awaiting it.
+
     Example:
         running = client.start_tool("build", {"target": "all"})
-        ...
-        running.cancel()
+        async for progress in running:
+            print(progress.progress, progress.total)
+        result = await running
     """
 
     def __init__(
-        self, label: str, work: Coroutine[Any, Any, R], view: TaskView, client: object = None
+        self,
+        label: str,
+        work: Coroutine[Any, Any, R],
+        view: TaskView,
+        client: object = None,
+        progress: ProgressQueue | None = None,
     ) -> None:
+        self._progress = progress or ProgressQueue()
         self._client = client
         """The client, which is to live as long as its call."""
         self._label = label
@@ -36,6 +68,7 @@ class RunningCall(Generic[R]):
 
         def ended(task: asyncio.Future[R]) -> None:
             work.close()  # it may never have started
+            self._progress.arrived.set()
             if not task.cancelled():
                 # A failure that nobody awaits is not an unhandled one.
                 task.exception()
@@ -90,6 +123,20 @@ class RunningCall(Generic[R]):
         self._view.detached = True
         self.cancel()
         return self.task.task_id
+
+    async def __aiter__(self) -> AsyncIterator[types.Progress]:
+        while (progress := await self._next_progress()) is not None:
+            yield progress
+
+    async def _next_progress(self) -> types.Progress | None:
+        """Wait for progress; return None once the call has ended and all of it was taken."""
+        queue = self._progress
+        while not queue.values:
+            if self._task.done():
+                return None
+            queue.arrived.clear()
+            await queue.arrived.wait()
+        return queue.values.popleft()
 
     def __await__(self) -> Generator[Any, None, R]:
         return self._wait().__await__()

@@ -24,7 +24,9 @@ from holdfast.policies import ToolPolicy
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
-    from holdfast import CallOptions, Client, Handlers, RunningCall
+    from holdfast import Client, Handlers
+    from holdfast._core.calls.call_values import RunningCall
+    from holdfast._core.calls.options import CallOptions
     from holdfast.types import Task
 
 LONG: Final = 86_400.0
