@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
-EXAMPLE: Final = re.compile(r"\]\(\.\./examples/(\w+)\.py\)")
+EXAMPLE: Final = re.compile(r"\]\(\.\./examples/((?:\w+/)?(\w+))\.py\)")
 NOT_PROSE: Final = {"", *"#|-<!:"}
 FENCES: Final = re.compile(r"^```.*?^```$", re.M | re.S)
 
@@ -28,13 +28,15 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Put the code of each example on its page."""
     if page.file.src_uri != "examples.md":
         return markdown
-    names = EXAMPLE.findall(markdown)
-    code = [f"## {name}.py {{ #{name} }}\n\n```python\n{example(name)}```\n" for name in names]
-    return "\n".join([EXAMPLE.sub(r"](#\1)", markdown), *code])
+    code = [
+        f"## {name}.py {{ #{name} }}\n\n```python\n{example(path)}```\n"
+        for path, name in EXAMPLE.findall(markdown)
+    ]
+    return "\n".join([EXAMPLE.sub(r"](#\2)", markdown), *code])
 
 
-def example(name: str) -> str:
-    return (PROJECT / "examples" / f"{name}.py").read_text(encoding="utf-8")
+def example(path: str) -> str:
+    return (PROJECT / "examples" / f"{path}.py").read_text(encoding="utf-8")
 
 
 def on_post_build(config: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.config import load
+from holdfast.config.hosts import HOSTS, user_paths
+from holdfast.config.loading import READ
 from holdfast.errors import ValidationError
 from tests.config.rig import DATA, World
 
@@ -47,6 +50,27 @@ def test_every_product_s_file_is_found_in_its_place(world: World) -> None:
     assert {"everywhere", "filesystem", "context", "git", "search"} <= set(found.servers)
     assert "other" not in found.servers, "that is another project's"
     assert found["local"].source.section == ("projects", str(project))
+
+
+@pytest.mark.req("F3", "N3")
+def test_servers_of_twelve_products_are_found_without_a_step(world: World) -> None:
+    tables = {
+        "codex": "[mcp_servers.codex]\ncommand = 'x'\n",
+        "goose": "extensions:\n  goose: {type: stdio, cmd: x, enabled: true}\n",
+        "vscode": json.dumps({"servers": {"vscode": {"command": "x"}}}),
+        "zed": json.dumps({"theme": "dark", "context_servers": {"zed": {"command": "x"}}}),
+        "opencode": json.dumps({"mcp": {"opencode": {"type": "local", "command": ["x"]}}}),
+    }
+    for name, host in HOSTS.items():
+        plain = json.dumps({"mcpServers": {name: {"command": "x"}}})
+        path = user_paths(host, "linux", world.environ, str(world.home))[0]
+        world.write(path, tables.get(name, plain))
+    found = world.load()
+    assert found.problems == ()
+    assert found.servers.keys() == HOSTS.keys()
+    assert set(READ) == HOSTS.keys()
+    assert len(HOSTS) == 12
+    assert all(entry.source.scope == "user" for entry in found)
 
 
 @pytest.mark.req("F3")

@@ -27,8 +27,11 @@ PROJECT_FILES: Final = (
     *(".gemini/settings.json", ".codex/config.toml"),
 )
 _PRODUCT_FOLDERS: Final = (".cursor", ".vscode", ".gemini", ".codex", ".claude")
-READ: Final = ("claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini", "goose")
-"""Hosts whose files are always read, after Holdfast's own; from the others servers are imported."""
+READ: Final = (
+    *("claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini", "goose"),
+    *("windsurf", "zed", "copilot", "kiro", "opencode"),
+)
+"""Hosts in the order in which their files count, after Holdfast's own."""
 _MOST_SHOWN: Final = 20
 
 
@@ -263,8 +266,7 @@ def user_files(environment: ConfigEnvironment) -> list[EntrySource]:
 
 def importable_files(environment: ConfigEnvironment) -> list[EntrySource]:
     """Return the files of other products that servers can be imported from."""
-    rest = [name for name in HOSTS if name not in READ]
-    return host_files(environment, (*READ, *rest), OTHERS)
+    return host_files(environment, READ, OTHERS)
 
 
 def host_files(

@@ -131,8 +131,8 @@ class Client(SyncWrapper[AsyncClient]):
         Takes what `call_tool` takes.
 
         Returns:
-            The call under way: ``result()`` waits for it, ``for`` gives its progress,
-            ``cancel()`` ends it, and ``detach()`` leaves it once it is a task.
+            The call under way: await it for the result, ``async for`` its progress,
+            ``cancel()`` it, or ``detach()`` it once it is a task.
         """
         return RunningCall(
             self._portal.do(lambda: self._inner.start_tool(name, arguments, **options)),

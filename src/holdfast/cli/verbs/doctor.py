@@ -70,7 +70,9 @@ async def doctor(target: ServerTarget) -> int:
         await examination.run()
     except HoldfastError as error:
         code = exit_for(error)
-        message = explain(error, with_path=True)
+        # This is the command that other errors point to.
+        hints = tuple(hint for hint in error.hints if hint.option)
+        message = explain(error.again(hints=hints), with_path=True)
         examination.find("failure", "bad", message, advice(error, os.environ))
     findings = examination.findings
     bad = [finding["text"] for finding in findings if finding["verdict"] == "bad"]
