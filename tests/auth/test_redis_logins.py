@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import AuthError, LoginRequired, OAuth
+from holdfast import AuthError, OAuth
 from holdfast._core.auth.logins import LoginChanged, Logins
 from holdfast._core.auth.saving import SAVING_PAUSE
+from holdfast.errors import LoginRequired
 from holdfast.stores import MemoryStore, RedisStore, StoreError
 from holdfast.stores.base import StoreDown
 from tests.auth.test_hostile import Clock
