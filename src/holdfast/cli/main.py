@@ -53,7 +53,7 @@ FIRST = frozenset(
     (
         *("servers", "status", "tools", "describe", "search", "doctor"),
         *("call", "read", "shell", "add", "login"),
-        *("serve", "lock", "view", "demo"),
+        *("serve", "install", "lock", "view", "demo"),
     )
 )
 """The verbs of the first screen, about fifteen; ``help --all`` shows the others too."""
