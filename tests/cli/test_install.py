@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -196,22 +197,57 @@ def test_holdfast_itself_sees_through_it(cli: Cli, cursor: Path) -> None:
     assert (after.command, after.args, after.env) == (before.command, before.args, before.env)
 
 
-async def test_the_command_of_the_file_works(cli: Cli, cursor: Path, tmp_path: Path) -> None:
+def _as_claude_code(home: Path, entry: dict[str, Any]) -> Path:
+    """Write the file as Claude Code does: whole, two spaces, the type first, among its state."""
+    path = home / ".claude.json"
+    state = {"numStartups": 3, "projects": {"/w": {"mcpServers": {}}}, "userID": "0" * 64}
+    servers = {"mcpServers": {"real": {"type": "stdio", **entry}}}
+    path.write_text(json.dumps({**state, **servers}, indent=2))
+    return path
+
+
+def _as_codex(home: Path, entry: dict[str, Any]) -> Path:
+    """Write the file as Codex does: a table each, variables in a table below."""
+    path = home / ".codex/config.toml"
+    path.parent.mkdir()
+    env = "\n".join(f"{name} = {json.dumps(value)}" for name, value in entry["env"].items())
+    path.write_text(
+        f"model = 'x'\n\n[mcp_servers.real]\ncommand = {json.dumps(entry['command'])}\n"
+        f"args = {json.dumps(entry['args'])}\n\n[mcp_servers.real.env]\n{env}\n"
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("host", "write"), [("claude-code", _as_claude_code), ("codex", _as_codex)]
+)
+async def test_the_command_of_the_file_works(
+    cli: Cli, home: Path, tmp_path: Path, host: str, write: Any
+) -> None:
     """As a host starts it: the variables of the entry reach the server, in the entry's folder."""
-    server = [sys.executable, stdio_server.__file__]
-    value = {"mcpServers": {"real": {**stdio(server), "env": {"MARK": "x", "PYTHONSAFEPATH": "1"}}}}
-    cursor.write_text(json.dumps(value))
-    assert cli("install", "cursor", "-y").code == 0
-    written = entry(cursor, "real")
+    server = stdio([sys.executable, stdio_server.__file__])
+    path = write(home, {**server, "env": {"RUNS": str(tmp_path / "runs"), "PYTHONSAFEPATH": "1"}})
+    before = path.read_bytes()
+    assert cli("install", host, "-y").code == 0
+    is_json = path.suffix == ".json"
+    read = json.loads(path.read_text()) if is_json else tomllib.loads(path.read_text())
+    written = read["mcpServers" if is_json else "mcp_servers"]["real"]
     assert written["command"] == sys.executable
     command = [written["command"], *written["args"]]
-    async with holdfast.connect(command, env=written["env"], cwd=str(tmp_path)) as host:
-        first = (await host.call_tool("pid")).text
+    handlers = holdfast.Handlers(roots=["file:///a"])
+    async with holdfast.connect(
+        command, env=written["env"], cwd=str(tmp_path), handlers=handlers
+    ) as client:
+        first = (await client.call_tool("pid")).text
         with pytest.raises(holdfast.errors.RpcError) as caught:
-            await host.call_tool("die")
+            await client.call_tool("die")
         assert caught.value.data == {"kind": "transport", "outcomeUnknown": True}
-        assert (await host.call_tool("pid")).text != first
-        assert (await host.call_tool("cwd")).text == str(tmp_path.resolve())
+        assert (await client.call_tool("pid")).text != first
+        assert (await client.call_tool("cwd")).text == str(tmp_path.resolve())
+        assert (await client.call_tool("ask")).text == "file:///a"
+    assert (tmp_path / "runs").read_text() == "run\n"
+    assert cli("uninstall", host, "-y").code == 0
+    assert path.read_bytes() == before
 
 
 # The program

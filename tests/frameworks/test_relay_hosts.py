@@ -1,4 +1,4 @@
-"""Hosts of others in front of ``holdfast serve``: the official client, of both major versions."""
+"""Hosts of others in front of ``holdfast serve``: official clients, and FastMCP's."""
 
 from __future__ import annotations
 
@@ -14,13 +14,21 @@ from tests.frameworks.running import installed
 from tests.interop.install import PROJECT, NotHere
 from tests.relay import stdio_server
 
-SCRIPT = PROJECT / "tests" / "frameworks" / "scripts" / "relay_host.py"
+SCRIPTS = PROJECT / "tests" / "frameworks" / "scripts"
 
 
 @pytest.mark.req("X2")
 @pytest.mark.hang(600)
-@pytest.mark.parametrize("name", ["fastmcp", "langchain"], ids=["mcp-2", "mcp-1"])
-def test_the_official_client_outlives_its_server(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "script"),
+    [
+        ("fastmcp", "relay_host.py"),
+        ("langchain", "relay_host.py"),
+        ("fastmcp", "relay_fastmcp.py"),
+    ],
+    ids=["mcp-2", "mcp-1", "fastmcp"],
+)
+def test_a_client_of_others_outlives_its_server(name: str, script: str, tmp_path: Path) -> None:
     try:
         python = installed(name) / "bin" / "python"
     except NotHere as reason:
@@ -28,7 +36,7 @@ def test_the_official_client_outlives_its_server(name: str, tmp_path: Path) -> N
     runs = tmp_path / "runs"
     serve = [sys.executable, "-m", "holdfast", "serve", "--env", f"RUNS={runs}"]
     done = subprocess.run(
-        [python, SCRIPT, *serve, "--", sys.executable, stdio_server.__file__],
+        [python, SCRIPTS / script, *serve, "--", sys.executable, stdio_server.__file__],
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
