@@ -63,6 +63,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     for name in ("FORCE_COLOR", "COLORTERM", "TERM_PROGRAM", "KITTY_WINDOW_ID", "TMUX", "STY"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOLDFAST_REGISTRY", "http://127.0.0.1:9")  # nobody is there
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("HOME", str(place))
     for name in ("CONFIG", "STATE", "CACHE"):

@@ -51,7 +51,7 @@ def test_a_server_added_to_a_project_is_trusted(cli: Cli, home: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["add", "demo"], "Give a URL, or a command after --, and"),
+        (["add", "demo"], "Give a URL, a command after --, or the full name"),
         (["add", "demo", "npx", "x"], "Write: holdfast add demo -- npx x"),
         (["add", "demo", "http://x", "--", "y"], "Give a URL, or a command after --, and nothing"),
         (["add", "demo", "ftp://x"], "a URL begins with http:// or https://."),

@@ -92,6 +92,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_build": ("_options", "_accounts", "_core.targets"),
     "config": ("_build",),
     "hosts": ("config",),
+    "registry": ("config",),
     "_connect": ("config",),
     "agents": ("config",),
     "servers": ("agents", "_connect"),
@@ -113,7 +114,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     ),
     "testing": ("__init__",),
     "demo": ("__init__", "view"),
-    "cli": ("__init__", "hosts", "testing", "demo", "view", "relay"),
+    "cli": ("__init__", "hosts", "registry", "testing", "demo", "view", "relay"),
     "__main__": ("cli",),
 }
 

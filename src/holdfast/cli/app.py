@@ -78,6 +78,12 @@ TRANSPORT = option(
     type=click.Choice(["auto", "streamable", "sse"]),
 )
 CWD = option("--cwd DIR", "The working directory of the command.")
+REGISTRY = option(
+    "--registry [URL]",
+    "The registry of MCP servers; with a URL, another one.",
+    is_flag=False,
+    flag_value=EVERYTHING,
+)
 SAVE = option("--save DIR", "The folder for pictures and other files.")
 OPEN = option("--open TOOL", "The tool that opens a session.", "open_tool", default="session.open")
 CLOSE = option("--close TOOL", "The tool that closes it.", "close_tool", default="session.close")
@@ -287,6 +293,7 @@ def _with_value(word: str, after: str) -> str:
     if word == "--trace":
         return "--trace=head"
     is_alone = word == "--inherit-env" and not _NAMES.fullmatch(after)
+    is_alone = is_alone or (word == "--registry" and "://" not in after)
     return f"{word}={EVERYTHING}" if is_alone else word
 
 

@@ -13,7 +13,7 @@ import click
 
 from holdfast._core.text import counted
 from holdfast.cli import completers, tool_cache, views
-from holdfast.cli.app import CONFIG, option, output_option
+from holdfast.cli.app import CONFIG, REGISTRY, option, output_option
 from holdfast.cli.output import Exit, Output
 from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb, or_none
 from holdfast.cli.verbs.reading import offered_skills
@@ -190,14 +190,23 @@ def _offers(output: Output, title: str, offers: Sequence[tuple[str, Any]]) -> No
 @click.command(cls=ServerVerb)
 @click.argument("words", nargs=-1, required=True)
 @option("--most N", "Show at most N tools.", type=click.IntRange(1), default=10)
-async def search(target: ServerTarget, words: tuple[str, ...], most: int) -> int:
+@REGISTRY
+async def search(
+    target: ServerTarget, words: tuple[str, ...], most: int, registry: str | None
+) -> int:
     """Find tools by words: names, descriptions and parameters of all configured servers.
 
-    Of a server that cannot be reached, the tools that were last seen.
+    Of a server that cannot be reached, the tools that were last seen. With --registry: servers
+    that others have published, to be added by their full names.
 
     \b
     holdfast search read file
+    holdfast search --registry weather
     """
+    if registry is not None:
+        from holdfast.cli.registry import search_registry
+
+        return await search_registry(target.output, registry, words, most)
     from holdfast.agents.listing import ServerTool
     from holdfast.agents.search import Index
 

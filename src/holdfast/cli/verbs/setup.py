@@ -11,7 +11,7 @@ import click
 from msgspec import to_builtins
 
 from holdfast.cli import app
-from holdfast.cli.app import CONFIG, YES, option, output_option, pairs
+from holdfast.cli.app import CONFIG, REGISTRY, YES, option, output_option, pairs
 from holdfast.cli.approvals import ask_approval
 from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.output import Output
@@ -32,36 +32,43 @@ OVERWRITE = option("--overwrite", "Replace servers of the same name.")
 @click.argument("words", nargs=-1, metavar="[URL]")
 @PROJECT
 @OVERWRITE
-@option("-y --yes", "Accepted for scripts: nothing is asked.", hidden=True, expose_value=False)
+@option("-y --yes", "Add a server of the registry without a question.")
+@REGISTRY
+@option("--as NAME", "The name for a server of the registry; by default its last part.", "alias")
+@option("--kind KIND", "npm, pypi, oci or remote, if the registry has several.")
 @option("--env K[=V]...", "A variable; without a value, ${K} is written.")
 @app.CWD
 @app.HEADER
 @app.TRANSPORT
 @output_option
-def add(name: str, words: tuple[str, ...], output: Output, **options: Any) -> None:
+def add(name: str, words: tuple[str, ...], output: Output, **options: Any) -> int | None:
     """Add a server to your configuration. What you type yourself needs no approval.
+
+    A full name is looked up in the registry of MCP servers: its publisher, its exact version, the
+    command and the variables that it wants are shown, and asked about.
 
     \b
     holdfast add git -- uvx mcp-server-git
+    holdfast add io.github.owner/name
     holdfast add docs https://example.org/mcp --header 'X-Team: ${TEAM}'
     """
     from holdfast.config import add as write
 
     command: list[str] = click.get_current_context().obj.command or []
-    if bool(command) == bool(words):
+    if not command and not words:
+        from holdfast.cli.registry import add_from_registry
+
+        return add_from_registry(name, output, {**options, "env": variables(options["env"])})
+    if command and words:
         raise click.UsageError("Give a URL, or a command after --, and nothing else.")
     if words:
         _check_url(name, words)
-    env = (
-        variable if "=" in variable else f"{variable}=${{{variable}}}"
-        for variable in options["env"]
-    )
     done = write(
         name,
-        command=command[0] if command else None,
+        command=next(iter(command), None),
         args=command[1:],
-        url=words[0] if words else None,
-        env=pairs("--env", tuple(env)),
+        url=next(iter(words), None),
+        env=variables(options["env"]),
         headers=pairs("--header", options["header"], ":"),
         cwd=options["cwd"],
         transport=options["transport"] or "auto",
@@ -69,6 +76,12 @@ def add(name: str, words: tuple[str, ...], output: Output, **options: Any) -> No
         overwrite=options["overwrite"],
     )
     _report(output, done, "added to", f"\nTry it: holdfast tools {shlex.quote(name)}")
+    return None
+
+
+def variables(texts: tuple[str, ...]) -> dict[str, str]:
+    """Return what ``--env`` says; without a value, a reference to the variable of that name."""
+    return pairs("--env", tuple(text if "=" in text else f"{text}=${{{text}}}" for text in texts))
 
 
 def _check_url(name: str, words: tuple[str, ...]) -> None:

@@ -1,0 +1,1 @@
+"""The registry of MCP servers: find a server by words, and add it by its full name."""
