@@ -1,9 +1,11 @@
 # Everything runs from a fresh checkout: the first target that needs the virtual environment
-# makes it, and makes it again only when pyproject.toml (or the checkout's path) changes.
+# makes it, and makes it again only when pyproject.toml (or the checkout's path) changes. `make demo`
+# installs what it runs; the other targets add the developers' tools.
 
 VENV  := .venv
 RUN   := $(VENV)/bin/python
 STAMP := $(VENV)/.stamp
+PLAIN := $(VENV)/.plain-stamp
 CODE  := $(wildcard src tests tools benchmarks examples)
 ARGS  ?=
 SERVERS ?= quick
@@ -14,7 +16,7 @@ ELSEWHERE := conformance frameworks interop site
 unexport PYTHONDONTWRITEBYTECODE
 
 # An editable install points at this folder by its full path: a moved checkout installs again.
-ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
+ifneq ($(shell cat $(PLAIN) 2>/dev/null),$(CURDIR))
 STALE := stale
 endif
 
@@ -27,7 +29,7 @@ help: ## list the targets
 
 venv: $(STAMP) ## make the virtual environment in .venv
 
-demo: $(STAMP) ## see a client at work, against a server that comes with it
+demo: $(PLAIN) ## see a client at work, against a server that comes with it
 	@$(RUN) -m holdfast.demo $(ARGS)
 
 demo-browser: $(STAMP) ## drive a real browser by a generated handle (needs chromium and npm)
@@ -121,11 +123,15 @@ endef
 export PYTHON
 export HERE := $(CURDIR)
 
-$(STAMP): pyproject.toml $(STALE)
+$(PLAIN): pyproject.toml $(STALE)
 	@if ! $(RUN) -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	  $(FIND_PYTHON); \
 	  echo "make: setting up $(VENV) with $$("$$found" --version)"; \
 	  "$$found" -m venv --clear $(VENV); \
 	fi
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable .
 	@printf '%s\n' "$$HERE" > $@
+
+$(STAMP): $(PLAIN)
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@

@@ -54,16 +54,19 @@ def follow(page: str, python: Path, home: Path) -> Iterator[Tried]:
         done = run(step, imports, python, home)
         fault = "" if fits(step, done) else done.stdout + done.stderr
         yield Tried(first_line(step), time.monotonic() - began, fault)
-        if step.block.kind == "python":
+        if step.block.kind == "python" and step.block.title is None:
             imports += "".join(re.findall(r"^(?:import|from) .+\n", step.block.text, re.M))
 
 
 def run(step: Step, imports: str, python: Path, home: Path) -> subprocess.CompletedProcess[str]:
-    """Run a block by itself; of the blocks before it only the imports are there."""
+    """Run a block by itself; of the blocks before it only the imports and the files are there."""
+    if step.block.title is not None:
+        (home / step.block.title).write_text(step.block.text, encoding="utf-8")
+        return subprocess.CompletedProcess([], 0, "", "")
     text = re.sub(r"^\$ ", "", step.block.text, flags=re.M)
     command = [str(python), "-c", PYTHON, imports + text]
     if step.block.kind == "console":
-        command = ["bash", "-c", text]
+        command = ["bash", "-c", f"exec 2>&1\n{text}"]  # as at a terminal
     path = os.pathsep.join([str(python.parent), "/usr/local/bin", "/usr/bin", "/bin"])
     return subprocess.run(
         command,
@@ -78,7 +81,7 @@ def run(step: Step, imports: str, python: Path, home: Path) -> subprocess.Comple
 
 
 def fits(step: Step, done: subprocess.CompletedProcess[str]) -> bool:
-    expected = step.expected or "…"
+    expected = (step.expected if step.is_printed else None) or "…"
     return done.returncode == 0 and matches(expected, done.stdout, wrapped=True)
 
 
