@@ -45,6 +45,9 @@ def build_client(
 
         raise wrong_type("handlers", handlers, Handlers)
     policy = _policy(options)
+    direct = transport
+    if (shared := options.get("shared")) is not None:
+        transport = _shared(transport, shared, policy, name)
     guard = arguments = None
     if (lock := options.get("lock")) is not None:
         guard = _lock(lock)
@@ -72,6 +75,8 @@ def build_client(
         client = Client(
             transport, policy, handlers or NO_HANDLERS, name=name, observers=observers, gate=gate
         )
+        if transport is not direct and shared:
+            _tell_daemon(transport, client)
         if guard is not None:
             client.guard_tools(guard.guard(client.name, arguments))
             client.guard_skills(guard.skill_guard(client.name, arguments))
@@ -86,6 +91,38 @@ def build_client(
     from holdfast._accounts import AccountsClient
 
     return AccountsClient(transport, policy, make, name)
+
+
+def _shared(transport: Transport, shared: Any, policy: Policy, name: str | None) -> Transport:
+    """Return the transport through the daemon, where a server can be shared."""
+    if not isinstance(shared, bool):
+        raise ValidationError(f"shared={shared!r}: must be True or False")
+    if not shared:
+        return transport
+    from holdfast._core.transports.stdio import Stdio
+
+    if not isinstance(transport, Stdio):
+        import logging
+
+        log = logging.getLogger("holdfast")
+        log.info("%s: not shared: only servers that a command starts are", transport.name)
+        return transport
+    from holdfast._core.transports.shared import Shared
+
+    through = Shared(transport)
+    through.protocol = policy.protocol
+    through.name = name or transport.name
+    return through
+
+
+def _tell_daemon(transport: Any, client: Client) -> None:
+    """Have the daemon told what a client can be asked."""
+    from holdfast._core.eras.negotiation import declared
+
+    # By the plan, which is changed before the first use, and not by the client: the two would
+    # keep each other alive.
+    opener = client._requester.opener
+    transport.capabilities = lambda: declared(opener.plan, changes=True)
 
 
 def _policy(options: ClientOptions) -> Policy:

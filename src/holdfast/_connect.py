@@ -49,6 +49,7 @@ def connect(
     log: LogTarget | None = None,
     lock: LockTarget | None = None,
     trace: TraceTarget | None = None,
+    shared: bool | None = None,
     **options: Unpack[Options],
 ) -> Client:
     """Return a client for one server. Nothing is started before its first use.
@@ -78,6 +79,8 @@ def connect(
         log: Write every tool call as JSON lines to a file, a stream or a function.
         lock: Refuse a server whose tools or skills differ from a lock file.
         trace: Write every message, state and line of stderr to a file, for ``holdfast view``.
+        shared: Use the server of the daemon (``holdfast daemon start``), which all programs of
+            this user share; where none runs, one of its own. Default: as configured, else False.
         **options: Options of the transport. For a command: ``args``, ``env``, ``inherit_env``,
             ``cwd``, ``stderr``, ``grace``, ``startup``, ``shutdown_request``,
             ``threads`` (see `holdfast.Stdio`). For a URL: ``headers``, ``transport``, ``base_url``,
@@ -120,6 +123,7 @@ def connect(
         "log": log,
         "lock": lock,
         "trace": trace,
+        "shared": shared,
     }
     if isinstance(target, Mapping):
         raise _not_a_target(target)

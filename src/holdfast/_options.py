@@ -55,6 +55,7 @@ class ClientOptions(TypedDict, total=False):
     log: LogTarget | None
     lock: LockTarget | None
     trace: TraceTarget | None
+    shared: bool | None
 
 
 class Options(TypedDict, total=False):

@@ -246,6 +246,7 @@ OWN = {
     "replay": "safe",
     "lock": {"path": "l", "mode": "warn"},
     "log": "calls",
+    "shared": True,
     "inherit_env": ["X"],
     "grace": 1,
     "ca": "x",

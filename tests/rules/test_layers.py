@@ -90,6 +90,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_accounts": ("_pool",),
     "_options": ("_core.calls", "_core.transports", "calllog", "lock", "trace"),
     "_build": ("_options", "_accounts", "_core.targets"),
+    "daemon": ("relay", "_build"),
     "config": ("_build",),
     "hosts": ("config",),
     "registry": ("config",),
@@ -114,7 +115,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     ),
     "testing": ("__init__",),
     "demo": ("__init__", "view"),
-    "cli": ("__init__", "hosts", "registry", "testing", "demo", "view", "relay"),
+    "cli": ("__init__", "hosts", "registry", "testing", "demo", "view", "relay", "daemon"),
     "__main__": ("cli",),
 }
 

@@ -34,6 +34,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "For programs": {
         "serve": ("serve", "servers on stdio or HTTP for hosts, over connections that hold"),
+        "daemon": ("daemon", "keep servers running, shared by all your programs"),
         "install": ("install", "put Holdfast before the servers of a host (editor, agent)"),
         "uninstall": ("install", "take it out of a host's file again"),
         "codegen": ("lock", "write a typed Python module for a server's tools"),
@@ -78,7 +79,7 @@ VERBS: dict[str, tuple[str, str]] = {
 WITHOUT_SERVER = frozenset(
     (
         *("servers", "auth", "remove", "import", "config", "completion", "demo", "view"),
-        *("install", "uninstall"),
+        *("install", "uninstall", "daemon"),
         *("log diff", "log serve"),
     )
 )

@@ -37,6 +37,7 @@ from holdfast.cli.main import SHELL_VERBS, VARIABLE
 from holdfast.cli.output import Output, message_trace, show_stderr
 from holdfast.cli.progress import status
 from holdfast.cli.prompts import ask_input, is_interactive
+from holdfast.cli.sharing import say_fallback, use_daemon
 from holdfast.errors import HandshakeRefused, RpcError, ValidationError
 
 if TYPE_CHECKING:
@@ -236,7 +237,12 @@ class ServerTarget:
         _set_up_logging(self.verbose)
         can_ask = ask and not self.output.json and is_interactive()
         address = self._locate(can_ask, ask_input if ask else None)
-        client = address.connect(self._client_options(address, can_ask))
+        options = self._client_options(address, can_ask)
+        asked = options.get("shared", address.shared)
+        if not address.is_url:
+            use_daemon(options, asked)
+        client = address.connect(options)
+        say_fallback(client, self.output, is_asked_for=bool(asked))
         if self.trace:
             client._attach_tap(message_trace(self.trace))
         if ask and status.begin(f"connecting to {client.name}"):
@@ -341,6 +347,11 @@ class ServerAddress(NamedTuple):
     def is_url(self) -> bool:
         """True if it is reached by HTTP."""
         return isinstance(self.target, str) and is_url(self.target)
+
+    @property
+    def shared(self) -> bool | None:
+        """Whether its entry says that it is shared; None: it does not say."""
+        return None if self.resolved is None else self.resolved.options.get("shared")
 
     def connect(self, options: dict[str, Any]) -> Client:
         """Return a client; options are added to those of the configuration, and win."""

@@ -102,6 +102,7 @@ TABLE: Final[dict[str, Setting]] = {
         Setting("replay", Replay),
         Setting("lock", LockSetting | str, path=True),
         Setting("log", str, path=True),
+        Setting("shared", bool),
         Setting("inherit_env", _LIST | bool, **_STDIO),
         Setting("grace", float, **_STDIO),
         Setting("ca", str, **_HTTP, path=True),

@@ -240,7 +240,7 @@ def _answer_to(request: OutgoingRequest) -> Generator[Turn, Heard, Reply]:
 
 def _discover(plan: Plan, version: str | None = None) -> OutgoingRequest:
     version = version or _stateless(plan)[0]
-    meta = request_meta(version, plan.identity.info(), _declared(plan, changes=False))
+    meta = request_meta(version, plan.identity.info(), declared(plan, changes=False))
     options = StreamOptions(headers.standard(version, DISCOVER, None))
     return OutgoingRequest(DISCOVER, {"_meta": meta}, options)
 
@@ -248,13 +248,14 @@ def _discover(plan: Plan, version: str | None = None) -> OutgoingRequest:
 def _initialize_request(plan: Plan, version: str) -> OutgoingRequest:
     params = {
         "protocolVersion": version,
-        "capabilities": _declared(plan, changes=True),
+        "capabilities": declared(plan, changes=True),
         "clientInfo": plan.identity.info(),
     }
     return OutgoingRequest(INITIALIZE, params, StreamOptions({}, resume=True))
 
 
-def _declared(plan: Plan, *, changes: bool) -> dict[str, Any]:
+def declared(plan: Plan, *, changes: bool) -> dict[str, Any]:
+    """Return the capabilities that a client declares; ``changes`` as `declare` has it."""
     return declare(sorted(plan.abilities), plan.identity.capabilities, changes=changes)
 
 
@@ -326,7 +327,7 @@ def _stateless_agreement(plan: Plan, version: str, raw: Raw) -> Agreement:
     result = _discover_result.decode(raw)
     meta = result.meta if isinstance(result.meta, dict) else {}
     info = Raw(encode(meta[SERVER_INFO])) if SERVER_INFO in meta else None
-    era = Stateless(version, plan.identity.info(), _declared(plan, changes=False))
+    era = Stateless(version, plan.identity.info(), declared(plan, changes=False))
     instructions = result.instructions if isinstance(result.instructions, str) else None
     facts = Facts(version, info, result.capabilities, instructions)
     return Agreement(era, facts, "discover")

@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import BinaryIO, Final, Protocol
+from typing import BinaryIO, Final, Protocol, cast
 
 from holdfast._core.serve.runner import LoopRunner
 from holdfast._core.server.server import Server
@@ -58,12 +58,8 @@ async def serve(
         source: Where its messages come from; standard input by default.
         target: Where the answers go to; standard output by default.
     """
-    conversation = _Conversation(server, source or sys.stdin.buffer, target or sys.stdout.buffer)
-    try:
-        await conversation.ended
-        await conversation.finish()
-    finally:
-        conversation.close()
+    conversation = Conversation(server, source or sys.stdin.buffer, target or sys.stdout.buffer)
+    await conversation.serve()
 
 
 def run(server: Server) -> None:
@@ -74,30 +70,38 @@ def run(server: Server) -> None:
         sys.exit(130)
 
 
-class _Conversation:
+class Channel(Protocol):
+    """A file or a socket."""
+
+    def fileno(self) -> int: ...
+
+
+class Conversation:
     """One client: what it sends is handled in order, what it does not read waits."""
 
-    def __init__(self, server: Server, source: BinaryIO, target: BinaryIO) -> None:
+    def __init__(
+        self, server: Server, source: BinaryIO | Channel, target: BinaryIO | Channel
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = loop.create_future()
         self._loop = loop
         self._lines = Lines(LARGEST)
         self._overflow: deque[bytes] = deque()
         """Messages that the output has refused; while there are any, nothing is read."""
-        self._session = ServerSession(server, self._write, LoopRunner())
+        self._session = ServerSession(server, self.write, LoopRunner())
         self._output: _Output
         writer: Writer | None = None
         if _is_pipe(target):
             descriptor = os.dup(target.fileno())
             self._output = writer = Writer(descriptor, loop, BACKLOG, self._broken, self._room)
         else:
-            self._output = _FileOutput(target, self._broken)
+            self._output = _FileOutput(cast(BinaryIO, target), self._broken)
         self._input: _Input
         if _is_pipe(source):
             descriptor = os.dup(source.fileno())
             self._input = PipeReader(descriptor, loop, self._feed, self._end, writer)
         else:
-            self._input = _FileInput(source, loop, self._feed, self._end)
+            self._input = _FileInput(cast(BinaryIO, source), loop, self._feed, self._end)
         self._shared = [file for file in (source, target) if _is_pipe(file)]
 
     # In
@@ -121,7 +125,8 @@ class _Conversation:
 
     # Out
 
-    def _write(self, line: bytes) -> None:
+    def write(self, line: bytes) -> None:
+        """Send a line, after those before it."""
         if not self._overflow and self._output.send(line, None):
             return
         # The client does not read. It will not be answered more than it has asked already; what
@@ -129,6 +134,11 @@ class _Conversation:
         self._input.pause()
         if len(self._overflow) < MOST_WAITING or b'"method":"notifications/' not in line[:200]:
             self._overflow.append(line)
+
+    @property
+    def is_behind(self) -> bool:
+        """True while more waits for the client than it should."""
+        return bool(self._overflow)
 
     def _room(self) -> None:
         while self._overflow:
@@ -142,6 +152,21 @@ class _Conversation:
             self.ended.set_result(None)
 
     # The end
+
+    async def serve(self) -> None:
+        """Serve until the client's input ends, or nobody reads the answers any more."""
+        try:
+            await self.ended
+            await self.finish()
+        finally:
+            self.close()
+
+    def end(self, last: bytes) -> None:
+        """End it from this side: nothing is answered any more, and one more line is written."""
+        if not self.ended.done():
+            self._session.close()
+            self.write(last)
+            self.ended.set_result(None)
 
     async def finish(self) -> None:
         """Let handlers that need not wait finish, cancel the rest, and have the answers read."""
@@ -162,7 +187,7 @@ class _Conversation:
                 set_blocking(file.fileno(), True)
 
 
-def _is_pipe(file: BinaryIO) -> bool:
+def _is_pipe(file: BinaryIO | Channel) -> bool:
     """Return whether a loop can wait for a file; never on Windows."""
     if os.name != "posix":
         return False

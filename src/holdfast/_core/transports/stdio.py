@@ -135,7 +135,7 @@ class Stdio:
     ) -> StdioLink:
         """Start the server; for the driver."""
         launcher = uses_launcher(self.command)
-        env = environment(self.env, self.inherit_env, os.environ, launcher=launcher)
+        env = self.environment()
 
         def start(listener: ChildListener) -> ChildProcess:
             request = SpawnRequest(
@@ -157,6 +157,11 @@ class Stdio:
             launcher=launcher and is_launcher(self.command),
             ended=self._ended,
         )
+
+    def environment(self) -> dict[str, str]:
+        """Return the whole environment of the server."""
+        launcher = uses_launcher(self.command)
+        return environment(self.env, self.inherit_env, os.environ, launcher=launcher)
 
     def watch_stderr(self, receive: Callable[[str], object]) -> None:
         """Give the lines of the server's stderr to one more function; for traces."""

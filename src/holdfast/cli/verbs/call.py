@@ -17,6 +17,7 @@ from holdfast.cli.elicitation import Questions
 from holdfast.cli.output import Exit
 from holdfast.cli.progress import status
 from holdfast.cli.prompts import is_interactive
+from holdfast.cli.sharing import hint_at_state
 from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.cli.views import Contents, table
 from holdfast.errors import Hint, HoldfastError
@@ -88,6 +89,7 @@ async def call(
         options = _call_options(name, as_task=as_task or detach)
         running = client.start_tool(name, arguments, on_task=_show_task, **options)
         result = await _outcome(target, running, detach)
+        hint_at_state(target, client, tools)
     if result is None:
         return Exit.OK
     return show(target, result, name, save, budget or policy.budget_of(name))

@@ -134,6 +134,7 @@ class Examination:
         stderr: list[str] = []
         if not target.verbose:
             target.options["stderr"] = stderr.append
+        target.options["shared"] = False  # it is the start of a server that is looked at
         client = target.client()
         transport: Any = client.transport
         authorizer = transport.authorizer
