@@ -1,4 +1,4 @@
-"""Look at every page of the site in Chromium, on a desktop and on a phone.
+"""Look at every page of the site in Chromium, on a desktop and on a phone, light and dark.
 
 ``python -m tools.screenshots`` builds the site and writes one picture of each page and width below
 ``build/screenshots``. What is wider than its window, and code that is hardly seen, is printed, and
@@ -20,7 +20,12 @@ from typing import Final
 from tools.chromium import browser, chromium
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
-WIDTHS: Final = {"desktop": (1280, 900), "phone": (390, 844)}
+WIDTHS: Final = {
+    "desktop": (1280, 900),
+    "desktop-dark": (1280, 900),
+    "phone": (390, 844),
+    "phone-dark": (390, 844),
+}
 
 # Blocks of code and tables may scroll inside their own box on a phone; nothing may widen the page.
 # On a desktop a table shall fit as it is, and so shall code, but for lines over 100 characters.
@@ -93,6 +98,11 @@ async def look(program: str, site: Path, pages: Iterable[str], *, draw: bool) ->
             await tab.resize(*WIDTHS["desktop"])
             await tab.open((site / page).as_uri())
             for screen, size in WIDTHS.items():
+                scheme = "dark" if screen.endswith("-dark") else "light"
+                await tab.send(
+                    "Emulation.setEmulatedMedia",
+                    features=[{"name": "prefers-color-scheme", "value": scheme}],
+                )
                 await tab.resize(*size)
                 faults = await tab.ask(OVERFLOW) + await tab.ask(FAINT)
                 picture = await tab.picture() if draw else b""

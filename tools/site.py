@@ -1,9 +1,11 @@
-"""Hooks of the documentation site: the version, the examples with their code, ``llms.txt``."""
+"""Hooks of the documentation site: version, examples with code, measured tables, ``llms.txt``."""
 
 from __future__ import annotations
 
 import re
 import shutil
+import sys
+from html import escape
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,14 +27,69 @@ def on_config(config: Any) -> None:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Put the code of each example on its page."""
-    if page.file.src_uri != "examples.md":
+    """Put the code of each example on its page, and what was measured where it is asked for."""
+    name = page.file.src_uri
+    if name == "index.md":
+        page.meta["hide"] = ["navigation", "toc"]
+    if name in ("index.md", "evidence.md"):
+        for mark, text in measured().items():
+            markdown = markdown.replace(f"<!-- {mark} -->", text)
+    if name != "examples.md":
         return markdown
     code = [
         f"## {name}.py {{ #{name} }}\n\n```python\n{example(path)}```\n"
         for path, name in EXAMPLE.findall(markdown)
     ]
     return "\n".join([EXAMPLE.sub(r"](#\2)", markdown), *code])
+
+
+def measured() -> dict[str, str]:
+    """Return what pages show of the last comparison with other clients."""
+    sys.path.insert(0, str(PROJECT))
+    from benchmarks.peers import faults, report, results
+    from benchmarks.peers.clients import OURS
+
+    kept = results.read()
+    clients, tried = report.present(kept), report.tried(kept)
+    survived = {
+        client.name: [
+            not faults.shortcomings(fault, kept.faults[fault.key][client.name]) for fault in tried
+        ]
+        for client in clients
+    }
+    counts = [sum(survived[client.name]) for client in clients if client is not OURS]
+    return {
+        "scores": report.scores(kept),
+        "faults-count": str(len(tried)),
+        "faults-ours": str(sum(survived[OURS.name])),
+        "faults-others": f"{min(counts)} to {max(counts)}",
+        "faults": fault_table([fault.title for fault in tried], clients, survived),
+    }
+
+
+def fault_table(titles: list[str], clients: list[Any], survived: dict[str, list[bool]]) -> str:
+    """Return the small table of the front page: a mark for each fault and client."""
+    head = "".join(f"<th>{escape(SHORT.get(each.title, each.title))}</th>" for each in clients)
+    rows = []
+    for at, title in enumerate(titles):
+        marks = "".join(MARKS[survived[each.name][at]] for each in clients)
+        rows.append(f"<tr><td>{escape(capital(title))}</td>{marks}</tr>")
+    sums = "".join(f"<td>{sum(survived[each.name])}</td>" for each in clients)
+    foot = f"<tfoot><tr><td>survived</td>{sums}</tr></tfoot>"
+    body = "".join(rows)
+    head = f"<thead><tr><th></th>{head}</tr></thead>"
+    return f'<table class="faults">{head}<tbody>{body}</tbody>{foot}</table>'
+
+
+def capital(title: str) -> str:
+    return title[:1].upper() + title[1:]
+
+
+SHORT: Final = {"Python SDK 2": "SDK 2", "Python SDK 1": "SDK 1", "TypeScript": "TS"}
+MARKS: Final = {
+    True: '<td class="yes" title="survived">✓</td>',
+    False: '<td class="no" title="not survived">✗</td>',
+}
 
 
 def example(path: str) -> str:
@@ -52,6 +109,9 @@ def llms(nav: list[Any], docs: Path) -> str:
     for section in nav:
         for title, content in section.items():
             lines += ["", f"## {title}", "", *(entry(docs, page) for page in pages(content))]
+    written = sorted(str(path.relative_to(docs)) for path in docs.rglob("*.md"))
+    rest = [page for page in written if page not in pages(nav)]
+    lines += ["", "## For those who change Holdfast", "", *(entry(docs, page) for page in rest)]
     return "\n".join(lines) + "\n"
 
 

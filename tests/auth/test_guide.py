@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/how-to/login-errors.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/how-to/login.md").read_text(encoding="utf-8")
 QUOTED = [found[1] for line in PAGE.splitlines() if (found := re.match(r"\| `([^`]+)` \|", line))]
 SOURCES = " ".join(
     re.sub(r'"\s*\n\s*f?"', "", path.read_text(encoding="utf-8"))

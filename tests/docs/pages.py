@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import dedent
 
 PROJECT = Path(__file__).resolve().parents[2]
 PAGES = sorted([PROJECT / "README.md", *(PROJECT / "docs").rglob("*.md")])
@@ -43,7 +44,7 @@ def blocks(text: str) -> list[Block]:
     for match in FENCE.finditer(text):
         line = text.count("\n", 0, match.start("body"))
         between = text[end : match.start()]
-        found.append(Block(match["info"].strip(), line, match["body"], between))
+        found.append(Block(match["info"].strip(), line, dedent(match["body"]), between))
         end = match.end()
     return found
 
