@@ -162,3 +162,10 @@ def test_the_picture_of_the_terminal_is_what_a_run_gives() -> None:
     assert terminal_picture.said(kept) == terminal_picture.said(now), (
         "python -m tools.terminal_picture draws it again"
     )
+
+
+def test_every_design_page_is_listed() -> None:
+    folder = PROJECT / "docs" / "design"
+    index = (folder / "index.md").read_text(encoding="utf-8")
+    for page in folder.glob("*.md"):
+        assert page.name == "index.md" or f"]({page.name})" in index, page.name
