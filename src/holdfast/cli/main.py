@@ -43,7 +43,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "See what happened": {
         "log": ("logs", "calls that were recorded: run, replay, diff, serve"),
-        "view": ("view", "a page from a trace: what crossed the wire, and when"),
+        "view": ("view", "a page of what crosses the wire, live or from a trace"),
         "demo": ("setup", "see a client at work, against a server that comes with it"),
     },
 }
@@ -78,7 +78,7 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 WITHOUT_SERVER = frozenset(
     (
-        *("servers", "auth", "remove", "import", "config", "completion", "demo", "view"),
+        *("servers", "auth", "remove", "import", "config", "completion", "demo"),
         *("install", "uninstall", "daemon"),
         *("log diff", "log serve"),
     )

@@ -84,6 +84,10 @@ _header = msgspec.json.Decoder(Header)
 _line = msgspec.json.Decoder(Line)
 
 
+decode_line: Final = _line.decode
+"""Return the line of one row; for lines that were made here."""
+
+
 class Reading:
     """One trace file while it is read, and what was wrong with it."""
 
@@ -95,6 +99,8 @@ class Reading:
         self.unreadable: list[tuple[int, str]] = []
         """The numbers of lines that were skipped, and why; the first twenty."""
         self.skipped = 0
+        self._number = 0
+        """The number of the line that was read last."""
 
     def lines(self, rows: Iterable[bytes]) -> Iterator[Line]:
         """Yield the lines that can be read. The first row must be the header of a trace.
@@ -103,19 +109,24 @@ class Reading:
             ValidationError: It is no trace, or one of a later version.
         """
         rows = iter(rows)
-        self._read_header(next(rows, b""))
-        for number, row in enumerate(rows, 2):
-            if not row.endswith(b"\n"):
-                self.is_cut = True
-                return
-            line = self._read(number, row)
+        self.read_header(next(rows, b""))
+        for row in rows:
+            # A line without an end is cut, unless another file of the same run follows.
+            self.is_cut = not row.endswith(b"\n")
+            line = None if self.is_cut else self.read_line(row)
             if line is not None and line.kind == "server":
                 facts = {"transport": line.transport, "target": line.target}
                 self.header.servers[line.server] = facts
             elif line is not None:
                 yield line
 
-    def _read_header(self, row: bytes) -> None:
+    def read_header(self, row: bytes) -> None:
+        """Take the first line of a file.
+
+        Raises:
+            ValidationError: It is no trace, or one of a later version.
+        """
+        self._number = 1
         try:
             self.header = _header.decode(row)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -127,8 +138,10 @@ class Reading:
                 f"{self.name}: a trace of version {self.header.format}; this program reads {FORMAT}"
             )
 
-    def _read(self, number: int, row: bytes) -> Line | None:
-        if row.isspace():
+    def read_line(self, row: bytes) -> Line | None:
+        """Return a line; None if it cannot be read, which is counted, or is a header."""
+        self._number += 1
+        if not row.strip():
             return None
         try:
             if len(row) > LONGEST_LINE:
@@ -139,7 +152,7 @@ class Reading:
             if not row.startswith(b'{"' + MARK.encode()):
                 self.skipped += 1
                 if len(self.unreadable) < 20:
-                    self.unreadable.append((number, str(error)))
+                    self.unreadable.append((self._number, str(error)))
             return None
 
 

@@ -62,7 +62,7 @@ class LineMaker:
     """Makes the lines of one server."""
 
     def __init__(self, server: str, redactor: Redactor) -> None:
-        self._name = server
+        self.name = server
         self.mark = ""
         """What stands behind the server's name, if other processes write to the same trace."""
         self._redactor = redactor
@@ -73,7 +73,7 @@ class LineMaker:
     @property
     def server(self) -> str:
         """The server's name in the lines."""
-        return self._name + self.mark
+        return self.name + self.mark
 
     def lines(self, event: TraceEvent, since: float) -> dict[str, Any] | None:
         """Return the line of an event; None for those that a trace does not have."""

@@ -68,18 +68,24 @@ class Recorder:
 
     def watch(self, client: Client) -> None:
         """Record what crosses between a client and its server, from its first use on."""
-        transport = client.transport
+        transport, maker = client.transport, self._maker(client.name)
         facts = {"transport": type(transport).__name__.lower(), "target": _target(transport)}
-        client._attach_tap(self.tap(client.name, **facts), self.flush)
+        client._attach_tap(self._tap(maker, facts), self.flush)
         if hasattr(transport, "watch_stderr"):
-            transport.watch_stderr(self.stderr(client.name))
+            transport.watch_stderr(self._stderr(maker))
         if hasattr(transport, "watch_responses"):
-            transport.watch_responses(self.responses(client.name))
+            transport.watch_responses(self._responses(maker))
 
     def tap(self, server: str, **facts: str) -> Callable[[TraceEvent], None]:
         """Return a tap for the driver of one client; ``facts`` are what is known of its server."""
-        maker = self._maker(server)
-        self._servers[server] = facts
+        return self._tap(self._maker(server), facts)
+
+    def stderr(self, server: str) -> Callable[[str], None]:
+        """Return a function that takes the lines of a server's stderr."""
+        return self._stderr(self._maker(server))
+
+    def _tap(self, maker: LineMaker, facts: dict[str, str]) -> Callable[[TraceEvent], None]:
+        self._servers[maker.name] = facts
         at = time.perf_counter()
         self._put(0, lambda: {"t": self._t(at), "server": maker.server, "kind": "server", **facts})
         zero = 0.0
@@ -94,20 +100,14 @@ class Recorder:
 
         return take
 
-    def stderr(self, server: str) -> Callable[[str], None]:
-        """Return a function that takes the lines of a server's stderr."""
-        maker = self._maker(server)
-
+    def _stderr(self, maker: LineMaker) -> Callable[[str], None]:
         def take(line: str) -> None:
             at = time.perf_counter()
             self._put(len(line), lambda: maker.stderr(line, self._t(at)))
 
         return take
 
-    def responses(self, server: str) -> Callable[[HttpNote], None]:
-        """Return a function that takes the heads of HTTP responses, and logins."""
-        maker = self._maker(server)
-
+    def _responses(self, maker: LineMaker) -> Callable[[HttpNote], None]:
         def take(note: HttpNote) -> None:
             at = time.perf_counter()
             self._put(0, lambda: maker.http(note, self._t(at)))

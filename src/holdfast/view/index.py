@@ -73,6 +73,7 @@ class _Request(Struct):
 
 class _Result(Struct):
     is_error: bool | UnsetType = msgspec.field(default=UNSET, name="isError")
+    result_type: str | UnsetType = msgspec.field(default=UNSET, name="resultType")
 
 
 class _Response(Struct):
@@ -144,7 +145,8 @@ class Index:
         row.of, row.name, row.method = request_number, request.name, request.method
         request.answer, request.end = number, row.t
         request.faults = line.faults or None
-        request.outcome = "rpc" if line.kind == "error" else _verdict(line.body)
+        request.outcome, note = ("rpc", "") if line.kind == "error" else _verdict(line.body)
+        request.note = note or request.note
         return [request_number]
 
     def _take_late(self, number: int, row: Row, request_number: int | None) -> list[int]:
@@ -246,12 +248,16 @@ def _tool_name(body: Raw | UnsetType) -> str:
     return params.name if params is not UNSET and params.name is not UNSET else ""
 
 
-def _verdict(body: Raw | UnsetType) -> str:
-    """Return whether a result is one of a tool that failed."""
+def _verdict(body: Raw | UnsetType) -> tuple[str, str]:
+    """Return how a result ended its request, and what is to be said of it."""
     if body is UNSET:
-        return "ok"
+        return "ok", ""
     try:
         result = _response.decode(body).result
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return "ok"
-    return "tool" if result is not UNSET and result.is_error is True else "ok"
+        return "ok", ""
+    if result is UNSET:
+        return "ok", ""
+    asks = result.result_type == "input_required"
+    note = "the server asks back, and the call goes on in a further request" if asks else ""
+    return ("tool" if result.is_error is True else "ok"), note

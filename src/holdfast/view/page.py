@@ -26,9 +26,11 @@ BLOCK: Final = 256
 """Rows whose bodies are packed together."""
 SCRIPTS: Final = (
     *("dom", "format", "model", "filter", "search", "lanes", "list", "tree", "detail", "stats"),
-    *("strip", "app"),
+    "strip",
 )
-"""The modules of the page, in the order in which they are joined."""
+"""The modules of the page, in the order in which they are joined; `FILE` or `LIVE` follow."""
+FILE: Final = ("app", "start")
+LIVE: Final = ("form", "call", "questions", "app", "live")
 KINDS: Final = (
     *("request", "result", "error", "notification", "outcome", "state", "stderr", "http", "junk"),
     *("login", "dropped", "check"),
@@ -176,29 +178,44 @@ def build_page(reading: Reading, lines: Iterable[Line]) -> str:
     return render(packed, packer.blocks)
 
 
-def render(packed: dict[str, bytes], blocks: Sequence[bytes], *, connect: str = "") -> str:
-    """Return the HTML: the parts of the page joined, with the hashes of its policy."""
-    style = asset("page.css")
-    script = "".join(
-        ['"use strict";\n', *(f"/* {name} */\n{asset(f'{name}.js')}" for name in SCRIPTS)]
-    )
-    policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
-        f"img-src data: blob:; {connect}base-uri 'none'; form-action 'none'; "
-        "require-trusted-types-for 'script'; trusted-types 'none'"
-    )
+def render(packed: dict[str, bytes], blocks: Sequence[bytes]) -> str:
+    """Return the HTML of a page from a file."""
     data = [
         f'<script type="text/plain" id="{name}">{_text(value)}</script>'
         for name, value in packed.items()
     ]
     data += [f'<script type="text/plain" class="block">{_text(value)}</script>' for value in blocks]
+    return _joined((*SCRIPTS, *FILE), "\n".join(data))
+
+
+def live_page() -> str:
+    """Return the HTML of the page that follows a run: the same, and forms to call tools by."""
+    return _joined((*SCRIPTS, *LIVE), "", connect="connect-src 'self'; ")
+
+
+def _joined(names: Iterable[str], data: str, *, connect: str = "") -> str:
+    """Return the parts of a page joined, with the hashes of its policy."""
+    style = asset("page.css")
+    script = "".join(
+        ['"use strict";\n', *(f"/* {name} */\n{asset(f'{name}.js')}" for name in names)]
+    )
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        f"img-src data: blob:; media-src blob:; {connect}base-uri 'none'; form-action 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    )
     return (
         asset("page.html")
         .replace("{{policy}}", policy)
         .replace("{{style}}", style)
-        .replace("{{data}}", "\n".join(data))
+        .replace("{{data}}", data)
         .replace("{{script}}", script)
     )
+
+
+def policy_of(page: str) -> str:
+    """Return the policy that a page has in its head."""
+    return page.partition('Content-Security-Policy" content="')[2].partition('"')[0]
 
 
 def asset(name: str) -> str:

@@ -1,29 +1,34 @@
-"""A page from a trace, or the trace in a form that other viewers open: view."""
+"""A page of what crosses the wire, from a trace or live; exports for other viewers: view."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast._core.files import reason, write_atomic
-from holdfast.cli.app import option, output_option
+from holdfast.cli.app import option
+from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.output import Exit, Output
+from holdfast.cli.target import ServerTarget, ServerVerb
 from holdfast.errors import ValidationError
 
 if TYPE_CHECKING:
+    from holdfast import Client
     from holdfast.trace.format import Reading
+    from holdfast.view.live import LiveServer
+    from holdfast.view.questions import Questions
 
 FORMS = ("har", "otlp", "chrome")
 
 
-@click.command()
-@click.argument("file", metavar="TRACE")
+@click.command(cls=ServerVerb)
+@click.argument("words", nargs=-1, metavar="TRACE | [SERVER]...", shell_complete=suggest_servers)
 @option(
     "-o --out FILE", "The file to write. Default: beside the trace, with another ending.", "out"
 )
@@ -34,15 +39,59 @@ FORMS = ("har", "otlp", "chrome")
     "form",
     type=click.Choice(FORMS),
 )
-@output_option
-def view(file: str, out: str | None, is_opened: bool, form: str | None, output: Output) -> int:
-    """Make a page from a trace: one file that opens from disk, and needs no server.
+@option("--live", "Follow the trace while it is written.", "is_live")
+@option("--port PORT", "The port of the live page; any free one by default.", type=int, default=0)
+def view(
+    target: ServerTarget,
+    words: tuple[str, ...],
+    *,
+    out: str | None,
+    is_opened: bool,
+    form: str | None,
+    is_live: bool,
+    port: int,
+) -> int | Coroutine[Any, Any, int]:
+    """Show what crosses the wire, as a page.
+
+    From a trace: one file that opens from disk, and needs no server. Live: the same page on
+    loopback, over connections of its own, with a form for each tool; or following a trace.
 
     \b
     holdfast call git.git_log repo_path=. --trace-file run.jsonl
     holdfast view run.jsonl --open
     holdfast view run.jsonl --to chrome -o run.json
+    holdfast view run.jsonl --live
+    holdfast view git docs
+    holdfast view -- python server.py
     """
+    wants_file = (out, form) != (None, None)
+    is_trace = is_live or wants_file or _is_trace(target, words)
+    if not is_trace:
+        return _watch(target, words, port, is_opened)
+    if len(words) != 1 or target.command or target.url:
+        raise click.UsageError("Give one trace, and no server with it.")
+    if is_live and wants_file:
+        raise click.UsageError("A live page is no file: -o and --to need a trace that is whole.")
+    if is_live:
+        return _follow(target.output, words[0], port, is_opened)
+    return _write_page(target.output, words[0], out, is_opened, form)
+
+
+def _is_trace(target: ServerTarget, words: tuple[str, ...]) -> bool:
+    """Return whether the words are a trace: a file that is there, or something that looks so."""
+    if len(words) != 1:
+        return False
+    (word,) = words
+    if word == "-":
+        return True
+    if target.command or target.url or target.is_server(word):
+        return False
+    return os.path.exists(word) or word.endswith((".jsonl", ".json")) or os.sep in word
+
+
+def _write_page(
+    output: Output, file: str, out: str | None, is_opened: bool, form: str | None
+) -> int:
     from holdfast.trace.format import Reading, rotated
 
     path = Path(file)
@@ -56,6 +105,107 @@ def view(file: str, out: str | None, is_opened: bool, form: str | None, output: 
     _report(output, target, reading)
     if is_opened:
         click.launch(target.resolve().as_uri())
+    return Exit.OK
+
+
+# Live
+
+
+async def _follow(output: Output, file: str, port: int, is_opened: bool) -> int:
+    """Serve the page of a trace while it grows."""
+    import asyncio
+
+    from holdfast.view.feed import Feed
+    from holdfast.view.follow import Follower
+    from holdfast.view.live import LiveServer
+
+    path = Path(file)
+    feed = Feed(path.name, lambda: 0.0)
+    follower = Follower(path, feed)
+    following = asyncio.create_task(follower.run())
+    try:
+        return await _serve(LiveServer(feed), output, port, is_opened)
+    finally:
+        following.cancel()
+
+
+async def _watch(target: ServerTarget, words: tuple[str, ...], port: int, is_opened: bool) -> int:
+    """Serve the page of servers that it connects to itself."""
+    import asyncio
+
+    from holdfast.view.feed import Feed, FeedRecorder
+    from holdfast.view.live import LiveServer
+    from holdfast.view.questions import Questions
+    from holdfast.view.workbench import Workbench
+
+    feed = Feed("live", lambda: 0.0)
+    questions = Questions(feed.wake)
+    recorder = FeedRecorder(feed, asyncio.get_running_loop())
+    clients = [_client(each, questions) for each in _targets(target, words)]
+    _refuse_same_names(clients)
+    feed.title = ", ".join(client.name for client in clients)
+    for client in clients:
+        recorder.watch(client)
+    bench = Workbench(clients)
+    bench.open()
+    try:
+        return await _serve(LiveServer(feed, bench, questions), target.output, port, is_opened)
+    finally:
+        await bench.close()
+        recorder.close()
+
+
+def _targets(target: ServerTarget, words: tuple[str, ...]) -> list[ServerTarget]:
+    """Return the servers that are meant: those that are named, and that after ``--``."""
+    unknown = next((word for word in words if not target.is_server(word)), None)
+    if unknown is not None:
+        hint = target.hint(unknown)
+        raise ValidationError(f"There is no trace and no server {unknown!r}. {hint}")
+    named = [target.at(word) for word in words]
+    for each in named:
+        each.command = each.url = None
+    if target.is_given or (target.variable and not named):
+        named.append(target)
+    if not named:
+        raise click.UsageError(f"Which trace, or which server? {target.hint()}")
+    return named
+
+
+def _client(target: ServerTarget, questions: Questions) -> Client:
+    name = ""
+    target.options["handlers"] = questions.handlers(lambda: name)
+    client: Client = target.client()
+    name = client.name
+    return client
+
+
+def _refuse_same_names(clients: list[Client]) -> None:
+    names = [client.name for client in clients]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValidationError(f"Two servers have the name {name!r}; the page needs one each.")
+
+
+async def _serve(server: LiveServer, output: Output, port: int, is_opened: bool) -> int:
+    """Serve until Ctrl-C."""
+    import asyncio
+
+    from holdfast.cli.progress import status
+
+    status.end()
+    try:
+        await server.start(port)
+    except (OSError, OverflowError) as error:
+        raise ValidationError(f"--port {port}: {error}") from None
+    output.result({"url": server.url}, server.url)
+    sys.stdout.flush()
+    output.note("Whoever has this address can use it. Ctrl-C ends it.")
+    if is_opened:
+        click.launch(server.url)
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await server.close()
     return Exit.OK
 
 

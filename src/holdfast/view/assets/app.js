@@ -1,5 +1,5 @@
 /* The page: what is chosen, filtered and shown, and the fragment of the address that holds it. */
-const KEYS = [["j", "next row"], ["k", "previous row"], ["]", "next trouble"], ["[", "previous trouble"], ["/", "filter"], ["Enter", "into the detail"], ["Esc", "range, then zoom, then filter"], ["1", "messages"], ["2", "statistics"], ["w", "calls or wire"], ["?", "these keys"]];
+const KEYS = [["j", "next row"], ["k", "previous row"], ["]", "next trouble"], ["[", "previous trouble"], ["/", "filter"], ["Enter", "into the detail"], ["Esc", "range, then zoom, then filter"], ["1", "messages"], ["2", "statistics"], ["3", "call a tool (live)"], ["f", "follow (live)"], ["w", "calls or wire"], ["?", "these keys"]];
 
 class Page {
   constructor(trace) {
@@ -12,6 +12,7 @@ class Page {
     this.tab = "messages";
     this.isWire = false;
     this.theme = "";
+    this.isFollowing = trace.isLive;
     this.lanes = new Lanes(this);
     this.list = new List(this);
     this.detail = new Detail(this);
@@ -30,7 +31,8 @@ class Page {
     this.strip.draw();
     this.redraw();
     if (this.tab === "stats") this.stats.draw();
-    else this.list.draw();
+    else if (this.tab === "call") this.calls.draw();
+    else this.drawList();
     this.drawFooter();
     this.remember();
   }
@@ -59,6 +61,20 @@ class Page {
   redrawList() {
     if (!this.listFrame) this.listFrame = requestAnimationFrame(() => { this.listFrame = 0; if (this.tab === "messages") this.list.draw(); });
   }
+
+  drawList() {
+    if (this.isFollowing && !this.chosen) this.list.goToFoot();
+    this.list.draw();
+  }
+
+  /** What can be done with a call; a page from a file does nothing. */
+  actions() {
+    return [];
+  }
+
+  stopFollowing() {}
+
+  scrolled() {}
 
   // What a person does
 
@@ -109,7 +125,7 @@ class Page {
   show(tab) {
     this.tab = tab;
     this.refresh();
-    if (tab === "messages") { this.list.reveal(); this.detail.draw(); }
+    if (tab === "messages") { this.list.reveal(); this.list.draw(); this.detail.draw(); }
   }
 
   setTheme(theme) {
@@ -123,7 +139,7 @@ class Page {
   remember() {
     const parts = [];
     if (this.theme) parts.push(this.theme);
-    if (this.tab === "stats") parts.push("stats");
+    if (this.tab !== "messages") parts.push(this.tab);
     if (this.isWire) parts.push("wire");
     if (this.query) parts.push(`q=${encodeURIComponent(this.query)}`);
     if (this.range) parts.push(`t=${this.range.map(t => t.toFixed(4)).join("-")}`);
@@ -136,21 +152,29 @@ class Page {
     const parts = location.hash.slice(1).split("&"), value = name => parts.find(part => part.startsWith(`${name}=`))?.slice(name.length + 1);
     const times = text => { const range = (text || "").split("-").map(Number); return range.length === 2 && range.every(Number.isFinite) && range[0] < range[1] ? range : null; };
     this.setTheme(parts.includes("dark") ? "dark" : parts.includes("light") ? "light" : "");
-    this.tab = parts.includes("stats") ? "stats" : "messages";
+    this.tab = this.tabs.find(tab => parts.includes(tab)) || "messages";
     this.isWire = parts.includes("wire");
     this.range = times(value("t"));
     const zoom = times(value("z"));
-    this.lanes.zoom(...(zoom || [0, this.trace.end]));
+    this.lanes.zoom(...(zoom || [0, this.lanes.horizon]));
     let query = "";
     try { query = decodeURIComponent(value("q") || ""); } catch { /* Not one of ours. */ }
-    this.chosen = this.trace.rows[value("m")] || this.worst() || this.trace.rows[0] || null;
+    this.chosen = this.trace.rows[value("m")] || this.first();
     this.setQuery(query);
     this.list.reveal();
-    this.list.draw();
+    this.drawList();
     if (this.tab === "messages") this.detail.draw();
   }
 
-  /** The call to begin with: the one whose end leaves most open. */
+  get tabs() {
+    return ["messages", "stats"];
+  }
+
+  /** The row to begin with: the call whose end leaves most open. */
+  first() {
+    return this.worst() || this.trace.rows[0] || null;
+  }
+
   worst() {
     return this.trace.calls.reduce((worst, call) => !worst || RANK.indexOf(call.outcome) > RANK.indexOf(worst.outcome) ? call : worst, null);
   }
@@ -158,16 +182,21 @@ class Page {
   // Around it
 
   decorate() {
-    const { facts } = this.trace, started = facts.started ? new Date(facts.started) : null;
-    document.title = `${facts.title} · Holdfast`;
-    $("brand").append(logo(), el("b", "", ...visible(facts.title, 80)));
-    const when = started && !Number.isNaN(started.getTime()) ? [started.toLocaleString("en-GB", { dateStyle: "long", timeStyle: "medium" })] : [];
-    $("meta").textContent = [...when, duration(this.trace.end), counted(facts.servers.length, "server"), counted(facts.count, "message")].join(" · ");
+    this.drawFacts();
     $("filter").prepend(svg("svg", { class: "icon", viewBox: "0 0 14 14", fill: "none", stroke: "currentColor", "stroke-width": 1.6, "stroke-linecap": "round" }, svg("circle", { cx: 6, cy: 6, r: 4 }), svg("path", { d: "M9 9l3.5 3.5" })));
     $("theme").append(svg("svg", { class: "icon", viewBox: "0 0 14 14" }, svg("circle", { cx: 7, cy: 7, r: 5.5, fill: "none", stroke: "currentColor", "stroke-width": 1.5 }), svg("path", { d: "M7 1.500a5.500 5.500 0 0 1 0 11z", fill: "currentColor" })));
     $("keys").append(...[["j k", "move"], ["[ ]", "trouble"], ["/", "filter"], ["Esc", "clear"]].map(([keys, word]) => el("span", "", ...keys.split(" ").map(key => el("kbd", "", key)), word)));
     $("dialog").append(el("h2", "", "Keys"), ...KEYS.map(([key, words]) => el("p", "", words, el("kbd", "", key))));
-    this.warn(facts);
+    this.warn(this.trace.facts);
+  }
+
+  drawFacts() {
+    const { facts, rows } = this.trace, started = facts.started ? new Date(facts.started) : null;
+    document.title = `${facts.title} · Holdfast`;
+    $("brand").replaceChildren(logo(), el("b", "", ...visible(facts.title, 80)));
+    const style = this.trace.isLive ? { timeStyle: "medium" } : { dateStyle: "long", timeStyle: "medium" };
+    const when = started && !Number.isNaN(started.getTime()) ? [`${this.trace.isLive ? "since " : ""}${started.toLocaleString("en-GB", style)}`] : [];
+    $("meta").textContent = [...when, duration(this.trace.end), counted(facts.servers.length, "server"), counted(rows.length, "message")].join(" · ");
   }
 
   /** Say what the trace does not have. */
@@ -175,11 +204,11 @@ class Page {
     const faults = [];
     if (facts.cut) faults.push(el("b", "", "The end of this trace is missing."), ` The last line was cut at ${clock(this.trace.end)} s, as when a process is killed. Everything before it is whole. `);
     if (facts.dropped) faults.push(el("b", "", `${counted(facts.dropped, "message")} ${facts.dropped === 1 ? "was" : "were"} dropped`), " because they came faster than they could be written. ");
-    if (facts.skipped) faults.push(el("b", "", `${counted(facts.skipped, "line")} could not be read`), `, the first at line ${facts.unreadable[0][0]}: `, ...visible(facts.unreadable[0][1], 200));
-    $("whole").textContent = faults.length ? "" : "The trace is whole: nothing was dropped, the end is there.";
-    if (!faults.length) return;
-    $("banner").append(icon("timeout"), el("div", "", ...faults));
-    $("banner").hidden = false;
+    if (facts.skipped) faults.push(el("b", "", `${counted(facts.skipped, "line")} could not be read`), ...(facts.unreadable?.length ? [`, the first at line ${facts.unreadable[0][0]}: `, ...visible(facts.unreadable[0][1], 200)] : [". "]));
+    $("whole").textContent = faults.length || this.trace.isLive ? "" : "The trace is whole: nothing was dropped, the end is there.";
+    if (facts.leftOut) faults.push(el("b", "", `${counted(facts.leftOut, "older message")} left out`), " to stay within bounds. ");
+    $("banner").hidden = !faults.length;
+    $("banner").replaceChildren(icon("timeout"), el("div", "", ...faults));
   }
 
   listen() {
@@ -205,7 +234,7 @@ class Page {
     const actions = {
       j: () => this.move(1), k: () => this.move(-1), ArrowDown: () => this.move(1), ArrowUp: () => this.move(-1),
       "]": () => this.move(1, isBad), "[": () => this.move(-1, isBad), "/": () => $("query").focus(),
-      1: () => this.show("messages"), 2: () => this.show("stats"), w: () => this.setWire(!this.isWire), "?": () => $("dialog").showModal(),
+      1: () => this.show("messages"), 2: () => this.show("stats"), 3: () => this.tabs.includes("call") && this.show("call"), f: () => this.trace.isLive && this.startFollowing(), w: () => this.setWire(!this.isWire), "?": () => $("dialog").showModal(),
       Enter: () => ($("detail").querySelector("summary, button") || $("detail")).focus(),
     };
     const action = Object.hasOwn(actions, event.key) && actions[event.key];
@@ -216,16 +245,7 @@ class Page {
 
   back() {
     if (this.range) this.selectRange(null);
-    else if (this.lanes.isZoomed) { this.lanes.zoom(0, this.trace.end); this.refresh(); }
+    else if (this.lanes.isZoomed) { this.lanes.zoom(0, this.lanes.horizon); this.refresh(); }
     else if (this.query) this.setQuery("");
   }
 }
-
-Trace.fromPage().then(trace => {
-  const page = new Page(trace);
-  page.recall();
-  requestAnimationFrame(() => performance.mark("ready"));
-  document.body.dataset.ready = "true";
-}).catch(error => {
-  document.body.replaceChildren(el("div", "empty", el("b", "", "This page cannot be shown"), String(error)));
-});

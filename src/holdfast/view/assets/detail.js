@@ -1,7 +1,7 @@
 /* The right side: one row in full. */
 const VERDICTS = { unknown: "May have run", timeout: "Timeout", cancelled: "Cancelled", tool: "Tool error", rpc: "RPC error", failed: "Not sent", pending: "Waiting" };
 const NO_ANSWER = {
-  pending: "No answer had come when the trace ended.", cancelled: "No answer: the call was cancelled, and the server told.",
+  pending: "No answer yet.", cancelled: "No answer: the call was cancelled, and the server told.",
   unknown: "No answer came before the link was lost.", timeout: "No answer came in time.", failed: "It was never sent.",
 };
 const BEFORE = 1.2, AFTER = 1.8, MOST_STDERR = 40;
@@ -36,7 +36,7 @@ class Detail {
   call(row, [body, answer]) {
     const title = el("h2", "", el("div", "", ...visible(row.name, 400)));
     if (row.name !== row.method) title.append(el("span", "", row.method));
-    if (body) title.append(this.copies(row, body));
+    title.append(...this.page.actions(row), ...(body ? [this.copies(row, body)] : []));
     const answered = row.answer >= 0 ? this.trace.rows[row.answer] : row.late >= 0 ? this.trace.rows[row.late] : null;
     const facts = el("div", "facts", fact("server", row.server), fact("link", row.link), ...(row.id ? [fact("id", row.id)] : []), fact("took", duration(row.end - row.t)), fact("sent", size(row.bytes)), fact("got", answered ? size(answered.bytes) : "nothing"));
     const head = el("div", "title", title, facts);
@@ -45,16 +45,16 @@ class Detail {
     head.append(smallLane(row, this.trace));
     const request = el("section", "", el("h3", "", row.dir === "<" ? "The server asked" : "Request", el("span", "num", row.t.toFixed(6))), body === undefined ? loading() : treeOf(body));
     const reply = el("section", "", el("h3", "", row.answer < 0 && row.late >= 0 ? "Late answer" : "Answer", el("span", "num", answered ? answered.t.toFixed(6) : "")));
-    if (answered) reply.append(answer === undefined ? loading() : treeOf(answer, this.trace.facts.faults[row.n]));
+    if (answered) reply.append(answer === undefined ? loading() : treeOf(answer, row.faults));
     else reply.append(el("div", "none", own(NO_ANSWER, row.outcome) || "No answer."));
     if (row.outcome === "unknown") this.whatNext(row, reply);
     return [head, el("div", "pair", request, reply)];
   }
 
   verdict(row, answer) {
-    const faults = this.trace.facts.faults[row.n];
-    if (row.outcome === "ok" && !faults) return null;
-    const name = faults ? "rpc" : row.outcome, words = faults ? "Does not fit the schema" : own(VERDICTS, name) || sign(name).words;
+    const { faults } = row;
+    if (row.outcome === "ok" && !faults && !row.note) return null;
+    const name = faults ? "rpc" : row.outcome, words = faults ? "Does not fit the schema" : name === "ok" ? "Asks back" : own(VERDICTS, name) || sign(name).words;
     const text = faults ? `${counted(Object.keys(faults).length, "field")} of the answer ${Object.keys(faults).length === 1 ? "is" : "are"} not what the tool's output schema promises.` : withoutSubject(row) || answerWords(answer) || own(NO_ANSWER, name) || "";
     const node = el("div", "verdict", icon(name), el("div", "", el("b", "", words), ". ", ...visible(sentence(text), 4000)));
     node.style.setProperty("--c", colorOf(name));
@@ -111,7 +111,7 @@ function withoutSubject(row) {
   const subject = `${row.server}: ${row.method}`;
   return row.note.startsWith(subject) ? row.note.slice(subject.length).replace(/^[^:]*: /, "") : row.note;
 }
-const sentence = text => text.charAt(0).toUpperCase() + text.slice(1);
+const sentence = text => text.charAt(0).toUpperCase() + text.slice(1) + (/[\p{L}\d)]$/u.test(text) ? "." : "");
 const fact = (name, value) => el("div", "num", el("span", "", name), ...visible(value, 120));
 const loading = () => el("div", "loading", el("i"), el("i"), el("i"));
 
@@ -158,7 +158,7 @@ function smallLane(row, trace) {
   const ticks = trace.ticks.get(row.n) || [];
   for (const t of ticks.slice(0, 500)) lane.append(svg("rect", { x: x(t), y: 1, width: 1.5, height: 14, fill: "var(--text)", opacity: .55 }));
   if (late !== null) lane.append(svg("path", { d: `M${stop + 6} 8H${width - 10}`, stroke: "var(--late)", "stroke-width": 1.5, "stroke-dasharray": "2 3" }), svg("circle", { cx: width - 5, cy: 8, r: 4, fill: "none", stroke: "var(--late)", "stroke-width": 1.5 }));
-  const words = { ok: "answer", tool: "answer", rpc: "answer", unknown: "lost", timeout: "gave up", cancelled: "cancelled", pending: "the end of the trace", failed: "refused" };
+  const words = { ok: "answer", tool: "answer", rpc: "answer", unknown: "lost", timeout: "gave up", cancelled: "cancelled", pending: trace.isLive ? "now" : "the end of the trace", failed: "refused" };
   const label = (at, text, anchor) => { const node = svg("text", { x: at, y: 29, "text-anchor": anchor }); node.textContent = text; lane.append(node); };
   label(0, `${row.dir === "<" ? "asked" : "sent"} ${clock(row.t)}`, "start");
   if (late !== null) label(x(row.end), `${own(words, row.outcome) || "ended"} ${clock(row.end)}`, "end");

@@ -42,6 +42,7 @@ const SIGNS = {
   notification: { words: "notification", paths: ["M2.500 3.500h9v6h-5l-2.500 2v-2H2.500z"], token: "faint" },
   http: { words: "HTTP", paths: ["M2 5h9M8.500 2.500L11 5 8.500 7.500M12 9H3M5.500 6.500L3 9l2.500 2.500"], token: "faint" },
   login: { words: "login", paths: ["M5 6a2.500 2.500 0 1 0 .01 0zM7.500 8.500H13M11 8.500v3"], token: "faint" },
+  check: { words: "schema fault", paths: ["M2 10c1.500-3 3-3 4.500 0s3 3 5.500 0", "F M6.300 2h1.400v3.500H6.300z"], token: "rpc" },
   dropped: { words: "dropped", paths: ["d M2 7h10"], token: "timeout" },
   new: { words: "new", paths: ["d M7 2a5 5 0 1 0 .01 0z"], token: "faint" },
   starting: { words: "starting", paths: ["M7 2a5 5 0 1 0 .01 0z", "F M7 2a5 5 0 0 0 0 10z"], token: "late" },

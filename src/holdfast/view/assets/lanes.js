@@ -1,6 +1,7 @@
 /* The lanes: a rail for each server, solid while the client holds it; calls grow from it as bars.
    Above them the whole run as an overview. Where there are more calls than pixels, a column of
    pixels shows how many there were, in the colour of the worst. */
+const WINDOWS = [10, 20, 30, 60];
 const TOP = 52, LANE = 66, MOST_LANES = 4;
 const COLORS = ["bg", "panel", "sunk", "line", "line2", "text", "muted", "faint", "accent", "ok", "tool", "rpc", "timeout", "cancelled", "unknown", "late", "junk"];
 const GROUNDS = { starting: ["late", .07, "."], initializing: ["late", .12, "|"], backoff: ["rpc", .07, "/"], closing: ["cancelled", .1, "|"], closed: ["cancelled", .06, ""] };
@@ -18,17 +19,31 @@ class Lanes {
     this.boxes = [];
     this.pointer = null;
     this.drag = null;
-    this.servers = this.trace.facts.servers;
-    this.callsOf = new Map(this.servers.map(server => [server.name, []]));
-    for (const call of this.trace.calls) this.callsOf.get(call.server)?.push(call);
-    this.marks = this.trace.rows.filter(row => row.kind === "stderr" || row.kind === "junk");
+    this.isFollowing = this.trace.isLive;
     this.label();
     this.listen();
     this.readColors();
   }
 
+  get servers() {
+    return this.trace.facts.servers;
+  }
+
   get isZoomed() {
-    return this.from > 0 || this.to < this.trace.end;
+    return !this.isFollowing && (this.from > 0 || this.to < this.horizon);
+  }
+
+  /** The end of the clock; of a run that goes on, some room behind it. */
+  get horizon() {
+    if (!this.trace.isLive) return this.trace.end;
+    return WINDOWS.find(span => span >= this.trace.end) || this.trace.end * 1.02;
+  }
+
+  /** Show the last minute of a run that goes on. */
+  follow() {
+    const span = WINDOWS.find(span => span >= this.trace.end) || WINDOWS.at(-1);
+    this.to = Math.max(span, this.trace.end + span * .04);
+    this.from = this.to - span;
   }
 
   get shownServers() {
@@ -36,8 +51,8 @@ class Lanes {
   }
 
   zoom(from, to) {
-    const span = Math.min(this.trace.end, Math.max(.001, to - from));
-    this.from = Math.max(0, Math.min(this.trace.end - span, from));
+    const span = Math.min(this.horizon, Math.max(.001, to - from));
+    this.from = Math.max(0, Math.min(this.horizon - span, from));
     this.to = this.from + span;
   }
 
@@ -52,7 +67,7 @@ class Lanes {
   label() {
     this.icons = new Map();
     const labels = this.shownServers.map(server => {
-      const calls = this.callsOf.get(server.name), trouble = calls.filter(isTrouble).length;
+      const calls = this.trace.callsOf.get(server.name) || [], trouble = calls.filter(isTrouble).length;
       const links = new Set((this.trace.states.get(server.name) || []).filter(row => row.name === "starting").map(row => row.link)).size;
       const place = el("span", "");
       this.icons.set(server.name, place);
@@ -110,6 +125,7 @@ class Lanes {
   }
 
   draw() {
+    if (this.isFollowing) this.follow();
     const box = $("stage").getBoundingClientRect(), scale = devicePixelRatio || 1, g = this.context;
     this.width = box.width;
     this.height = box.height;
@@ -125,6 +141,7 @@ class Lanes {
     this.drawAxis();
     this.shownServers.forEach((server, place) => this.drawLane(server, TOP + place * LANE));
     this.drawTornEnd();
+    this.drawNow();
     this.drawRange();
     this.drawPointer();
     const moment = this.page.chosen ? this.page.chosen.t : this.trace.end;
@@ -137,9 +154,9 @@ class Lanes {
 
   drawOverview() {
     const g = this.context, bins = 120, width = this.width / bins, counts = new Float64Array(bins), worst = new Array(bins).fill(-1);
-    for (const row of this.trace.rows) counts[Math.min(bins - 1, Math.floor(row.t / this.trace.end * bins))]++;
+    for (const row of this.trace.rows) counts[Math.min(bins - 1, Math.floor(row.t / this.horizon * bins))]++;
     for (const call of this.trace.calls) if (isTrouble(call)) {
-      const bin = Math.min(bins - 1, Math.floor(call.end / this.trace.end * bins));
+      const bin = Math.min(bins - 1, Math.floor(call.end / this.horizon * bins));
       worst[bin] = Math.max(worst[bin], RANK.indexOf(call.outcome));
     }
     const most = counts.reduce((a, b) => Math.max(a, b), 1);
@@ -149,12 +166,12 @@ class Lanes {
       g.fillRect(bin * width + .5, 27 - height, width - 1, height);
       if (worst[bin] >= 0) { g.fillStyle = this.ink(RANK[worst[bin]]); g.fillRect(bin * width + .5, 27, width - 1, 3); }
     }
-    $("scale").replaceChildren("messages", el("br"), `per ${duration(this.trace.end / bins)}`);
+    $("scale").replaceChildren("messages", el("br"), `per ${duration(this.horizon / bins)}`);
     if (this.servers.length > MOST_LANES) $("scale").append(el("span", "more", `servers ${this.first + 1}–${this.first + this.shownServers.length} of ${this.servers.length}: scroll`));
     if (!this.isZoomed) return;
     g.fillStyle = this.ink("bg", .75);
-    g.fillRect(0, 0, this.from / this.trace.end * this.width, 31);
-    g.fillRect(this.to / this.trace.end * this.width, 0, this.width, 31);
+    g.fillRect(0, 0, this.from / this.horizon * this.width, 31);
+    g.fillRect(this.to / this.horizon * this.width, 0, this.width, 31);
   }
 
   drawAxis() {
@@ -179,7 +196,7 @@ class Lanes {
     states.forEach((row, place) => this.drawState(row, states[place - 1], states[place + 1], y, rail));
     this.drawOutages(states, y);
     this.drawMarks(server, rail);
-    const calls = this.callsOf.get(server.name).filter(call => call.t <= this.to && Math.max(call.end, call.late < 0 ? 0 : this.trace.rows[call.late].t) >= this.from);
+    const calls = (this.trace.callsOf.get(server.name) || []).filter(call => call.t <= this.to && Math.max(call.end, call.lateAt) >= this.from);
     const trouble = calls.filter(isTrouble), isDense = calls.length > this.width * 1.5;
     if (isDense) this.drawDensity(calls, y);
     else for (const call of calls) if (!isTrouble(call)) this.drawCall(call, y);
@@ -229,7 +246,7 @@ class Lanes {
   drawMarks(server, rail) {
     const g = this.context;
     let last = -9;
-    for (const row of this.marks) {
+    for (const row of this.trace.marks) {
       if (row.server !== server.name || row.t < this.from || row.t > this.to) continue;
       const x = this.x(row.t);
       if (row.kind === "stderr") {
@@ -332,6 +349,16 @@ class Lanes {
     g.stroke();
   }
 
+  /** The moment at which a run is that goes on. */
+  drawNow() {
+    if (!this.trace.isLive) return;
+    const g = this.context, x = Math.round(this.x(this.trace.end));
+    if (x < 0 || x > this.width) return;
+    g.fillStyle = this.ink(this.trace.isFed ? "accent" : "faint");
+    g.fillRect(x - 1, 32, 2, this.height);
+    g.beginPath(); g.moveTo(x - 5, 32); g.lineTo(x + 5, 32); g.lineTo(x, 38); g.fill();
+  }
+
   drawRange() {
     if (!this.page.range) return;
     const g = this.context, [from, to] = this.page.range.map(t => this.x(t));
@@ -362,7 +389,7 @@ class Lanes {
     stage.onpointermove = event => {
       const [x, y] = place(event), isAbove = y < 31;
       if (this.drag && Math.abs(x - this.drag.x) > 4) {
-        const time = this.drag.y < 31 ? at => at / this.width * this.trace.end : at => this.time(at);
+        const time = this.drag.y < 31 ? at => at / this.width * this.horizon : at => this.time(at);
         this.pointer = null;
         return this.page.selectRange([time(Math.min(x, this.drag.x)), time(Math.max(x, this.drag.x))]);
       }
@@ -376,13 +403,15 @@ class Lanes {
     };
     stage.onpointerleave = () => { this.pointer = null; $("tip").hidden = true; this.page.redraw(); };
     stage.ondblclick = () => {
-      if (this.page.range && !this.isZoomed) this.zoom(...this.page.range); else this.zoom(0, this.trace.end);
+      if (this.page.range && !this.isZoomed) this.zoom(...this.page.range); else this.zoom(0, this.horizon);
       this.page.selectRange(null);
     };
     stage.addEventListener("wheel", event => {
       event.preventDefault();
+      this.isFollowing = false;
       const t = this.time(place(event)[0]), factor = Math.exp(event.deltaY * .0015), span = (this.to - this.from) * factor;
       this.zoom(t - (t - this.from) * factor, t - (t - this.from) * factor + span);
+      this.page.stopFollowing();
       this.page.redraw();
     }, { passive: false });
     $("gutter").addEventListener("wheel", event => { event.preventDefault(); this.scroll(Math.sign(event.deltaY)); }, { passive: false });

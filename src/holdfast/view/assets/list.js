@@ -6,7 +6,7 @@ class List {
     this.page = page;
     this.trace = page.trace;
     this.rows = [];
-    $("list").onscroll = () => this.draw();
+    $("list").onscroll = () => { this.draw(); page.scrolled(); };
   }
 
   /* Browsers cap the height of an element: beyond it the list is scrolled by proportion. */
@@ -48,7 +48,7 @@ class List {
     if (isCall) what.append(el("b", "", ...visible(row.name, 120)));
     else if (row.kind === "state") what.append(...visible(`${row.method || "new"} → ${row.name}`, 120));
     else if (row.kind !== "stderr" && row.kind !== "junk") what.append(...visible(row.name, 120));
-    if (this.trace.facts.faults[row.n]) what.append(el("span", "say", "✕ schema"));
+    if (row.faults) what.append(el("span", "say", "✕ schema"));
     if (summary) what.append(look === "text" ? el("span", "", ...visible(summary, 400)) : el("i", "", ...visible(summary, 400)));
     const span = row.end - row.t, took = el("span", isCall ? "took num right-align" : "", isCall ? duration(span) : "");
     if (isCall) took.style.setProperty("--w", `${Math.max(4, Math.min(100, Math.log10(Math.max(1, span * 1000)) / 4 * 100))}%`);
@@ -73,6 +73,16 @@ class List {
     if (row.kind === "result") return row.outcome === "late" ? "late answer" : "answer";
     if (row.kind === "error") return `error ${body.error?.code ?? ""}: ${body.error?.message ?? ""}`;
     return noteSummary(body);
+  }
+
+  get isAtFoot() {
+    const list = $("list");
+    return list.scrollTop + list.clientHeight >= this.height - ROW_HEIGHT;
+  }
+
+  goToFoot() {
+    $("space").style.height = `${this.height}px`;
+    $("list").scrollTop = this.height;
   }
 
   reveal() {

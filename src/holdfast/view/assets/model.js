@@ -6,100 +6,117 @@ async function unpacked(node) {
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
-class Trace {
-  static async fromPage() {
-    const facts = JSON.parse(new TextDecoder().decode(await unpacked($("facts"))));
-    const integers = new Int32Array(await unpacked($("index")));
-    return new Trace(facts, integers, [...document.querySelectorAll("script.block")]);
-  }
-
-  constructor(facts, integers, blocks) {
-    this.facts = facts;
-    this.blocks = blocks;
+/* The bodies of a page from a file: packed in blocks, which are opened when they are looked at. */
+class PackedBodies {
+  constructor(nodes, size) {
+    this.nodes = nodes;
+    this.size = size;
     this.opened = new Map();
-    this.rows = this.decode(integers);
-    this.end = this.rows.reduce((latest, row) => Math.max(latest, row.t, row.end), 0) || 1;
-    this.fold();
   }
 
-  decode(integers) {
-    const { count, columns, strings, kinds, outcomes } = this.facts;
-    const column = Object.fromEntries(columns.map((name, place) => [name, integers.subarray(place * count, (place + 1) * count)]));
-    const rows = new Array(count);
-    let micros = 0;
-    for (let n = 0; n < count; n++) {
-      micros += column.dt[n];
-      const id = column.id[n];
-      rows[n] = {
-        n, t: micros / 1e6, end: column.took[n] < 0 ? micros / 1e6 : (micros + column.took[n]) / 1e6,
-        server: strings[column.server[n]], link: column.link[n], dir: ["", ">", "<"][column.dir[n]],
-        kind: kinds[column.kind[n]] || "other", name: strings[column.name[n]], method: strings[column.method[n]],
-        id: id >= 0 ? String(id) : id === -1 ? "" : strings[-2 - id], bytes: column.bytes[n],
-        of: column.of[n], answer: column.answer[n], late: column.late[n],
-        outcome: outcomes[column.outcome[n]], note: strings[column.note[n]],
-        parts: 0, slot: 0, hit: true,
-      };
-    }
-    return rows;
+  get count() {
+    return this.nodes.length;
   }
 
-  /** Find the calls, what is folded into them, and the states of each server. */
-  fold() {
-    this.calls = [];
-    this.folded = [];
-    this.states = new Map(this.facts.servers.map(server => [server.name, []]));
-    this.ticks = new Map();
-    for (const row of this.rows) {
-      if (row.kind === "request") this.calls.push(row);
-      if (row.kind === "state" && this.states.has(row.server)) this.states.get(row.server).push(row);
-      if (row.of < 0) this.folded.push(row);
-      else if (row.kind === "notification" && row.method === "notifications/progress") {
-        if (!this.ticks.has(row.of)) this.ticks.set(row.of, []);
-        this.ticks.get(row.of).push(row.t);
-      }
-    }
-    for (const call of this.calls) if (call.answer >= 0) call.total = call.bytes + this.rows[call.answer].bytes;
-    this.placeInSlots();
-  }
-
-  /** Put calls that overlap above each other; from the fourth on they share the top slot. */
-  placeInSlots() {
-    const ends = new Map();
-    for (const call of this.calls) {
-      if (!ends.has(call.server)) ends.set(call.server, []);
-      const taken = ends.get(call.server);
-      let slot = taken.findIndex(end => end < call.t);
-      if (slot < 0) slot = Math.min(taken.length, 3);
-      taken[slot] = Math.max(call.end, call.late >= 0 ? this.rows[call.late].t : 0);
-      call.slot = slot;
-    }
+  async text(number) {
+    return new TextDecoder().decode(await unpacked(this.nodes[number]));
   }
 
   /** Return the bodies of a block: at once if it is open, else as a promise. */
   block(number) {
     if (!this.opened.has(number)) {
       if (this.opened.size > 64) this.opened.delete(this.opened.keys().next().value);
-      const opening = this.openBlock(number).then(bodies => (this.opened.set(number, bodies), bodies));
+      const opening = this.text(number).then(text => { const bodies = JSON.parse(text); this.opened.set(number, bodies); return bodies; });
       this.opened.set(number, opening);
     }
     return this.opened.get(number);
   }
 
-  async openBlock(number) {
-    const text = new TextDecoder().decode(await unpacked(this.blocks[number]));
-    return JSON.parse(text);
-  }
-
   /** Return the body of a row if it is at hand, else undefined; `then` is called when it is. */
-  body(row, then) {
-    const block = this.block(Math.floor(row.n / this.facts.block));
-    if (Array.isArray(block)) return block[row.n % this.facts.block];
+  at(row, then) {
+    const block = this.block(Math.floor(row.n / this.size));
+    if (Array.isArray(block)) return block[row.n % this.size];
     if (then) block.then(then);
     return undefined;
   }
 
-  async bodyOf(row) {
-    return (await this.block(Math.floor(row.n / this.facts.block)))[row.n % this.facts.block];
+  async get(row) {
+    return (await this.block(Math.floor(row.n / this.size)))[row.n % this.size];
+  }
+}
+
+class Trace {
+  static async fromPage() {
+    const facts = JSON.parse(new TextDecoder().decode(await unpacked($("facts"))));
+    const integers = new Int32Array(await unpacked($("index")));
+    const trace = new Trace(facts, new PackedBodies([...document.querySelectorAll("script.block")], facts.block));
+    for (const row of decodeRows(facts, integers)) trace.add(row);
+    trace.end = trace.end || 1;
+    return trace;
+  }
+
+  constructor(facts, bodies) {
+    this.facts = facts;
+    this.bodies = bodies;
+    this.isLive = false;
+    this.clear();
+  }
+
+  clear() {
+    this.end = 0;
+    this.rows = [];
+    this.calls = [];
+    this.folded = [];
+    this.marks = [];
+    this.open = new Set();
+    this.ticks = new Map();
+    this.states = new Map();
+    this.callsOf = new Map();
+    this.slots = new Map();
+    for (const server of this.facts.servers) this.know(server.name);
+  }
+
+  know(server) {
+    if (this.states.has(server)) return;
+    this.states.set(server, []);
+    this.callsOf.set(server, []);
+    this.slots.set(server, []);
+  }
+
+  /** Take the next row: put it with the calls, the states, or what is folded into its call. */
+  add(row) {
+    this.rows.push(row);
+    this.end = Math.max(this.end, row.t, row.end);
+    if (row.kind === "request") this.addCall(row);
+    if (row.kind === "state") this.states.get(row.server)?.push(row);
+    if (row.kind === "stderr" || row.kind === "junk") this.marks.push(row);
+    if (row.of < 0) this.folded.push(row);
+    else if (row.kind === "notification" && row.method === "notifications/progress") {
+      if (!this.ticks.has(row.of)) this.ticks.set(row.of, []);
+      this.ticks.get(row.of).push(row.t);
+    }
+    if (row.of >= 0 && this.rows[row.of].answer === row.n) this.rows[row.of].total = this.rows[row.of].bytes + row.bytes;
+  }
+
+  /** Put calls that overlap above each other; from the fourth on they share the top slot. */
+  addCall(call) {
+    this.calls.push(call);
+    if (call.outcome === "pending") this.open.add(call);
+    this.callsOf.get(call.server)?.push(call);
+    const taken = this.slots.get(call.server) || [];
+    const isFree = other => !this.open.has(other) && Math.max(other.end, other.lateAt) < call.t;
+    let slot = taken.findIndex(isFree);
+    if (slot < 0) slot = Math.min(taken.length, 3);
+    taken[slot] = call;
+    call.slot = slot;
+  }
+
+  body(row, then) {
+    return this.bodies.at(row, then);
+  }
+
+  bodyOf(row) {
+    return this.bodies.get(row);
   }
 
   /** Return the state of a server at a moment. */
@@ -112,6 +129,28 @@ class Trace {
   isInRange(row, range) {
     return !range || (row.end >= range[0] && row.t <= range[1]);
   }
+}
+
+function decodeRows(facts, integers) {
+  const { count, columns, strings, kinds, outcomes } = facts;
+  const column = Object.fromEntries(columns.map((name, place) => [name, integers.subarray(place * count, (place + 1) * count)]));
+  const rows = new Array(count);
+  let micros = 0;
+  for (let n = 0; n < count; n++) {
+    micros += column.dt[n];
+    const id = column.id[n];
+    rows[n] = {
+      n, t: micros / 1e6, end: column.took[n] < 0 ? micros / 1e6 : (micros + column.took[n]) / 1e6,
+      server: strings[column.server[n]], link: column.link[n], dir: ["", ">", "<"][column.dir[n]],
+      kind: kinds[column.kind[n]] || "other", name: strings[column.name[n]], method: strings[column.method[n]],
+      id: id >= 0 ? String(id) : id === -1 ? "" : strings[-2 - id], bytes: column.bytes[n],
+      of: column.of[n], answer: column.answer[n], late: column.late[n],
+      outcome: outcomes[column.outcome[n]], note: strings[column.note[n]], faults: own(facts.faults, n) || null,
+      lateAt: 0, slot: 0, hit: true,
+    };
+  }
+  for (const row of rows) if (row.late >= 0) row.lateAt = rows[row.late].t;
+  return rows;
 }
 
 const isTrouble = row => TROUBLE.has(row.outcome) && row.kind === "request";

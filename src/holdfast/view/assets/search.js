@@ -13,7 +13,7 @@ class Search {
   }
 
   get isRunning() {
-    return !this.isStopped && this.texts.length > 0 && this.done < this.trace.blocks.length;
+    return !this.isStopped && this.texts.length > 0 && this.done < this.trace.bodies.count;
   }
 
   /** What the index has is searched at once. */
@@ -32,8 +32,8 @@ class Search {
 
   async run() {
     let reported = performance.now();
-    for (let number = 0; number < this.trace.blocks.length && !this.isStopped; number++) {
-      const text = new TextDecoder().decode(await unpacked(this.trace.blocks[number]));
+    for (let number = 0; number < this.trace.bodies.count && !this.isStopped; number++) {
+      const text = await this.trace.bodies.text(number);
       if (this.isStopped) return;
       if (this.texts.some(word => text.toLowerCase().includes(word) || /[^ -~]|["\\]/.test(word))) this.look(number, JSON.parse(text));
       this.done = number + 1;
@@ -48,7 +48,7 @@ class Search {
 
   look(number, bodies) {
     bodies.forEach((body, place) => {
-      const row = this.trace.rows[number * this.trace.facts.block + place];
+      const row = this.trace.rows[number * this.trace.bodies.size + place];
       if (!row || body === null) return;
       const text = `${row.name} ${row.server} ${typeof body === "string" ? body : readable(body)}`.toLowerCase();
       if (this.texts.every(word => text.includes(word))) this.mark(row);

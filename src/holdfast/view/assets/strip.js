@@ -8,6 +8,7 @@ class Strip {
     this.choice = -1;
     $("tab-messages").onclick = () => page.show("messages");
     $("tab-stats").onclick = () => page.show("stats");
+    $("tab-call").onclick = () => page.show("call");
     $("mode-calls").onclick = () => page.setWire(false);
     $("mode-wire").onclick = () => page.setWire(true);
     $("range").onclick = () => page.selectRange(null);
@@ -19,14 +20,16 @@ class Strip {
   }
 
   draw() {
-    const { page } = this, isStats = page.tab === "stats";
-    $("tab-messages").setAttribute("aria-selected", !isStats);
-    $("tab-stats").setAttribute("aria-selected", isStats);
+    const { page } = this, isList = page.tab === "messages";
+    for (const tab of ["messages", "stats", "call"]) {
+      $(`tab-${tab}`).setAttribute("aria-selected", tab === page.tab);
+      $(`tab-${tab}`).hidden = !page.tabs.includes(tab);
+    }
     $("mode-calls").setAttribute("aria-pressed", !page.isWire);
     $("mode-wire").setAttribute("aria-pressed", page.isWire);
-    $("segment").classList.toggle("off", isStats);
-    $("left").hidden = isStats;
-    $("table").hidden = !isStats;
+    $("segment").classList.toggle("off", !isList);
+    $("left").hidden = !isList;
+    $("table").hidden = isList;
     $("range").hidden = !page.range;
     if (page.range) $("range").textContent = `${page.range[0].toFixed(2)} – ${page.range[1].toFixed(2)} s  ✕`;
     this.drawChips();

@@ -11,9 +11,10 @@ function tree(value, key, depth, path, faults) {
   details.append(el("summary", "", ...label, el("span", "preview", isList ? `[${entries.length}] ` : "", ...visible(text.length > 60 ? `${text.slice(0, 60)}…` : text)), ...says), inside);
   const fill = () => { if (!inside.firstChild) more(inside, entries, 0, ([name, item]) => tree(item, name, depth + 1, `${path}/${pointerStep(name)}`, faults)); };
   details.ontoggle = fill;
-  details.open = depth < 4 && entries.length < 13 || hasFault(faults, path);
+  details.open = (depth < 4 && entries.length < 13 && key !== "_meta") || hasFault(faults, path);
   if (details.open) fill();
   if (isPicture(value)) inside.prepend(picture(value));
+  if (isSound(value)) inside.prepend(sound(value));
   return details;
 }
 
@@ -49,7 +50,9 @@ function treeOf(body, faults) {
 /** A branch with a fault in it is open, so that the fault is seen. */
 const hasFault = (faults, path) => Boolean(faults) && Object.keys(faults).some(place => place.startsWith(`${path}/`));
 
-const isPicture = value => value.type === "image" && typeof value.data === "string" && typeof value.mimeType === "string";
+const contentOf = value => typeof value.mimeType === "string" && (typeof value.data === "string" ? value.data : typeof value.blob === "string" ? value.blob : null);
+const isPicture = value => Boolean(contentOf(value)) && value.mimeType.startsWith("image/");
+const isSound = value => Boolean(contentOf(value)) && value.mimeType.startsWith("audio/");
 
 /* A picture is decoded to pixels and drawn anew: an SVG, which could have a script, is never shown. */
 function picture(value) {
@@ -67,8 +70,21 @@ function picture(value) {
 
 async function decodePicture(value) {
   if (!/^image\/(png|jpeg|gif|webp|avif|bmp)$/.test(value.mimeType)) throw new Error("not a picture that is shown");
-  const bytes = Uint8Array.from(atob(value.data), letter => letter.charCodeAt(0));
+  const bytes = Uint8Array.from(atob(contentOf(value)), letter => letter.charCodeAt(0));
   const bitmap = await createImageBitmap(new Blob([bytes], { type: value.mimeType }));
   if (bitmap.width * bitmap.height > MOST_PIXELS) throw new Error("too large");
   return bitmap;
+}
+
+/** Sound is played by the browser's own control, from memory. */
+function sound(value) {
+  const player = el("audio"), unknown = () => player.replaceWith(el("div", "leaf preview", "(this sound cannot be played)"));
+  try {
+    if (!/^audio\/(wav|x-wav|wave|mpeg|mp3|ogg|webm|mp4|aac|flac)$/.test(value.mimeType)) throw new Error("not a sound that is played");
+    const bytes = Uint8Array.from(atob(contentOf(value)), letter => letter.charCodeAt(0));
+    player.src = URL.createObjectURL(new Blob([bytes], { type: value.mimeType }));
+    player.controls = true;
+    player.onerror = unknown;
+  } catch { queueMicrotask(unknown); }
+  return player;
 }

@@ -1,0 +1,374 @@
+"""The live page in a real browser: fed, calling, asked, and over a server that dies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.testing import Peer
+from holdfast.trace.format import Line, Reading
+from holdfast.view.feed import Feed, FeedRecorder
+from holdfast.view.live import LiveServer
+from holdfast.view.questions import Questions
+from holdfast.view.workbench import Workbench
+from tests.view.hostile import HOSTILE, hostile_trace
+from tests.view.sample import png
+from tools.chromium import Tab, browser, chromium
+
+READY = "document.body.dataset.ready === 'true'"
+SHOWN = "document.getElementById('shown').textContent"
+DETAIL = "document.getElementById('detail').innerText"
+PILL = "document.getElementById('live').innerText"
+ROWS = "[...document.querySelectorAll('#space .row')].map(row => row.innerText)"
+ASKED = "document.getElementById('questions').innerText"
+
+
+class LivePage:
+    """A live page over some clients, in a browser."""
+
+    def __init__(self, tab: Tab, feed: Feed, server: LiveServer) -> None:
+        self.tab, self.feed, self.server = tab, feed, server
+
+    async def open(self) -> None:
+        await self.tab.open(self.server.url)
+        await self.tab.until(READY)
+
+    async def choose_tool(self, name: str) -> None:
+        await self.tab.until("!document.getElementById('tab-call').hidden")
+        await self.tab.ask("document.getElementById('tab-call').click()")
+        row = "[...document.querySelectorAll('.tool-row')]"
+        found = f"{row}.find(node => node.querySelector('b').innerText === {json.dumps(name)})"
+        await self.tab.until(found)
+        await self.tab.ask(f"{found}.click()")
+
+    async def fill(self, name: str, value: str, place: str = ".call-form") -> None:
+        """Write into the field of this name, as a person does."""
+        field = f"[...document.querySelectorAll('{place} .field')]"
+        found = f"{field}.find(node => node.querySelector('label b')?.innerText === '{name}')"
+        await self.tab.until(found)
+        await self.tab.ask(f"{found}.querySelector('input, textarea, select').focus()")
+        await self.tab.ask(f"{found}.querySelector('input, textarea')?.select()")
+        await self.tab.type(value)
+
+    async def press(self, words: str, place: str = "body") -> None:
+        """Press the button with these words, once it is there."""
+        buttons = f"[...document.querySelectorAll({json.dumps(place + ' button')})]"
+        found = f"{buttons}.find(node => node.innerText === {json.dumps(words)})"
+        await self.tab.until(found)
+        await self.tab.ask(f"{found}.click()")
+
+    def faults(self) -> list[Any]:
+        """Return what went wrong in the page: exceptions, refused content, requests, dialogs."""
+        urls = [event["request"]["url"] for event in self.tab.told("Network.requestWillBeSent")]
+        return [
+            *self.tab.told("Runtime.exceptionThrown"),
+            *self.tab.told("Page.javascriptDialogOpening"),
+            *(log for log in self.tab.told("Log.entryAdded") if log["entry"]["level"] != "verbose"),
+            *(url for url in urls if not url.startswith((self.server.url, "data:", "blob:"))),
+        ]
+
+
+@asynccontextmanager
+async def live_page(connect: Callable[[Questions], list[holdfast.Client]]) -> AsyncIterator[Any]:
+    if (program := chromium()) is None:
+        pytest.skip("there is no Chromium")
+    feed = Feed("live", lambda: 0.0)
+    questions = Questions(feed.wake)
+    recorder = FeedRecorder(feed, asyncio.get_running_loop())
+    clients = connect(questions)
+    for client in clients:
+        recorder.watch(client)
+    bench = Workbench(clients)
+    server = LiveServer(feed, bench, questions)
+    await server.start()
+    try:
+        async with browser(program) as tab:
+            await tab.resize(1280, 800)
+            bench.open()
+            page = LivePage(tab, feed, server)
+            await page.open()
+            yield page
+    finally:
+        await page.server.close()
+        await bench.close()
+        recorder.close()
+
+
+def demo(questions: Questions) -> list[holdfast.Client]:
+    command = [sys.executable, "-m", "holdfast.demo.server"]
+    handlers = questions.handlers(lambda: "demo")
+    backoff = holdfast.Backoff(first=0.1, max=0.1)
+    return [holdfast.connect(command, name="demo", handlers=handlers, backoff=backoff)]
+
+
+def child(words: str) -> int:
+    """Return the number of the process that this one has started with these words."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                command = (folder / "cmdline").read_text()
+            except OSError:
+                continue
+            if parent == os.getpid() and words in command:
+                return int(folder.name)
+    raise AssertionError(f"no child with {words}")
+
+
+@pytest.mark.req("W3")
+@pytest.mark.long
+async def test_a_server_is_killed_and_comes_back_while_the_page_looks_on() -> None:
+    async with live_page(demo) as page:
+        tab: Tab = page.tab
+        assert await tab.until(f"{PILL} === 'live' && {PILL}")
+        await tab.until(f"{ROWS}.some(row => row.includes('initializing → ready'))")
+        # A wrong value is refused beside its field, and nothing is sent.
+        await page.choose_tool("add")
+        await page.fill("a", "many")
+        await page.fill("b", "40")
+        await page.press("Call", ".call-form")
+        fault = "document.querySelector('.field.bad .field-fault')?.innerText ?? ''"
+        assert "must be number" in await tab.until(fault)
+        assert not any(line.method == "tools/call" for line in page.feed.lines())
+        await page.fill("a", "2")
+        await page.press("Call", ".call-form")
+        await tab.until(f"{DETAIL}.includes('sum: 42')")
+        # A call that waits, and is cancelled by hand.
+        await page.choose_tool("sleep")
+        await page.fill("seconds", "50")
+        await page.press("Call", ".call-form")
+        await page.press("Cancel", "#outcome")
+        await tab.until(f"{DETAIL}.toLowerCase().includes('cancelled')")
+        # One under way when the server is killed may have run.
+        await page.press("Call", ".call-form")
+        await tab.until("[...document.querySelectorAll('#outcome button')].length > 0")
+        os.kill(child("holdfast.demo.server"), signal.SIGKILL)
+        await tab.ask("document.activeElement.blur()")
+        await tab.press("1")
+        await tab.until(f"{ROWS}.some(row => row.includes('ready → backoff'))")
+        label = "document.getElementById('labels').innerText"
+        await tab.until(f"/[2-9] links/.test({label})")
+        state = "document.querySelector('#labels svg')?.getAttribute('aria-label')"
+        await tab.until(f"{state} === 'ready'")
+        await tab.press("/")
+        await tab.ask("document.getElementById('query').select()")
+        await tab.type("status:unknown tool:sleep")
+        await tab.until(f"{SHOWN}.startsWith('1 of')")
+        await tab.press("Escape")
+        await tab.press("j")
+        await tab.until(f"{DETAIL}.includes('May have run') && {DETAIL}.includes('SIGKILL')")
+        # What is chosen ends the following; a press resumes it.
+        await tab.until("!document.getElementById('follow').hidden")
+        await tab.ask("document.getElementById('follow').click()")
+        await tab.until("document.getElementById('follow').hidden")
+        assert page.faults() == []
+
+
+@pytest.mark.req("W3")
+@pytest.mark.long
+async def test_questions_are_answered_in_the_page_and_a_call_is_sent_again() -> None:
+    async with live_page(demo) as page:
+        tab: Tab = page.tab
+        await page.choose_tool("ask_name")
+        await page.press("Call", ".call-form")
+        assert "demo asks" in await tab.until(f"{ASKED}.includes('What is your name?') && {ASKED}")
+        await page.press("Answer", ".question")
+        fault = "(document.querySelector('.question .field-fault')?.innerText ?? '')"
+        assert "required" in await tab.until(f"{fault}.includes('required') && {fault}")
+        await page.fill("name", "Ada", ".question")
+        await page.press("Answer", ".question")
+        await tab.until(f"{DETAIL}.includes('Hello, Ada!')")
+        await tab.until("document.getElementById('questions').hidden")
+        # In the place of a model: with words, or not at all.
+        await page.choose_tool("summarise")
+        await page.fill("text", "a long story")
+        await page.press("Call", ".call-form")
+        await tab.until(f"{ASKED}.includes('a long story')")
+        await tab.ask("document.querySelector('.question textarea').focus()")
+        await tab.type("it was long")
+        await page.press("Answer", ".question")
+        await tab.until(f"{DETAIL}.includes('it was long')")
+        await page.press("Call", ".call-form")
+        await tab.until(f"{ASKED}.includes('a long story')")
+        await page.press("Decline", ".question")
+        await tab.until("document.getElementById('questions').hidden")
+        await page.choose_tool("echo")
+        await page.fill("text", "once more")
+        await page.press("Call", ".call-form")
+        await page.press("Show it in the trace", "#outcome")
+        await page.press("Send again", "#detail")
+        calls = "[...document.querySelectorAll('#space .row .what b')]"
+        await tab.until(f"{calls}.filter(node => node.innerText === 'echo').length === 2")
+        await tab.until(f"{ROWS}.filter(row => row.includes('once more')).length === 2")
+        assert page.faults() == []
+
+
+NESTED = {
+    "type": "object",
+    "required": ["who", "tags"],
+    "$defs": {"person": {"type": "object", "properties": {"name": {"type": "string"}}}},
+    "properties": {
+        "who": {"$ref": "#/$defs/person"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "level": {"enum": ["low", "high"], "default": "high"},
+        "loud": {"type": "boolean"},
+        "size": {"oneOf": [{"type": "integer", "title": "exact"}, {"type": "string"}]},
+        "file": {"type": "string", "contentEncoding": "base64"},
+        "pin": {"type": "string", "writeOnly": True},
+        "extra": {},
+    },
+}
+
+
+@pytest.mark.req("W3")
+@pytest.mark.long
+async def test_a_form_has_what_its_schema_has_and_json_is_the_way_out(tmp_path: Path) -> None:
+    calls: list[Any] = []
+    peer = Peer()
+
+    @peer.tool("shape", input_schema=NESTED)
+    def shape(**values: Any) -> Any:
+        calls.append(values)
+        image = {"type": "image", "mimeType": "image/png", "data": png()}
+        return {"content": [image]}
+
+    async with live_page(lambda _: [holdfast.connect(peer, name="peer")]) as page:
+        tab: Tab = page.tab
+        await page.choose_tool("shape")
+        await page.fill("name", "Ada")
+        await page.press("+ add")
+        await page.press("+ add")
+        items = "document.querySelectorAll('.item input')"
+        for number, text in enumerate(("red", "blue")):
+            await tab.ask(f"{items}[{number}].focus()")
+            await tab.type(text)
+        await tab.ask("document.querySelector('.item .remove').click()")
+        await tab.until(f"{items}.length === 1 && {items}[0].value === 'blue'")
+        await page.fill("size", "")
+        await tab.ask("document.querySelector('.alternatives input').focus()")
+        await tab.type("12")
+        chosen = tmp_path / "hello.bin"
+        chosen.write_bytes(b"\x00hello")
+        node = await tab.send(
+            "Runtime.evaluate", expression="document.querySelector('[type=file]')"
+        )
+        object_id = node["result"]["objectId"]
+        await tab.send("DOM.setFileInputFiles", files=[str(chosen)], objectId=object_id)
+        await tab.until("document.querySelector('.with-file textarea').value")
+        secret = "document.querySelector('input[type=password]')"
+        assert await tab.ask(f"{secret} !== null")
+        await page.press("Call", ".call-form")
+        await tab.until("document.querySelector('canvas.picture')?.width === 16")
+        assert calls == [
+            {
+                "who": {"name": "Ada"},
+                "tags": ["blue"],
+                "level": "high",
+                "size": 12,
+                "file": "AGhlbGxv",
+            }
+        ]
+        # As JSON, and back.
+        await page.press("as JSON")
+        assert json.loads(await tab.ask("document.querySelector('.raw').value")) == calls[0]
+        await tab.ask("document.querySelector('.raw').value = '{\"who\": 1, \"tags\": [true]}'")
+        await page.press("Call", ".call-form")
+        general = "document.querySelector('.form > .field-fault').innerText"
+        text = await tab.until(f"{general}.includes('/who') && {general}")
+        assert "/tags/0" in text
+        await page.press("as a form")
+        assert len(calls) == 1
+        assert page.faults() == []
+
+
+@pytest.mark.req("W3")
+@pytest.mark.long
+async def test_a_page_that_loses_its_feed_says_so_and_misses_nothing() -> None:
+    def notes(numbers: range) -> list[Line]:
+        return [Line(t=n / 10, kind="notification", method=f"note{n}", server="x") for n in numbers]
+
+    async with live_page(lambda _: [holdfast.connect(Peer(), name="x")]) as page:
+        tab: Tab = page.tab
+        page.feed.add(notes(range(50)))
+        await tab.until(f"{ROWS}.some(row => row.includes('note49'))")
+        before = page.server
+        port = int(before.url.split(":")[2].split("/")[0])
+        await before.close()
+        await tab.until(f"{PILL}.startsWith('no feed since')")
+        page.feed.add(notes(range(50, 80)))
+        page.server = LiveServer(page.feed)
+        page.server._token = before._token
+        await page.server.start(port)
+        await tab.until(f"{PILL} === 'live'")
+        await tab.until(f"{ROWS}.some(row => row.includes('note79'))")
+        count = len(page.feed)
+        await tab.until(f"document.getElementById('meta').innerText.includes('{count} messages')")
+
+
+async def ask_everything(page: LivePage) -> None:
+    """Put each hostile string into each kind of question, and have it shown."""
+    questions = page.server._questions
+    assert questions is not None
+    for start in range(0, len(HOSTILE), 10):
+        asking = [
+            asyncio.create_task(questions._ask(text, kind, text, schema=schema, url=text))
+            for text in HOSTILE[start : start + 10]
+            for kind in ("form", "url", "sampling")
+            for schema in [{"type": "object", "properties": {text: {"title": text}}}]
+        ]
+        cards = "document.querySelectorAll('.question').length"
+        await page.tab.until(f"{cards} === {len(asking)}")
+        for task in asking:
+            task.cancel()
+        await page.tab.until(f"{cards} === 0")
+
+
+@pytest.mark.req("W3")
+@pytest.mark.long
+async def test_whatever_a_server_writes_nothing_runs_in_the_live_page() -> None:
+    peer = Peer()
+    for number, text in enumerate(HOSTILE):
+        schema = {
+            "type": "object",
+            "description": text,
+            "properties": {
+                text: {"type": "string", "title": text, "description": text, "default": text},
+                "choice": {"enum": [text, "x"], "description": text},
+                "deep": {"oneOf": [{"type": "object", "title": text, "properties": {text: {}}}]},
+            },
+        }
+        peer.tool(f"{number} {text}"[:500], description=text, input_schema=schema)(lambda: "")
+
+    async with live_page(lambda _: [holdfast.connect(peer, name="<b>peer</b>")]) as page:
+        tab: Tab = page.tab
+        reading = Reading("x")
+        lines = reading.lines(hostile_trace().encode().splitlines(keepends=True))
+        page.feed.add(lines)
+        for name, facts in reading.header.servers.items():
+            page.feed.servers[name] = facts
+        page.feed.title = HOSTILE[0]
+        page.feed.wake()
+        for key in "wjjjj]]]2":
+            await tab.press(key)
+        await tab.until("!document.getElementById('tab-call').hidden")
+        await tab.press("3")
+        rows = "document.querySelectorAll('.tool-row')"
+        await tab.until(f"{rows}.length >= {len(HOSTILE)}")
+        for number in range(len(HOSTILE)):
+            await tab.ask(f"{rows}[{number}].click()")
+        assert await tab.ask("document.querySelectorAll('.call-form .field').length") > 2
+        await ask_everything(page)
+        assert await tab.ask("window.pwned === undefined")
+        foreign = "document.querySelectorAll('img, iframe, object, embed, link, a').length"
+        assert await tab.ask(foreign) == 0
+        assert page.faults() == []
