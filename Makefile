@@ -22,7 +22,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-browser demo-service test interop conformance frameworks lint docs screenshots
-.PHONY: bench bench-view bench-peers requirements walk coverage fuzz hostile release-check audit clean stale
+.PHONY: bench bench-view bench-peers daemon requirements walk coverage fuzz hostile release-check audit clean stale
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -71,6 +71,9 @@ bench-view: $(STAMP) ## measure the page of a trace in Chromium: 100,000 message
 
 bench-peers: $(STAMP) ## measure other clients beside it, and how each takes a fault (installs them in .cache)
 	@$(RUN) benchmarks/peers/run.py $(ARGS)
+
+daemon: $(STAMP) ## many hosts on one daemon while everything is killed (ARGS="--hosts 50 --seconds 300")
+	@$(RUN) -m tools.daemon_soak $(ARGS)
 
 walk: $(STAMP) ## the functions that one call runs, in order (ARGS="stdio", ARGS=--summary)
 	@$(RUN) -m tools.walk $(ARGS)
