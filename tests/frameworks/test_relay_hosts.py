@@ -51,3 +51,38 @@ def test_a_client_of_others_outlives_its_server(name: str, script: str, tmp_path
         "lives": True,
     }
     assert runs.read_text() == "run\n"
+
+
+@pytest.mark.req("Y2")
+@pytest.mark.hang(600)
+@pytest.mark.parametrize(
+    ("name", "hosts"),
+    [("fastmcp", ("session", "again", "fastmcp")), ("langchain", ("session", "again"))],
+    ids=["mcp-2", "mcp-1"],
+)
+def test_sessions_of_others_run_on_streams_of_a_client(
+    name: str, hosts: tuple[str, ...], tmp_path: Path
+) -> None:
+    try:
+        python = installed(name) / "bin" / "python"
+    except NotHere as reason:
+        pytest.skip(str(reason))
+    runs = tmp_path / "runs"
+    path = os.pathsep.join([str(PROJECT / "src"), str(PROJECT)])
+    done = subprocess.run(
+        [python, SCRIPTS / "relay_streams.py", sys.executable, stdio_server.__file__],
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": path, "RUNS": str(runs)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    report = {
+        "tools": list(stdio_server.TOOLS),
+        "asked": "file:///a",
+        "error": {"kind": "transport", "outcomeUnknown": True},
+        "lives": True,
+    }
+    assert json.loads(done.stdout) == dict.fromkeys(hosts, report)
+    assert runs.read_text() == "run\n" * len(hosts)

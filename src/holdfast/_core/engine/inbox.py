@@ -34,6 +34,7 @@ from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import INVALID_REQUEST, PARSE_ERROR
 from holdfast._core.wire.jsonrpc import Envelope, ErrorObject, Id, Junk, decode_error_object
 from holdfast.errors import HoldfastError
+from holdfast.types.base import attach
 from holdfast.types.lifecycle import Progress
 
 Hear = Callable[[Envelope, float, list[Effect]], bool]
@@ -210,6 +211,8 @@ class Inbox:
             return
         pending = self._inflight.sent(progress.progress_token)
         if pending is not None:
+            # A copy: the parameters keep everything that was read with them in memory.
+            attach(progress, message.params.copy())  # type: ignore[union-attr]
             if out and type(last := out[-1]) is Progressed and last.ticket == pending.ticket:
                 last.progress.append(progress)
                 return

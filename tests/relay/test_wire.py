@@ -1,0 +1,349 @@
+"""What else hosts and servers send: raw lines on both sides of a relay."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+import holdfast
+from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
+from holdfast._core.serve.runner import LoopRunner
+from holdfast._core.server.session import ServerSession
+from holdfast.relay.sharing import SharedRelay
+from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
+from tests.relay.rig import Pair
+
+pytestmark = pytest.mark.req("Y1")
+
+PAIRS = [
+    (host, server) for host in ("handshake", "stateless") for server in ("handshake", "stateless")
+]
+
+
+@pytest.fixture(params=PAIRS, ids="-".join)
+def pair(request: pytest.FixtureRequest) -> Pair:
+    return Pair(*request.param)
+
+
+class RawHost:
+    """A host that sends what it likes, and keeps what it is sent."""
+
+    def __init__(self, pair: Pair, session: ServerSession, written: asyncio.Queue[bytes]) -> None:
+        self.pair = pair
+        self.session = session
+        self._written = written
+
+    def meta(self) -> dict[str, Any]:
+        if not self.pair.is_host_stateless:
+            return {}
+        return {
+            PROTOCOL_VERSION: self.pair.host,
+            CLIENT_CAPABILITIES: {"roots": {}, "elicitation": {"form": {}, "url": {}}},
+            CLIENT_INFO: {"name": "raw", "version": "1"},
+        }
+
+    def send(self, message: Any) -> None:
+        line = message if isinstance(message, bytes) else msgspec.json.encode(message)
+        self.session.feed(line)
+
+    def request(self, wire_id: Any, method: str, **params: Any) -> None:
+        params["_meta"] = {**params.get("_meta", {}), **self.meta()}
+        self.send({"jsonrpc": "2.0", "id": wire_id, "method": method, "params": params})
+
+    def notify(self, method: str, **params: Any) -> None:
+        self.send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    async def read(self) -> Any:
+        return msgspec.json.decode(await self._written.get())
+
+    async def call(self, wire_id: Any = 1, **params: Any) -> Any:
+        self.request(wire_id, "tools/call", name="x", **params)
+        return await self.read()
+
+
+@asynccontextmanager
+async def raw_host(pair: Pair, peer: Peer) -> AsyncIterator[RawHost]:
+    written: asyncio.Queue[bytes] = asyncio.Queue()
+    async with holdfast.connect(peer, when_down="wait") as client:
+        relay = SharedRelay(client).join()
+        host = RawHost(pair, ServerSession(relay.server, written.put_nowait, LoopRunner()), written)
+        if not pair.is_host_stateless:
+            capabilities = {"roots": {"listChanged": True}, "elicitation": {"form": {}, "url": {}}}
+            info = {"name": "raw", "version": "1"}
+            params = {"protocolVersion": pair.host, "capabilities": capabilities}
+            message = {"method": "initialize", "params": {**params, "clientInfo": info}}
+            host.send({"jsonrpc": "2.0", "id": "init", **message})
+            assert (await host.read())["id"] == "init"
+            host.notify("notifications/initialized")
+        yield host
+        host.session.close()
+        await relay.leave()
+
+
+def echo(request: ServerRequest) -> Any:
+    return {"content": [], "echo": request.params.get("arguments")}
+
+
+@pytest.mark.parametrize("wire_id", [0, -1, 2**53, 10**30, "", "é-日本", "1", 1])
+async def test_ids_of_every_kind_come_back(pair: Pair, wire_id: Any) -> None:
+    peer = pair.peer()
+    peer.on("tools/call", echo)
+    async with raw_host(pair, peer) as host:
+        answer = await host.call(wire_id)
+    assert answer["id"] == wire_id
+    assert type(answer["id"]) is type(wire_id)
+
+
+async def test_many_calls_at_once_are_told_apart(pair: Pair) -> None:
+    peer = pair.peer()
+    peer.on("tools/call", echo)
+    ids: list[Any] = [*range(50), *(f"{number}" for number in range(50))]
+    async with raw_host(pair, peer) as host:
+        for wire_id in ids:
+            host.request(wire_id, "tools/call", name="x", arguments={"id": wire_id})
+        answers = [await host.read() for _ in ids]
+    assert all(answer["result"]["echo"]["id"] == answer["id"] for answer in answers)
+    assert {(type(answer["id"]), answer["id"]) for answer in answers} == {(type(i), i) for i in ids}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "\x00\u2028\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"),
+        "x" * 2_000_000,
+        {"deep": {"er": [[[{"": None}]]]}},
+        [1.5, 1e300, -0.0, 2**70, True, False, None],
+    ],
+    ids=["unicode", "huge", "nested", "numbers"],
+)
+async def test_payloads_pass_as_they_are(pair: Pair, value: Any) -> None:
+    peer = pair.peer()
+    peer.on("tools/call", echo)
+    async with raw_host(pair, peer) as host:
+        answer = await host.call(arguments={"value": value, "null": None})
+    assert answer["result"]["echo"] == {"value": value, "null": None}
+
+
+async def test_results_of_every_kind_pass(pair: Pair) -> None:
+    result = {
+        "content": [
+            {"type": "audio", "data": "AA==", "mimeType": "audio/wav", "annotations": {"x": 1}},
+            {"type": "resource_link", "uri": "x://a", "name": "a", "icons": [{"src": "data:,"}]},
+            {"type": "resource", "resource": {"uri": "x://b", "blob": "AA==", "_meta": {"v/a": 1}}},
+            {"type": "text", "text": "", "annotations": {"audience": ["user"], "priority": 0.5}},
+        ],
+        "structuredContent": {"a": [1, None]},
+        "isError": True,
+        "_meta": {"vendor/x": {"y": None}},
+    }
+    peer = pair.peer()
+    peer.on("tools/call", result)
+    async with raw_host(pair, peer) as host:
+        passed = (await host.call())["result"]
+    assert {key: passed[key] for key in result if key != "_meta"} == {
+        key: value for key, value in result.items() if key != "_meta"
+    }
+    assert passed["_meta"]["vendor/x"] == {"y": None}
+
+
+@pytest.mark.parametrize(
+    ("code", "data"),
+    [
+        (-32042, {"elicitations": [{"mode": "url", "url": "https://x"}]}),
+        (1, None),
+        (-32700, [1, {"a": None}]),
+    ],
+)
+async def test_errors_pass_with_their_data(pair: Pair, code: int, data: Any) -> None:
+    def refuse(request: ServerRequest) -> Any:
+        raise RequestError(code, "no: é", data)
+
+    peer = pair.peer()
+    peer.on("tools/call", refuse)
+    async with raw_host(pair, peer) as host:
+        error = (await host.call())["error"]
+    expected = {"code": code, "message": "no: é", **({} if data is None else {"data": data})}
+    assert error == expected
+
+
+@pytest.mark.parametrize("token", [0, 7, "", "a", 10**20])
+async def test_progress_has_the_token_of_the_host_and_unknown_fields(
+    pair: Pair, token: Any
+) -> None:
+    def call(request: ServerRequest) -> Any:
+        request.progress(0.5, total=1, message="é", later={"x": 1}, _meta={"vendor/x": 1})
+        return {"content": []}
+
+    peer = pair.peer()
+    peer.on("tools/call", call)
+    async with raw_host(pair, peer) as host:
+        step = await host.call(_meta={"progressToken": token})
+        assert step["method"] == "notifications/progress"
+        assert step["params"] == {
+            "progressToken": token,
+            "progress": 0.5,
+            "total": 1,
+            "message": "é",
+            "later": {"x": 1},
+            "_meta": {"vendor/x": 1},
+        }
+        assert (await host.read())["result"]["content"] == []
+
+
+async def test_cancellations_of_nothing_do_nothing(pair: Pair) -> None:
+    peer = pair.peer()
+    peer.on("tools/call", echo)
+    async with raw_host(pair, peer) as host:
+        for wire_id in (99, "none", None, [1], {"a": 1}, 1.5, True):
+            host.notify("notifications/cancelled", requestId=wire_id)
+        host.notify("notifications/cancelled")
+        assert (await host.call())["id"] == 1
+
+
+async def test_a_cancelled_call_is_not_answered_and_its_id_is_free(pair: Pair) -> None:
+    peer = pair.peer()
+    peer.on("tools/call", SILENCE)
+    async with raw_host(pair, peer) as host:
+        host.request(1, "tools/call", name="x")
+        await peer.expect("tools/call")
+        host.notify("notifications/cancelled", requestId=1, reason="enough")
+        await peer.expect("notifications/cancelled")
+        peer.on("tools/call", echo)
+        answer = await host.call(1)
+        assert answer["result"]["content"] == []
+
+
+async def test_cursors_pass_and_lists_keep_unknown_fields(pair: Pair) -> None:
+    def page(request: ServerRequest) -> Any:
+        cursor = request.params.get("cursor")
+        following = {"nextCursor": "ü=/+"} if cursor is None else {}
+        item: dict[str, Any] = {"uriTemplate": "x://{a}", "name": "a", "icons": [], "later": cursor}
+        return {"resourceTemplates": [item], "later": 1, **following}
+
+    peer = pair.peer(capabilities={"resources": {}})
+    peer.on("resources/templates/list", page)
+    async with raw_host(pair, peer) as host:
+        host.request(1, "resources/templates/list")
+        first = (await host.read())["result"]
+        assert (first["nextCursor"], first["later"]) == ("ü=/+", 1)
+        host.request(2, "resources/templates/list", cursor=first["nextCursor"])
+        assert (await host.read())["result"]["resourceTemplates"][0]["later"] == "ü=/+"
+
+
+async def test_meta_passes_on_every_method(pair: Pair) -> None:
+    peer = pair.peer(capabilities={"tools": {}, "prompts": {}, "resources": {}, "completions": {}})
+    methods: dict[str, dict[str, Any]] = {
+        "tools/call": {"name": "x"},
+        "prompts/get": {"name": "x"},
+        "resources/read": {"uri": "x://a"},
+        "completion/complete": {"ref": {"type": "ref/prompt", "name": "x"}},
+        "tools/list": {},
+        "vendor/any": {},
+    }
+    for method in methods:
+        peer.on(method, lambda request: {"seen": request.params["_meta"].get("traceparent")})
+    async with raw_host(pair, peer) as host:
+        for number, (method, params) in enumerate(methods.items()):
+            host.request(number, method, **params, _meta={"traceparent": "00-é"})
+            assert (await host.read())["result"]["seen"] == "00-é", method
+
+
+@pytest.mark.parametrize(
+    "line", [b"{", b"[]", b"null", b'{"jsonrpc":"1.0","id":1,"method":"ping"}']
+)
+async def test_what_is_no_message_is_refused_and_the_rest_goes_on(pair: Pair, line: bytes) -> None:
+    peer = pair.peer()
+    peer.on("tools/call", echo)
+    async with raw_host(pair, peer) as host:
+        host.send(line)
+        assert (await host.read())["error"]["code"] in (-32700, -32600)
+        assert (await host.call(5))["id"] == 5
+
+
+async def test_a_batch_of_its_revision_is_answered() -> None:
+    pair = Pair("handshake", "handshake")
+    pair.host = "2025-03-26"
+    peer = pair.peer()
+    peer.on("tools/call", echo)
+    async with raw_host(pair, peer) as host:
+        call = {"jsonrpc": "2.0", "method": "tools/call"}
+        batch = [{**call, "id": number, "params": {"name": "x"}} for number in range(3)]
+        host.send([*batch, {"jsonrpc": "2.0", "method": "notifications/vendor"}])
+        answers = [await host.read() for _ in range(3)]
+        assert {answer["id"] for answer in answers} == {0, 1, 2}
+        assert (await peer.expect("notifications/vendor")).id is None
+
+
+async def test_questions_pass_raw_with_answers_and_refusals() -> None:
+    pair = Pair("handshake", "handshake")
+    question = {"mode": "url", "url": "https://x", "elicitationId": "1", "message": "é", "later": 1}
+    outcomes: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def call(request: ServerRequest) -> Any:
+        for _ in range(2):
+            try:
+                outcomes.put_nowait(await request.session.ask("elicitation/create", question))
+            except RequestError as error:
+                outcomes.put_nowait((error.code, error.message, error.data))
+        return {"content": []}
+
+    peer = pair.peer()
+    peer.on("tools/call", call)
+    async with raw_host(pair, peer) as host:
+        asked = await host.call(_meta={"vendor/x": 1})
+        assert asked["params"] == question
+        answer = {"action": "accept", "later": [1]}
+        host.send({"jsonrpc": "2.0", "id": asked["id"], "result": answer})
+        assert await outcomes.get() == answer
+        asked = await host.read()
+        fault = {"code": -1, "message": "no", "data": {"why": [1]}}
+        host.send({"jsonrpc": "2.0", "id": asked["id"], "error": fault})
+        assert await outcomes.get() == (-1, "no", {"why": [1]})
+        assert (await host.read())["result"]["content"] == []
+        # An answer to nothing is dropped.
+        host.send({"jsonrpc": "2.0", "id": "server-99", "result": {}})
+        host.send({"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": ""}})
+        assert (await host.call(9))["method"] == "elicitation/create"
+
+
+async def test_pings_are_answered_on_both_sides() -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer()
+    async with raw_host(pair, peer) as host:
+        host.send({"jsonrpc": "2.0", "id": "p", "method": "ping"})
+        assert await host.read() == {"jsonrpc": "2.0", "id": "p", "result": {}}
+        assert await peer.ask("ping") == {}
+
+
+async def test_roots_that_changed_are_told() -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer()
+    async with raw_host(pair, peer) as host:
+        host.notify("notifications/roots/list_changed", _meta={"vendor/x": 1})
+        told = await peer.expect("notifications/roots/list_changed")
+        assert told.params == {"_meta": {"vendor/x": 1}}
+
+
+async def test_notifications_of_the_server_pass_raw(pair: Pair) -> None:
+    peer = pair.peer()
+    peer.on("tools/call", echo)
+    async with raw_host(pair, peer) as host:
+        await host.call()
+        params = {"x": [None, "é"], "_meta": {"vendor/x": 1}}
+        peer.notify("notifications/vendor/thing", params)
+        told = await host.read()
+    assert (told["method"], told["params"]) == ("notifications/vendor/thing", params)
+    assert "id" not in told
+
+
+async def test_a_method_that_the_server_lacks_is_its_own_error(pair: Pair) -> None:
+    async with raw_host(pair, pair.peer()) as host:
+        host.request("a", "vendor/none", x=Raw(b"1"))
+        answer = await host.read()
+    assert (answer["id"], answer["error"]["code"]) == ("a", -32601)
