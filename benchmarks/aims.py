@@ -58,6 +58,8 @@ AIMS: Final = {
     "events": Aim(1.15, "plain"),
     "opentelemetry": Aim(1.75, "plain"),
     "lock": Aim(1.02, "plain"),
+    "relay-memory": Aim(1.6, "plain"),
+    "relay-stdio": Aim(2.2, "plain"),
     "bearer": Aim(1.01, "plain"),
     "stored-login": Aim(1.01, "plain"),
     "dpop": Aim(1.5, "plain"),

@@ -258,7 +258,10 @@ class Relay:
 
     async def _pass_stateless(self, request: ServerRequest) -> Raw:
         """Pass a request whose host is asked by results."""
-        if request.method not in MAY_ASK:
+        if request.method not in MAY_ASK or (
+            self._shared.is_stateless and STATE.encode() not in bytes(request.params_raw)
+        ):
+            # Questions of a stateless server are results, too: they pass as they are.
             return await self._forward(request)
         state = request.params.get("requestState")
         if isinstance(state, str) and state.startswith(STATE):
@@ -337,13 +340,15 @@ class Relay:
         A call that a guard has seen is sent on the connection that it saw; a server of the
         stateless era gets the arguments in headers that its tool wants there.
         """
-        table, name = self._client._tools, request.params.get("name")
+        table, opener = self._client._tools, self._client._requester.opener
+        wants_headers = opener.started is not None and opener.started.engine.param_headers
+        if not (table.guarded or wants_headers or self._is_restricted):
+            return {}
+        name = request.params.get("name")
         if not isinstance(name, str):
             return {}
         if not self._enables(name):
             raise table.disabled(name)
-        opener = self._client._requester.opener
-        wants_headers = opener.started is not None and opener.started.engine.param_headers
         if not (table.guarded or wants_headers):
             return {}
         try:
@@ -357,13 +362,17 @@ class Relay:
             return {"epoch": tool.epoch}
         return {"epoch": tool.epoch, "param_headers": tool.headers(arguments)}
 
+    @property
+    def _is_restricted(self) -> bool:
+        policies = self._client._policy.tools, self._shared.tools
+        return any(policy.allow is not None or policy.deny for policy in policies)
+
     def _enables(self, name: str) -> bool:
         return self._client._policy.tools.enables(name) and self._shared.tools.enables(name)
 
     def _enabled(self, result: Raw) -> Raw:
         """Return a page of tools without those that may not be called."""
-        policies = self._client._policy.tools, self._shared.tools
-        if all(policy.allow is None and not policy.deny for policy in policies):
+        if not self._is_restricted:
             return result
         try:
             fields: dict[str, Any] = dict(fields_of.decode(result))

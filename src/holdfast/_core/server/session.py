@@ -32,7 +32,7 @@ from holdfast._core.wire.codes import (
     UNENCODABLE,
     RequestError,
 )
-from holdfast._core.wire.jsonrpc import decode_error_object, encode
+from holdfast._core.wire.jsonrpc import decode_error_object, encode, encode_line
 
 CANCELLED = "notifications/cancelled"
 
@@ -83,7 +83,7 @@ class ServerSession:
 
     def send(self, write: Write | None = None, **message: Any) -> None:
         """Encode and write a message; ``write`` is that of the request it belongs to."""
-        (write or self.write)(encode({"jsonrpc": "2.0", **message}) + b"\n")
+        (write or self.write)(encode_line({"jsonrpc": "2.0", **message}))
 
     def notify(
         self, method: str, params: Json | Raw | None = None, write: Write | None = None
@@ -263,7 +263,8 @@ class ServerSession:
             self._send_error(request.id, result, request.write)
             return
         try:
-            self.send(request.write, id=request.id, result=self._completed(request, result))
+            completed = self._completed(request, result)
+            request.write(_response(request.id, completed))
         except UNENCODABLE as error:
             fault = RequestError(INTERNAL_ERROR, f"the result is not JSON: {error}")
             self._send_error(request.id, fault, request.write)
@@ -298,3 +299,24 @@ class ServerSession:
                 answer.set_exception(RequestError(INTERNAL_ERROR, "the client is gone"))
         self.server.sessions.discard(self)
         self.server.left(self)
+
+
+def _response(request_id: int | str, result: Any) -> bytes:
+    """Return the line that answers a request, with one copy of what is raw in it.
+
+    Results may have many megabytes, and a relay should not need them three times.
+    """
+    parts: list[bytes | memoryview] = [b'{"jsonrpc":"2.0","id":', encode(request_id), b',"result":']
+    if isinstance(result, Raw):
+        parts.append(memoryview(result))
+    elif isinstance(result, dict) and any(isinstance(value, Raw) for value in result.values()):
+        mark = b"{"
+        for key, value in result.items():
+            parts += (mark, encode(key), b":")
+            parts.append(memoryview(value) if isinstance(value, Raw) else encode(value))
+            mark = b","
+        parts.append(b"}")
+    else:
+        parts.append(encode(result))
+    parts.append(b"}\n")
+    return b"".join(parts)

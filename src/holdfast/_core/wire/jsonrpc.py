@@ -73,6 +73,12 @@ _encoder = msgspec.json.Encoder()
 
 encode: Callable[[Any], bytes] = _encoder.encode
 
+
+def encode_line(message: Any) -> bytes:
+    """Encode a message with the end of its line, without a copy of what may be large."""
+    return _encoder.encode_lines((message,))
+
+
 _utf8 = codecs.getincrementaldecoder("utf-8")
 
 _CHUNK = 64 * 1024
