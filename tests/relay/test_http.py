@@ -14,6 +14,7 @@ import holdfast
 from holdfast import Handlers, types
 from holdfast._core.serve import http
 from holdfast._core.serve.http import HttpServer
+from holdfast.policies import Identity
 from holdfast.relay.serving import ServedRelays
 from holdfast.relay.sharing import SharedRelay
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
@@ -285,3 +286,17 @@ async def test_closing_ends_open_calls_and_streams(pair: Pair) -> None:
     with pytest.raises(holdfast.HoldfastError):
         await call
     await host.close()
+
+
+async def test_a_stateless_server_is_told_the_capabilities_of_each_request() -> None:
+    """The stateless requests of HTTP may each be of another host."""
+    pair = Pair("stateless", "stateless")
+    peer = offering(pair)
+    declared: list[dict[str, Any]] = [{"roots": {}}, {}, {"sampling": {}}, {"roots": {}}, {}]
+    async with serving(peer) as served:
+        for capabilities in declared:
+            identity = Identity(capabilities=capabilities)
+            async with connect(f"{served.url}/s0", pair, identity=identity) as host:
+                await host.call_tool("say")
+    calls = [request for request in peer.received if request.method == "tools/call"]
+    assert [request.era.capabilities for request in calls] == declared

@@ -319,8 +319,9 @@ class Relay:
             return {}
         hop: Json = {}
         capabilities = request.era.capabilities if request.stateless else self.capabilities
-        if capabilities != self._shared.declared:
-            hop[CLIENT_CAPABILITIES] = capabilities
+        declared = self._shared.declaring(capabilities or {})
+        if declared is not None:
+            hop[CLIENT_CAPABILITIES] = declared
         level = request.era.log_level if request.stateless else self.log_level
         if level is not None:
             hop[LOG_LEVEL] = level
@@ -335,21 +336,22 @@ class Relay:
             await table.list(None, self._client._requester.deadline("tools/list"))
 
     async def _check_call(self, request: ServerRequest) -> Json:
-        """Refuse a call that a lock file or a policy refuses; return options of `forward`.
+        """Refuse a call that a lock file or a policy refuses; return options of `forward`."""
+        name = request.params.get("name") if self._has_rules else None
+        if not isinstance(name, str):
+            return {}
+        if not self._enables(name):
+            raise self._client._tools.disabled(name)
+        return await self._sending(request, name)
+
+    async def _sending(self, request: ServerRequest, name: str) -> Json:
+        """Return options of `forward` for a call.
 
         A call that a guard has seen is sent on the connection that it saw; a server of the
         stateless era gets the arguments in headers that its tool wants there.
         """
-        table, opener = self._client._tools, self._client._requester.opener
-        wants_headers = opener.started is not None and opener.started.engine.param_headers
-        if not (table.guarded or wants_headers or self._is_restricted):
-            return {}
-        name = request.params.get("name")
-        if not isinstance(name, str):
-            return {}
-        if not self._enables(name):
-            raise table.disabled(name)
-        if not (table.guarded or wants_headers):
+        table = self._client._tools
+        if not (table.guarded or self._wants_headers):
             return {}
         try:
             tool = await table.find(name, self._client._requester.deadline("tools/call"))
@@ -361,6 +363,15 @@ class Relay:
         if tool.headers is None or not isinstance(arguments, dict):
             return {"epoch": tool.epoch}
         return {"epoch": tool.epoch, "param_headers": tool.headers(arguments)}
+
+    @property
+    def _wants_headers(self) -> bool:
+        driver = self._client._requester.opener.started
+        return driver is not None and driver.engine.param_headers
+
+    @property
+    def _has_rules(self) -> bool:
+        return self._is_restricted or self._client._tools.guarded or self._wants_headers
 
     @property
     def _is_restricted(self) -> bool:

@@ -154,6 +154,12 @@ class SharedRelay:
         else:
             self._redeclare()
 
+    def declaring(self, capabilities: Json) -> Json | None:
+        """Return what a stateless server is told of a host; None: what the connection says."""
+        era = self.client._requester.opener.era()
+        declared = self.client._policy.identity.declaring(capabilities).capabilities
+        return None if declared == getattr(era, "declared", None) else declared
+
     def _redeclare(self) -> None:
         common = self._common()
         if self.declared is not None and self._hosts and common != self.declared:
