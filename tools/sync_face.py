@@ -24,6 +24,7 @@ from __future__ import annotations
 '''
 RUNNING = "RunningCall["
 TOOLS = "Partial[ModelTool]"
+MANY = "Outcomes"
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Method:
     @property
     def differs(self) -> bool:
         """Whether it returns something else here."""
-        return self.returns.startswith(RUNNING) or self.returns in (TOOLS, "Self")
+        return self.returns.startswith((RUNNING, MANY)) or self.returns in (TOOLS, "Self")
 
     def body(self) -> str:
         call = f"self._inner.{self.node.name}"
@@ -78,6 +79,8 @@ class Method:
         call = f"{call}({self.passed_on()})"
         if self.returns == "Self":
             return f"self._portal.run({call})\n    return self"
+        if self.returns.startswith(MANY):
+            return f"return in_batches(self._portal, lambda rows: {call}, rows)"
         if self.returns.startswith(RUNNING):
             return f"return RunningCall(self._portal.do(lambda: {call}), self._portal)"
         return f"return bound(self._portal.run({call}), self._portal)"
@@ -165,7 +168,14 @@ class Client(SyncWrapper[AsyncClient]):
 
 
 class RunningCall(SyncWrapper[AsyncRunningCall[R]], Generic[R]):
-    """A call under way. ``result()`` waits for it; ``cancel()`` ends it and tells the server."""
+    """A call under way. ``result()`` waits for it; ``cancel()`` ends it and tells the server.
+
+    ``for`` gives its progress, until it ends.
+    """
+
+    def __iter__(self) -> Iterator[types.Progress]:
+        while (progress := self._portal.run(self._inner._next_progress())) is not None:
+            yield progress
 
 {running}
 
@@ -206,14 +216,16 @@ connect: Final = _returning_client(_connect.connect)
     own = """
 from functools import wraps
 from typing import Final, Generic, ParamSpec, TypeVar
+from collections.abc import Iterator
 from holdfast import _connect
 from holdfast.client import Client as AsyncClient
 from holdfast._core.calls.call_values import RunningCall as AsyncRunningCall
 from holdfast.sync.portal import Portal, SyncWrapper, blocking, closing, on_loop, portal
+from holdfast.sync.iteration import Outcomes, in_batches
 from holdfast.sync.portal import with_threads
 """
     typed = "from holdfast.agents.listing import SyncModelTool as ModelTool"
-    used = (names_in(body) | {"TYPE_CHECKING"}) - {"RunningCall", "ModelTool"}
+    used = (names_in(body) | {"TYPE_CHECKING"}) - {"RunningCall", "ModelTool", MANY}
     origin = "client.py and call_values.py"
     head = HEAD.format(title="The client's verbs, for code without a loop.", origin=origin)
     variables = '\n\nP = ParamSpec("P")\nR = TypeVar("R")\n'
@@ -257,10 +269,11 @@ class Servers(SyncWrapper[AsyncServers]):
     own = """
 from typing import Final
 from holdfast.servers.group import Servers as AsyncServers
+from holdfast.sync.iteration import Outcomes, in_batches
 from holdfast.sync.client import Client, bound
 from holdfast.sync.portal import SyncWrapper, blocking, closing, on_loop, portal, with_threads
 """
-    used = (names_in(body) | {"TYPE_CHECKING"}) - {"Client", "ModelTool"}
+    used = (names_in(body) | {"TYPE_CHECKING"}) - {"Client", "ModelTool", MANY}
     head = HEAD.format(title="Many servers, for code without a loop.", origin="servers/group.py")
     typed = "from holdfast.agents.listing import SyncModelTool as ModelTool"
     return head + imports_for(tree, used, own, typed) + body

@@ -14,6 +14,7 @@ from holdfast._lazy import lazily
 # fmt: off
 # isort: off
 if TYPE_CHECKING:
+    from holdfast._core.bulk.outcomes import RowOutcome
     from holdfast._core.calls.cached_reads import Listing
     from holdfast._core.calls.call_values import RunningCall
     from holdfast._core.calls.handlers import ApprovalRequest, Handlers, Notification
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ApprovalRequest", "AuditRecord", "CallOptions", "Handlers", "Invocation", "Listing",
-    "Notification", "PendingCall", "RunningCall", "SchemaFault", "State",
+    "Notification", "PendingCall", "RowOutcome", "RunningCall", "SchemaFault", "State",
 ]
 
 _HOMES = {
+    "_core.bulk.outcomes": ("RowOutcome",),
     "_core.calls.cached_reads": ("Listing",),
     "_core.calls.call_values": ("RunningCall",),
     "_core.calls.handlers": ("ApprovalRequest", "Handlers", "Notification"),

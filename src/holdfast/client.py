@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from msgspec.structs import replace
@@ -41,6 +41,7 @@ from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
     from holdfast._core.boundary import Transport
+    from holdfast._core.bulk.engine import Outcomes, Rows
     from holdfast._core.calls.call_values import RunningCall
     from holdfast._core.calls.invocation import Invocation
     from holdfast._core.calls.pending import PendingCall
@@ -449,6 +450,47 @@ class Client:
         view = self._pipeline.tasks.view(options)
         work = self._pipeline.call_tool(name, arguments, options, view)
         return RunningCall(f"{self.name}: tools/call {name!r}", work, view, self, progress)
+
+    def map(
+        self,
+        tool: str,
+        rows: Rows,
+        *,
+        concurrency: int = 32,
+        ordered: bool = False,
+        retry: Collection[str] = (),
+        **options: Unpack[CallOptions],
+    ) -> Outcomes:
+        """Call a tool for each row; yield how each call ends, as it ends.
+
+        At most ``concurrency`` calls are under way, and no more rows are read than that. An error
+        is an outcome: it ends nothing. Leaving the loop cancels the calls under way.
+
+        Args:
+            tool: The tool's name.
+            rows: The arguments of each call: mappings, from an iterable or async iterable. A row
+                that is none, or does not fit the tool, is an outcome with its number.
+            concurrency: Calls at once.
+            ordered: Yield in the order of the rows. A slow row holds back those after it.
+            retry: When to try a row again, up to five times, if nothing of it has run:
+                ``"transport"``, ``"busy"``, ``"timeout"``.
+            options: Those of each call, as for `call_tool`.
+
+        Returns:
+            An iterator over a `RowOutcome` for each row.
+
+        Raises:
+            ValidationError: An option cannot work. What reading the rows raises is raised when
+                the rows before it have ended.
+
+        Example:
+            async for outcome in client.map("geocode", rows, concurrency=8):
+                print(outcome.row, outcome.outcome, outcome.result)
+        """
+        from holdfast._core.bulk.engine import bulk_of
+
+        settings: Any = {"concurrency": concurrency, "ordered": ordered, "retry": retry}
+        return bulk_of(self.call_tool, tool, rows, options, **settings).outcomes()
 
     async def model_tools(self, *, timeout: float | None = None) -> Partial[ModelTool]:
         """List the tools that a language model can be given, ready to be called.

@@ -190,7 +190,7 @@ class Verbs(click.Group):
             hint = f" D{near[1:]}" if near else ""
             raise click.UsageError(f"There is no verb '{cmd_name}'.{hint} See 'holdfast --help'.")
         module, summary = VERBS[cmd_name]
-        keyword = "_" * (cmd_name == "import")
+        keyword = "_" * (cmd_name in ("import", "map"))
         verbs = import_module(f"holdfast.cli.verbs.{module}")
         command: click.Command = getattr(verbs, cmd_name.replace("-", "_") + keyword)
         command.short_help = summary

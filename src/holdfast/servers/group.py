@@ -23,6 +23,7 @@ from holdfast.types.skills import Skill, SkillFile
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
+    from holdfast._core.bulk.engine import Outcomes, Rows
     from holdfast.agents.listing import ModelTool
     from holdfast.agents.providers import ModelAnswer, Provider
     from holdfast.agents.search import Hit, Index
@@ -197,6 +198,22 @@ class Servers:
         """Call ``"server.tool"``. Options, result and errors are those of `Client.call_tool`."""
         server, tool = self.resolve(name)
         return await self[server].call_tool(tool, arguments, **options)
+
+    def map(
+        self,
+        tool: str,
+        rows: Rows,
+        *,
+        concurrency: int = 32,
+        ordered: bool = False,
+        retry: Collection[str] = (),
+        **options: Unpack[CallOptions],
+    ) -> Outcomes:
+        """Call ``"server.tool"`` for each row. Takes and yields what `Client.map` does."""
+        from holdfast._core.bulk.engine import bulk_of
+
+        settings: Any = {"concurrency": concurrency, "ordered": ordered, "retry": retry}
+        return bulk_of(self.call_tool, tool, rows, options, **settings).outcomes()
 
     def _nearby(self, name: str) -> list[str]:
         """Return suggestions for an unknown name: a tool without its server, a misspelled server,

@@ -5,7 +5,7 @@ Written by tools/sync_face.py from client.py and call_values.py: change those in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypeVar, Unpack
 
@@ -14,6 +14,7 @@ from holdfast._core.calls.call_values import RunningCall as AsyncRunningCall
 from holdfast._core.calls.options import CallOptions
 from holdfast._core.engine.state import State
 from holdfast.client import Client as AsyncClient
+from holdfast.sync.iteration import Outcomes, in_batches
 from holdfast.sync.portal import (
     Portal,
     SyncWrapper,
@@ -26,6 +27,7 @@ from holdfast.sync.portal import (
 from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
+    from holdfast._core.bulk.engine import Rows
     from holdfast.agents.listing import Partial
     from holdfast.agents.listing import SyncModelTool as ModelTool
     from holdfast.events import Events
@@ -137,6 +139,50 @@ class Client(SyncWrapper[AsyncClient]):
         return RunningCall(
             self._portal.do(lambda: self._inner.start_tool(name, arguments, **options)),
             self._portal,
+        )
+
+    def map(
+        self,
+        tool: str,
+        rows: Rows,
+        *,
+        concurrency: int = 32,
+        ordered: bool = False,
+        retry: Collection[str] = (),
+        **options: Unpack[CallOptions],
+    ) -> Outcomes:
+        """Call a tool for each row; yield how each call ends, as it ends.
+
+        At most ``concurrency`` calls are under way, and no more rows are read than that. An error
+        is an outcome: it ends nothing. Leaving the loop cancels the calls under way.
+
+        Args:
+            tool: The tool's name.
+            rows: The arguments of each call: mappings, from an iterable or async iterable. A row
+                that is none, or does not fit the tool, is an outcome with its number.
+            concurrency: Calls at once.
+            ordered: Yield in the order of the rows. A slow row holds back those after it.
+            retry: When to try a row again, up to five times, if nothing of it has run:
+                ``"transport"``, ``"busy"``, ``"timeout"``.
+            options: Those of each call, as for `call_tool`.
+
+        Returns:
+            An iterator over a `RowOutcome` for each row.
+
+        Raises:
+            ValidationError: An option cannot work. What reading the rows raises is raised when
+                the rows before it have ended.
+
+        Example:
+            async for outcome in client.map("geocode", rows, concurrency=8):
+                print(outcome.row, outcome.outcome, outcome.result)
+        """
+        return in_batches(
+            self._portal,
+            lambda rows: self._inner.map(
+                tool, rows, concurrency=concurrency, ordered=ordered, retry=retry, **options
+            ),
+            rows,
         )
 
     def model_tools(self, *, timeout: float | None = None) -> Partial[ModelTool]:

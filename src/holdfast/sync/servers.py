@@ -6,16 +6,19 @@ Written by tools/sync_face.py from servers/group.py: change those instead.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
+from holdfast._core.calls.options import CallOptions
 from holdfast.agents.listing import Partial
 from holdfast.agents.naming import Names
 from holdfast.servers.group import Servers as AsyncServers
 from holdfast.servers.member import Config, Status
 from holdfast.sync.client import Client, bound
+from holdfast.sync.iteration import Outcomes, in_batches
 from holdfast.sync.portal import SyncWrapper, blocking, closing, on_loop, portal, with_threads
 
 if TYPE_CHECKING:
+    from holdfast._core.bulk.engine import Rows
     from holdfast.agents.listing import SyncModelTool as ModelTool
 
 
@@ -101,6 +104,26 @@ class Servers(SyncWrapper[AsyncServers]):
 
     resolve: Final = on_loop(AsyncServers.resolve)
     call_tool: Final = blocking(AsyncServers.call_tool)
+
+    def map(
+        self,
+        tool: str,
+        rows: Rows,
+        *,
+        concurrency: int = 32,
+        ordered: bool = False,
+        retry: Collection[str] = (),
+        **options: Unpack[CallOptions],
+    ) -> Outcomes:
+        """Call ``"server.tool"`` for each row. Takes and yields what `Client.map` does."""
+        return in_batches(
+            self._portal,
+            lambda rows: self._inner.map(
+                tool, rows, concurrency=concurrency, ordered=ordered, retry=retry, **options
+            ),
+            rows,
+        )
+
     list_tools: Final = blocking(AsyncServers.list_tools)
     list_skills: Final = blocking(AsyncServers.list_skills)
     read_skill: Final = blocking(AsyncServers.read_skill)

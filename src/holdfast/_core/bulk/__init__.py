@@ -1,0 +1,7 @@
+"""One tool over many rows.
+
+outcomes    how a row ended, as a value and as a line of JSON
+engine      rows to outcomes: so many calls at once, in bounded memory
+rows        lines of JSON and CSV to rows
+resume      which rows a file of outcomes has already
+"""

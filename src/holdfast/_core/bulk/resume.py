@@ -1,0 +1,145 @@
+"""A file of outcomes: which rows it has, its last line mended, and lines added to it."""
+
+# A process that is killed leaves whole lines and at most one that is torn: each line is one write.
+# The torn one is cut off; its row has no outcome and is called again. So a row is in the file
+# once, whatever happens. Whether its *call* was made twice is another question: a call that was
+# under way at the end has no line either. Only a ledger (``once``) knows of those.
+#
+# A line in the middle that is none of ours is not skipped: it would be somebody else's file.
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import BinaryIO, Final
+
+import msgspec
+from msgspec import Struct
+
+from holdfast._core import files
+from holdfast._core.bulk.outcomes import Ending, RowOutcome
+from holdfast._core.text import visible
+from holdfast.errors import StateError, ValidationError
+
+SHOWN: Final = 1000
+"""Rows with an unknown outcome that are remembered by number."""
+_LARGEST: Final = 2**40
+
+
+class _Line(Struct):
+    row: int
+    outcome: Ending
+
+
+class RowSet:
+    """Numbers of rows, one bit each."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+
+    def add(self, row: int) -> None:
+        place = row >> 3
+        if place >= len(self._bits):
+            self._bits.extend(bytes(max(place + 1, len(self._bits) * 2) - len(self._bits)))
+        self._bits[place] |= 1 << (row & 7)
+
+    def __contains__(self, row: int) -> bool:
+        place = row >> 3
+        return place < len(self._bits) and bool(self._bits[place] >> (row & 7) & 1)
+
+
+class OutcomeFile:
+    """A file of outcomes, open to be added to.
+
+    Args:
+        path: The file.
+        resume: Go on with a file that is there. Without it there must be none.
+
+    Attributes:
+        rows: The rows that have an outcome.
+        counts: How many, by outcome.
+        unknown: The first rows whose outcome is unknown.
+
+    Raises:
+        ValidationError: The file is there, or is not one of outcomes.
+        StateError: Another process writes to it.
+    """
+
+    def __init__(self, path: str, *, resume: bool = False) -> None:
+        self.path = path
+        self.rows = RowSet()
+        self.counts: dict[str, int] = {"ok": 0, "error": 0, "unknown": 0}
+        self.unknown: list[int] = []
+        flags = os.O_RDWR | os.O_CREAT | (0 if resume else os.O_EXCL) | getattr(os, "O_CLOEXEC", 0)
+        try:
+            self._descriptor = os.open(path, flags, 0o666)
+        except FileExistsError:
+            text = f"{path}: there is such a file already; --resume goes on with it"
+            raise ValidationError(text) from None
+        except OSError as error:
+            raise ValidationError(f"{path}: {files.reason(error)}") from None
+        try:
+            if not files.try_lock(self._descriptor):
+                raise StateError(f"{path}: another process writes to it", state="locked")
+            if stat.S_ISREG(os.fstat(self._descriptor).st_mode):  # a device has no end
+                self._read()
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def _read(self) -> None:
+        """Read the rows that are there; cut off a last line that is torn."""
+        decode = msgspec.json.Decoder(_Line).decode
+        end = 0
+        with os.fdopen(os.dup(self._descriptor), "rb") as stream:
+            for number, text in enumerate(stream, 1):
+                if not text.endswith(b"\n"):
+                    break
+                try:
+                    line = decode(text)
+                    if not 0 <= line.row < _LARGEST:
+                        raise ValueError
+                except ValueError as error:
+                    reason = f"{self.path}: line {number} is no outcome of a row: {error}"
+                    raise ValidationError(visible(reason, 300)) from None
+                self._count(line.row, line.outcome)
+                end += len(text)
+        os.ftruncate(self._descriptor, end)
+        os.lseek(self._descriptor, 0, os.SEEK_END)
+
+    def _count(self, row: int, outcome: str) -> None:
+        self.rows.add(row)
+        self.counts[outcome] += 1
+        if outcome == "unknown" and len(self.unknown) < SHOWN:
+            self.unknown.append(row)
+
+    def write(self, outcome: RowOutcome) -> None:
+        """Add the line of an outcome; it outlives this process from here on."""
+        line = memoryview(outcome.line())
+        while line:
+            line = line[os.write(self._descriptor, line) :]
+        self._count(outcome.row, outcome.outcome)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class OutcomeStream:
+    """The same for a pipe, which has no rows yet."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.rows = RowSet()
+        self.counts: dict[str, int] = {"ok": 0, "error": 0, "unknown": 0}
+        self.unknown: list[int] = []
+        self._stream = stream
+
+    def write(self, outcome: RowOutcome) -> None:
+        """Write the line of an outcome at once."""
+        self._stream.write(outcome.line())
+        self._stream.flush()
+        self.counts[outcome.outcome] += 1
+        if outcome.outcome == "unknown" and len(self.unknown) < SHOWN:
+            self.unknown.append(outcome.row)
+
+    def close(self) -> None:
+        """Leave the stream to its owner."""

@@ -1,0 +1,214 @@
+"""Lines of JSON and CSV as rows, and the arguments of a call from a row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from holdfast._core.text import visible
+from holdfast.errors import ValidationError
+
+LONGEST_LINE: Final = 64 * 1024 * 1024
+"""Bytes of one line: a file that is no text must not fill the memory."""
+_PIECE: Final = 1024 * 1024
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+Parsed = dict[str, Any] | ValidationError
+"""A row, or why it is none."""
+
+
+# Reading
+
+
+def read_rows(stream: BinaryIO, name: str) -> Iterator[tuple[int, Parsed]]:
+    """Yield the rows of a file with their numbers; CSV by its name, JSON lines otherwise.
+
+    Raises:
+        ValidationError: The first line of a CSV file is no header.
+    """
+    is_csv = os.path.splitext(name)[1].lower() in (".csv", ".tsv")
+    return _csv_rows(stream, name) if is_csv else _json_rows(stream)
+
+
+def _json_rows(stream: BinaryIO) -> Iterator[tuple[int, Parsed]]:
+    rows = JsonRows()
+    for line in _lines(stream):
+        yield from rows.parse(line)
+
+
+class JsonRows:
+    """Numbers the rows of lines, as they come."""
+
+    def __init__(self) -> None:
+        self._decode = msgspec.json.Decoder().decode
+        self._number = self._place = 0
+
+    def parse(self, line: bytes | None) -> Iterator[tuple[int, Parsed]]:
+        """Yield the row of a line with its number; nothing for an empty one, None: too long."""
+        self._place += 1
+        if line is not None and not line.strip():
+            return
+        number = self._number
+        self._number += 1
+        if line is None:
+            yield number, _fault(number, self._place, f"over {LONGEST_LINE >> 20} MiB long")
+        else:
+            yield number, _json_row(line, number, self._place, self._decode)
+
+
+def _json_row(line: bytes, number: int, place: int, decode: Callable[[bytes], Any]) -> Parsed:
+    try:
+        value = decode(line.removeprefix(b"\xef\xbb\xbf") if place == 1 else line)
+    except _UNREADABLE as error:
+        return _fault(number, place, f"not JSON: {error}")
+    if isinstance(value, dict):
+        return value
+    return _fault(number, place, f"must be an object, not {_NAMES.get(type(value), 'null')}")
+
+
+_NAMES: Final = {
+    str: "a string",
+    int: "a number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+}
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
+    """Yield lines; None for one that is too long."""
+    while line := stream.readline(LONGEST_LINE + 1):
+        if len(line) <= LONGEST_LINE or line.endswith(b"\n"):
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(_PIECE)
+        yield None
+
+
+def _csv_rows(stream: BinaryIO, name: str) -> Iterator[tuple[int, Parsed]]:
+    # Whatever is not UTF-8 is refused where it is sent, with the number of its row.
+    text = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
+    csv.field_size_limit(LONGEST_LINE)
+    reader = csv.reader(text, delimiter="\t" if name.lower().endswith(".tsv") else ",", strict=True)
+    header = _header(reader, name)
+    number = 0
+    while True:
+        row: Parsed
+        try:
+            cells = next(reader, None)
+            if cells is None:
+                return
+            if not cells:
+                continue
+            row = dict(zip(header, cells, strict=True))
+        except ValueError:
+            row = _fault(number, reader.line_num, f"{len(cells or ())} cells, not {len(header)}")
+        except csv.Error as error:
+            row = _fault(number, reader.line_num, f"not CSV: {error}")
+        yield number, row
+        number += 1
+
+
+def _header(reader: Any, name: str) -> list[str]:
+    try:
+        header: list[str] = next(reader, [])
+    except csv.Error as error:
+        raise ValidationError(f"{name}: the first line is not CSV: {error}") from None
+    if not header or "" in header or len({*header}) < len(header):
+        shown = visible(",".join(header), 80)
+        raise ValidationError(f"{name}: the first line must name the columns, not {shown!r}")
+    return header
+
+
+def _fault(number: int, line: int, reason: str) -> ValidationError:
+    return ValidationError(f"row {number} (line {line}): {reason}")
+
+
+# From a row to arguments
+
+
+class Selection:
+    """The arguments that are made of a row.
+
+    Args:
+        texts: ``name=.field`` takes a field of the row, ``name=.`` all of it, ``name=text`` a text
+            for all rows; none: the row is the arguments.
+        once: ``.field``: the key of the call, for the ledger.
+        convert: Makes a value of the tool's type of a text, by the parameter's name.
+
+    Raises:
+        ValidationError: A text has no name.
+    """
+
+    def __init__(
+        self,
+        texts: tuple[str, ...] = (),
+        once: str | None = None,
+        convert: Callable[[str, str], Any] | None = None,
+    ) -> None:
+        self._convert = convert or (lambda name, text: text)
+        self._fields: dict[str, tuple[str, ...]] = {}
+        self._fixed: dict[str, Any] = {}
+        self._is_whole = not texts
+        for text in texts:
+            name, sign, value = text.partition("=")
+            if not sign or not name:
+                raise ValidationError(f"--arg {text!r}: must be NAME=.FIELD or NAME=VALUE")
+            if value.startswith("."):
+                self._fields[name] = _path(value)
+            else:
+                self._fixed[name] = self._convert(name, value)
+        if once is not None and not once.startswith("."):
+            raise ValidationError(f"--once {once!r}: must be .FIELD, a field of the row")
+        self._once = None if once is None else _path(once)
+
+    def arguments(self, row: Mapping[str, Any], *, texts: bool = False) -> dict[str, Any]:
+        """Return the arguments; ``texts``: the row has only texts, of CSV, and empty ones count
+        as left out.
+
+        Raises:
+            ValidationError: There is no such field, or a text is none of the tool's type.
+        """
+        if self._is_whole:
+            values = dict(row)
+        else:
+            values = {name: _field(row, path) for name, path in self._fields.items()}
+        if texts:
+            values = {
+                name: self._convert(name, value) if isinstance(value, str) else value
+                for name, value in values.items()
+                if value != ""
+            }
+        return {**values, **self._fixed} if self._fixed else values
+
+    def key(self, row: Mapping[str, Any]) -> str | None:
+        """Return the key of the call, for the ledger; None if rows have none."""
+        if self._once is None:
+            return None
+        value = _field(row, self._once)
+        if isinstance(value, str | int) and not isinstance(value, bool) and str(value):
+            return str(value)
+        shown = ".".join(self._once)
+        raise ValidationError(f"the field {shown!r} is no key: it must be a text or a number")
+
+
+def _path(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text[1:].split(".")))
+
+
+def _field(row: Any, path: tuple[str, ...]) -> Any:
+    value = row
+    for step in path:
+        if isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            value = value[int(step)]
+        elif isinstance(value, Mapping) and step in value:
+            value = value[step]
+        else:
+            raise ValidationError(f"there is no field {visible('.'.join(path), 80)!r}")
+    return value

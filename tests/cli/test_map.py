@@ -1,0 +1,192 @@
+"""``holdfast map``: rows to outcomes, over files and pipes, and after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast._core.bulk.rows import Selection
+from holdfast.errors import ValidationError
+from tests.cli.conftest import DEMO, Cli, Seen
+
+COUNT = 2000
+
+
+def write_rows(path: Path, count: int = 20) -> Path:
+    path.write_text("".join(f'{{"a": {number}, "b": 1}}\n' for number in range(count)))
+    return path
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.req("S4")
+def test_each_row_is_a_line_with_its_result(cli: Cli, tmp_path: Path) -> None:
+    rows, out = write_rows(tmp_path / "rows.jsonl"), tmp_path / "out.jsonl"
+    done = cli("map", "add", str(rows), "-o", str(out), "-j", "4", "--", *DEMO)
+    assert (done.code, done.out) == (0, "")
+    assert "20 rows: 20 ok, 0 error, 0 unknown." in done.err
+    lines = lines_of(out)
+    assert sorted(line["row"] for line in lines) == list(range(20))
+    assert {line["row"]: line["result"] for line in lines}[7] == {"sum": 8}
+    assert all(list(line) == ["row", "outcome", "result", "attempts", "ms"] for line in lines)
+
+
+@pytest.mark.req("S4")
+def test_bad_rows_are_lines_and_the_exit_code_is_one(cli: Cli) -> None:
+    stdin = '{"a": 1, "b": 2}\n\nnot json\n[1]\n{"a": "x", "b": 1}\n'
+    done = cli("map", "add", "-", "--ordered", "--", *DEMO, stdin=stdin)
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    assert done.code == 1
+    assert [line["outcome"] for line in lines] == ["ok", "error", "error", "error"]
+    messages = [line["error"]["message"] for line in lines[1:]]
+    assert messages[0].startswith("row 1 (line 3): not JSON")
+    assert messages[1] == "row 2 (line 4): must be an object, not a list"
+    assert "/a: must be number" in messages[2]
+    assert {line["error"]["kind"] for line in lines[1:]} == {"validation"}
+
+
+@pytest.mark.req("S4")
+def test_csv_has_names_in_its_first_line_and_the_tools_types(cli: Cli, tmp_path: Path) -> None:
+    table = tmp_path / "rows.csv"
+    table.write_text('\ufeffx,b\n"1",2\n3,4.5\nfive,6\n7\n')
+    words = ("map", "add", str(table), "--ordered", "--arg", "a=.x", "--arg", "b=.b")
+    lines = [json.loads(line) for line in cli(*words, "--", *DEMO).out.splitlines()]
+    assert [line.get("result") for line in lines] == [{"sum": 3}, {"sum": 7.5}, None, None]
+    assert lines[2]["error"]["message"] == "row 2: a='five': must be a number"
+    assert lines[3]["error"]["message"] == "row 3 (line 5): 1 cells, not 2"
+
+
+@pytest.mark.req("S4")
+def test_arguments_are_taken_from_fields() -> None:
+    row = {"town": {"name": "Oslo"}, "tags": ["a", "b"], "id": 7}
+    selection = Selection(("city=.town.name", "tag=.tags.1", "unit=km", "all=."), ".id")
+    assert selection.arguments(row) == {"city": "Oslo", "tag": "b", "unit": "km", "all": row}
+    assert selection.key(row) == "7"
+    for fields in (("x=.nothing",), ("x=.tags.9",), ("x=.town.name.more",)):
+        with pytest.raises(ValidationError, match="there is no field"):
+            Selection(fields).arguments(row)
+    for text in ("city", "=.town"):
+        with pytest.raises(ValidationError, match=r"NAME=\.FIELD"):
+            Selection((text,))
+    with pytest.raises(ValidationError, match="no key"):
+        Selection(once=".town").key(row)
+
+
+@pytest.mark.req("S4")
+def test_what_cannot_work_is_usage_and_touches_nothing(cli: Cli, tmp_path: Path) -> None:
+    rows, out = write_rows(tmp_path / "rows.jsonl"), tmp_path / "out.jsonl"
+    before = rows.read_bytes()
+    out.write_text("somebody else's\n")
+    attempts = {
+        "is there already: --resume": (str(rows), "-o", str(out)),
+        "line 1 is no outcome of a row": (str(rows), "-o", str(out), "--resume"),
+        "is the file of the rows": (str(rows), "-o", str(rows), "--resume"),
+        "No such file": (str(tmp_path / "none.jsonl"), "-o", str(out)),
+        "Is a directory": (str(tmp_path), "-o", str(tmp_path / "x.jsonl")),
+        "--resume needs a file": (str(rows), "--resume"),
+        "must be of transport": (str(rows), "--retry", "always"),
+        "Give one file": (),
+        "There is no tool": (),
+    }
+    for text, words in attempts.items():
+        tool = "subtract" if text == "There is no tool" else "add"
+        words = words or ((str(rows),) if tool == "subtract" else ())
+        done = cli("map", tool, *words, "--", *DEMO)
+        assert text in done.err, done.err
+        assert done.code == 2, text
+        assert not done.out
+    assert rows.read_bytes() == before
+    assert out.read_text() == "somebody else's\n"
+
+
+@pytest.mark.req("S4")
+def test_resuming_repairs_a_torn_line_and_repeats_no_row(cli: Cli, tmp_path: Path) -> None:
+    rows, out = write_rows(tmp_path / "rows.jsonl"), tmp_path / "out.jsonl"
+    cli("map", "add", str(rows), "-o", str(out), "--", *DEMO)
+    text = out.read_text().splitlines(keepends=True)
+    unknown = json.dumps({"row": 19, "outcome": "unknown", "error": {}, "attempts": 1, "ms": 1.0})
+    whole = [line for line in text if json.loads(line)["row"] < 10]
+    out.write_text("".join(whole) + unknown + "\n" + text[-1][:15])
+    done = cli("map", "add", str(rows), "-o", str(out), "--resume", "--json", "--", *DEMO)
+    assert done.code == 1
+    assert done.value == {"rows": 20, "ok": 19, "error": 0, "unknown": 1, "unknown_rows": [19]}
+    lines = lines_of(out)
+    assert sorted(line["row"] for line in lines) == list(range(20))
+    assert [line["outcome"] for line in lines if line["row"] == 19] == ["unknown"]
+    again = cli("map", "add", str(rows), "-o", str(out), "--resume", "--", *DEMO)
+    assert "May have run, and are not repeated: rows 19." in again.err
+    assert lines_of(out) == lines
+
+
+def started(rows: Path, out: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "holdfast", "map", "add", str(rows), "-o", str(out)]
+    return subprocess.Popen(
+        [*command, "--resume", "--", *DEMO], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+
+
+def grown(process: subprocess.Popen[bytes], out: Path, size: int) -> None:
+    """Wait until a file has grown, or the process is at its end."""
+    while process.poll() is None and (not out.exists() or out.stat().st_size <= size):
+        threading.Event().wait(0.005)
+
+
+@pytest.mark.req("S4")
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT])
+def test_a_map_that_was_ended_is_resumed(tmp_path: Path, signal_number: int) -> None:
+    rows, out = write_rows(tmp_path / "rows.jsonl", COUNT), tmp_path / "out.jsonl"
+    for _ in range(2):
+        before = out.stat().st_size if out.exists() else 0
+        process = started(rows, out)
+        grown(process, out, before)
+        os.kill(process.pid, signal_number)
+        _, err = process.communicate()
+        if signal_number == signal.SIGINT and process.returncode != 0:
+            assert process.returncode == 130
+            assert b"with --resume goes on" in err
+    process = started(rows, out)
+    process.communicate()
+    assert process.returncode == 0
+    lines = lines_of(out)
+    assert sorted(line["row"] for line in lines) == list(range(COUNT))
+
+
+@pytest.mark.req("S4")
+def test_two_maps_do_not_write_to_one_file(cli: Cli, tmp_path: Path) -> None:
+    from holdfast._core.bulk.resume import OutcomeFile
+
+    rows, out = write_rows(tmp_path / "rows.jsonl"), tmp_path / "out.jsonl"
+    first = OutcomeFile(str(out))
+    done = cli("map", "add", str(rows), "-o", str(out), "--resume", "--", *DEMO)
+    assert "another process writes to it" in done.err
+    first.close()
+
+
+@pytest.mark.req("S4")
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+def test_a_full_disk_is_told_and_loses_nothing(cli: Cli, tmp_path: Path) -> None:
+    rows = write_rows(tmp_path / "rows.jsonl")
+    done = cli("map", "add", str(rows), "-o", "/dev/full", "--resume", "--", *DEMO)
+    assert done.code == 2
+    assert "/dev/full: No space left on device; with room again, --resume goes on" in done.err
+
+
+@pytest.mark.req("S4")
+@pytest.mark.parametrize("columns", [40, 120])
+def test_a_terminal_shows_a_bar_that_fits(seen: Seen, tmp_path: Path, columns: int) -> None:
+    rows, out = write_rows(tmp_path / "rows.jsonl"), tmp_path / "out.jsonl"
+    screen = seen("map", "add", str(rows), "-o", str(out), "--", *DEMO, columns=columns)
+    text = screen.text
+    assert "100 %" in text
+    assert "20 ok" in text
+    assert ("━" in text) is (columns == 120)
