@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tools.chromium import browser, chromium
+from tools.chromium import Tab, browser, chromium
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 WIDTHS: Final = {
     "desktop": (1280, 900),
-    "desktop-dark": (1280, 900),
     "phone": (390, 844),
+    "desktop-dark": (1280, 900),
     "phone-dark": (390, 844),
 }
 
@@ -95,19 +95,22 @@ async def look(program: str, site: Path, pages: Iterable[str], *, draw: bool) ->
         # Every page would read the index of all; nothing of that is seen.
         await tab.send("Network.setBlockedURLs", urls=["*search_index*"])
         for page in pages:
-            await tab.resize(*WIDTHS["desktop"])
-            await tab.open((site / page).as_uri())
             for screen, size in WIDTHS.items():
-                scheme = "dark" if screen.endswith("-dark") else "light"
-                await tab.send(
-                    "Emulation.setEmulatedMedia",
-                    features=[{"name": "prefers-color-scheme", "value": scheme}],
-                )
+                if screen.startswith("desktop"):
+                    await tab.resize(*size)
+                    await _choose(tab, "dark" if screen.endswith("-dark") else "light")
+                    await tab.open((site / page).as_uri())
                 await tab.resize(*size)
                 faults = await tab.ask(OVERFLOW) + await tab.ask(FAINT)
                 picture = await tab.picture() if draw else b""
                 found.append(Seen(page, screen, faults, picture))
     return found
+
+
+async def _choose(tab: Tab, scheme: str) -> None:
+    """Choose light or dark, as a system does; pages take it when they are opened."""
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    await tab.send("Emulation.setEmulatedMedia", features=[feature])
 
 
 def build(folder: Path) -> None:

@@ -36,7 +36,7 @@ LINES: Final = 40
 CELL: Final = 8.4
 LINE: Final = 20
 LEFT: Final = 16
-TOP: Final = 52
+TOP: Final = 28
 COLOURS: Final = {"red": "#ff7b72", "green": "#7ee787", "brown": "#e3b341", "blue": "#79c0ff"}
 TEXT, DIM, BACK = "#e6edf3", "#8b949e", "#161b22"
 TIMES: Final = re.compile(r"\b[\d.]+ m?s\b")
@@ -102,10 +102,6 @@ def svg(lines: list[list[Run]]) -> str:
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width:g} {height:g}' role='img'>",
         "<title>A terminal session with holdfast</title>",
         f"<rect width='100%' height='100%' rx='8' fill='{BACK}'/>",
-        *(
-            f"<circle cx='{20 + 20 * at}' cy='20' r='6' fill='{colour}'/>"
-            for at, colour in enumerate(("#ff5f57", "#febc2e", "#28c840"))
-        ),
         "<g font-family='ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, "
         "monospace' font-size='14' xml:space='preserve'>",
     ]
