@@ -22,7 +22,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-browser demo-service test interop conformance frameworks lint docs screenshots
-.PHONY: bench bench-view bench-peers daemon requirements walk coverage fuzz hostile release-check audit clean stale
+.PHONY: bench bench-view bench-peers daemon requirements ledger walk coverage fuzz hostile release-check audit clean stale
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -92,6 +92,9 @@ release-check: $(STAMP) ## build the wheel and the sdist, and try them with the 
 
 audit: $(STAMP) ## ask for known vulnerabilities in what Holdfast brings along
 	@$(RUN) -m tools.audit $(ARGS)
+
+ledger: $(STAMP) ## kill processes at every step of the ledger, and count what ran (needs redis-server)
+	@$(RUN) -m tools.ledger $(ARGS)
 
 requirements: $(STAMP) ## each requirement with the tests that prove it
 	@$(RUN) tools/requirements.py $(ARGS)

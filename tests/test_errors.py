@@ -20,6 +20,7 @@ from holdfast.errors import (
 )
 
 KINDS = {
+    "OutcomeUnknown": "unknown",
     "ApprovalError": "approval",
     "TransportError": "transport",
     "ProtocolError": "protocol",

@@ -67,12 +67,13 @@ if TYPE_CHECKING:
     from holdfast._connect import connect
     from holdfast._core.auth.options import Bearer, OAuth
     from holdfast._core.calls.handlers import Handlers
+    from holdfast._core.ledger.ledger import Ledger
     from holdfast._core.transports.http import Http
     from holdfast._core.transports.stdio import Stdio
     from holdfast.client import Client
     from holdfast.errors import (
-        AuthError, DriftError, HoldfastError, ProtocolError, RequestTimeout, RpcError, StateError,
-        ToolError, TransportError, ValidationError,
+        AuthError, DriftError, HoldfastError, OutcomeUnknown, ProtocolError, RequestTimeout,
+        RpcError, StateError, ToolError, TransportError, ValidationError,
     )
     from holdfast.policies import Backoff, Cache, Limits, Observability, Timeouts, ToolPolicy
     from holdfast.servers.group import Servers
@@ -83,22 +84,24 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuthError", "Backoff", "Bearer", "Cache", "Client", "DriftError", "Handlers", "HoldfastError",
-    "Http", "Limits", "OAuth", "Observability", "Progress", "PromptResult", "ProtocolError",
-    "ReadResult", "RequestTimeout", "RpcError", "Servers", "StateError", "Stdio", "Timeouts",
-    "Tool", "ToolError", "ToolPolicy", "ToolResult", "TransportError", "ValidationError",
-    "__version__", "connect",
+    "Http", "Ledger", "Limits", "OAuth", "Observability", "OutcomeUnknown", "Progress",
+    "PromptResult", "ProtocolError", "ReadResult", "RequestTimeout", "RpcError", "Servers",
+    "StateError", "Stdio", "Timeouts", "Tool", "ToolError", "ToolPolicy", "ToolResult",
+    "TransportError", "ValidationError", "__version__", "connect",
 ]
 
 _HOMES = {
     "_connect": ("connect",),
     "_core.auth.options": ("Bearer", "OAuth"),
     "_core.calls.handlers": ("Handlers",),
+    "_core.ledger.ledger": ("Ledger",),
     "_core.transports.http": ("Http",),
     "_core.transports.stdio": ("Stdio",),
     "_version": ("__version__",),
     "client": ("Client",),
     "errors": (
-        "AuthError", "DriftError", "HoldfastError", "ProtocolError", "RequestTimeout", "RpcError",
+        "AuthError", "DriftError", "HoldfastError", "OutcomeUnknown", "ProtocolError",
+        "RequestTimeout", "RpcError",
         "StateError", "ToolError", "TransportError", "ValidationError",
     ),
     "policies": ("Backoff", "Cache", "Limits", "Observability", "Timeouts", "ToolPolicy"),

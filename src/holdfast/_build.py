@@ -144,7 +144,21 @@ def _policy(options: ClientOptions) -> Policy:
     for option in ("protocol", "when_down", "replay"):
         if (value := options.get(option)) is not None:
             settings[option] = value
+    settings |= _ledger(options.get("ledger"))
     return Policy(**settings) if settings else _DEFAULTS
+
+
+def _ledger(ledger: object) -> dict[str, Any]:
+    """Return the setting of a ledger, which must be one; none without."""
+    if ledger is None:
+        return {}
+    from holdfast._core.ledger.ledger import Ledger
+
+    if not isinstance(ledger, Ledger):
+        from holdfast._options import wrong_type
+
+        raise wrong_type("ledger", ledger, Ledger)
+    return {"ledger": ledger}
 
 
 def _lock(lock: LockTarget) -> Lock:

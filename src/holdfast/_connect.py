@@ -25,6 +25,7 @@ from holdfast.policies import (
 
 if TYPE_CHECKING:
     from holdfast._core.calls.handlers import Handlers
+    from holdfast._core.ledger.ledger import Ledger
     from holdfast._core.targets import Target
     from holdfast._options import ClientOptions, LockTarget, LogTarget, Options, TraceTarget
     from holdfast.client import Client
@@ -50,6 +51,7 @@ def connect(
     lock: LockTarget | None = None,
     trace: TraceTarget | None = None,
     shared: bool | None = None,
+    ledger: Ledger | None = None,
     **options: Unpack[Options],
 ) -> Client:
     """Return a client for one server. Nothing is started before its first use.
@@ -81,6 +83,8 @@ def connect(
         trace: Write every message, state and line of stderr to a file, for ``holdfast view``.
         shared: Use the server of the daemon (``holdfast daemon start``), which all programs of
             this user share; where none runs, one of its own. Default: as configured, else False.
+        ledger: Where calls with ``once=`` are recorded. Default: a file in the user's state folder,
+            for the processes of one machine.
         **options: Options of the transport. For a command: ``args``, ``env``, ``inherit_env``,
             ``cwd``, ``stderr``, ``grace``, ``startup``, ``shutdown_request``,
             ``threads`` (see `holdfast.Stdio`). For a URL: ``headers``, ``transport``, ``base_url``,
@@ -124,6 +128,7 @@ def connect(
         "lock": lock,
         "trace": trace,
         "shared": shared,
+        "ledger": ledger,
     }
     if isinstance(target, Mapping):
         raise _not_a_target(target)

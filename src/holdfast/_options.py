@@ -23,6 +23,7 @@ from holdfast.policies import (
 if TYPE_CHECKING:
     from holdfast._core.auth.options import Auth
     from holdfast._core.calls.handlers import Handlers
+    from holdfast._core.ledger.ledger import Ledger
     from holdfast._core.transports.http_client import Headers
     from holdfast._core.transports.stderr import Sink
     from holdfast.calllog.log import CallLog
@@ -56,6 +57,7 @@ class ClientOptions(TypedDict, total=False):
     lock: LockTarget | None
     trace: TraceTarget | None
     shared: bool | None
+    ledger: Ledger | None
 
 
 class Options(TypedDict, total=False):

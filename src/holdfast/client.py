@@ -374,7 +374,7 @@ class Client:
             name: The tool's name.
             arguments: Its arguments, as the input schema has them.
             options: ``timeout``, ``total_timeout``, ``on_progress``, ``meta``, ``task``,
-                ``on_task``: see `holdfast.calls.CallOptions`.
+                ``on_task``, ``once``: see `holdfast.calls.CallOptions`.
 
         Returns:
             The result. A tool that ran and failed gives one with ``is_error``.
@@ -385,6 +385,7 @@ class Client:
             RequestTimeout: No answer in time; the server was told to stop.
             TransportError: The link was lost; ``outcome_unknown`` says whether it may have run.
             RpcError: The server answered with an error.
+            OutcomeUnknown: A call with this ``once`` key began, and how it ended is not known.
 
         Example:
             result = await client.call_tool("search", {"query": "anchor"}, timeout=5)

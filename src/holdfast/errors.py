@@ -22,6 +22,7 @@
     │   ├── ScopeError            auth          ... with scopes that it does not grant
     │   ├── DiscoveryError        auth          ... and no authorization server can be found
     │   └── GrantError            auth          ... and the authorization server refused
+    ├── OutcomeUnknown            unknown       a call with this key began; nobody knows its end
     ├── ApprovalError             approval      nobody approved the call; nothing was sent
     └── DriftError                drift         its tools or skills are not those expected
 
@@ -147,6 +148,8 @@ class Hint(Struct, frozen=True):
                 option = setting
             case "env":
                 option = name
+            case "ledger":
+                option = f"ledger.{name}({'…' if self.value is None else repr(self.value)}, ran=…)"
             case "client":
                 option = f"client.{name}({'' if self.value is None else repr(self.value)})"
             case _:
@@ -401,6 +404,16 @@ class GrantError(AuthError):
     """The OAuth error code, such as ``invalid_grant``."""
     description: str = _foreign("")
     """The server's description, truncated."""
+
+
+class OutcomeUnknown(HoldfastError):  # noqa: N818  (says what is known)
+    """A call with this key (``once=``) was begun, and how it ended is not known; not sent again.
+
+    ``data`` has what is known: ``key``, ``server``, ``tool``, ``state``, ``host``, ``begun``,
+    ``changed``, ``note``.
+    """
+
+    kind = "unknown"
 
 
 class ApprovalError(HoldfastError):

@@ -263,6 +263,8 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
     ``budget`` is the number of characters of a result that a language model is given, for all
     tools or by name; the whole is ``result.full``. ``concurrent`` and ``rate`` limit the calls of
     tools as `Limits` does those of the server; tools that fit one pattern share its limit.
+    ``idempotency`` names the parameter that is given the key of a call with ``once=``, for all
+    tools or by name; without it, the usual names are recognised.
     """
 
     timeouts: Mapping[str, float] = field(default_factory=dict)
@@ -272,12 +274,14 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
     results: Results = "warn"
     approve: Callable[[Any], Any] | Approval | Mapping[str, Approval] | None = None
     budget: int | Mapping[str, int] | None = None
+    idempotency: str | Mapping[str, str] | None = None
     concurrent: Mapping[str, int] = field(default_factory=dict)
     rate: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._check_approvals()
         self._check_limits()
+        _of_type(self, "a parameter's name, or names by tool", str | Mapping | None, "idempotency")
         budgets = self.budget.values() if isinstance(self.budget, Mapping) else (self.budget,)
         for budget in budgets:
             if budget is not None and (type(budget) is not int or budget < 1):
@@ -330,6 +334,11 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
         """Return what approves calls of a tool; None: no approval is needed."""
         rule: Callable[[Any], Any] | Approval | None = _rule(name, self.approve)
         return rule
+
+    def idempotency_of(self, name: str) -> str | None:
+        """Return the parameter of a tool that takes the key of a call; None: by the usual names."""
+        parameter: str | None = _rule(name, self.idempotency)
+        return parameter
 
     def budget_of(self, name: str) -> int | None:
         """Return the characters of a tool's result that a model is given; None: all."""
@@ -484,6 +493,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     tools: ToolPolicy = ToolPolicy()
     cache: Cache = Cache()
     observability: Observability = Observability()
+    ledger: Any = None
+    """A `holdfast.Ledger` for calls with ``once=``; None: the user's own."""
 
     def __post_init__(self) -> None:
         one_of("when_down", self.when_down, ("fail", "wait"))

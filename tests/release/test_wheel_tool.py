@@ -33,6 +33,7 @@ Requires-Dist: msgspec>=0.19
 Requires-Dist: pyyaml>=6; extra == 'yaml'
 Provides-Extra: auth
 Provides-Extra: otel
+Provides-Extra: redis
 Provides-Extra: uvloop
 Provides-Extra: yaml
 Description-Content-Type: text/markdown

@@ -41,6 +41,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     # the shell around it
     "_core.single_flight": ("errors",),
     "stores": ("_core.files", "_core.redact"),
+    "_core.ledger": ("stores", "_core.text"),
     "_core.auth": (
         "stores",
         "_core.wire",
@@ -70,6 +71,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
         "_core.driver",
         "events",
         "_core.auth",
+        "_core.ledger",
         "_core.text",
         "_core.single_flight",
         "_core.yaml_reader",

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict, assert_type
+from typing import Any, Literal, TypedDict, assert_type
 
 import holdfast
 from holdfast import errors, events, stores, sync, testing, types
@@ -383,6 +383,17 @@ class Shelf:
     @asynccontextmanager
     async def lock(self, name: str, ttl: float = 30) -> AsyncGenerator[int]:
         yield 1
+
+
+async def once(client: holdfast.Client) -> None:
+    ledger = holdfast.Ledger(stores.MemoryStore(), by="name", lease=5, outcome_bytes=10)
+    try:
+        await client.call_tool("charge", {}, once="order-4711")
+    except holdfast.OutcomeUnknown as error:
+        record = await ledger.settle("order-4711", ran=True, result=str(error))
+        assert_type(record.state, Literal["intended", "sent", "done", "failed", "unknown"])
+    await ledger.forget(older_than=86_400)
+    holdfast.connect("python server.py", ledger=ledger)
 
 
 def all_stores() -> list[stores.Store]:

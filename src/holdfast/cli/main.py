@@ -22,6 +22,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "shell": ("shell", "a prompt over one kept connection"),
         "watch": ("status", "show notifications and log messages, live"),
         "tasks": ("call", "calls that became tasks: get, wait, cancel"),
+        "once": ("once", "calls with a key: show, settle, forget"),
     },
     "Set up": {
         "add": ("setup", "add a server to your configuration"),
@@ -80,7 +81,7 @@ VERBS: dict[str, tuple[str, str]] = {
 WITHOUT_SERVER = frozenset(
     (
         *("servers", "auth", "remove", "import", "config", "completion", "demo"),
-        *("install", "uninstall", "daemon"),
+        *("install", "uninstall", "daemon", "once"),
         *("log diff", "log serve"),
     )
 )

@@ -22,6 +22,9 @@ class CallOptions(TypedDict, total=False):
         task: True lets the server answer with a task, which is then polled to its end:
             ``timeout`` holds for each poll, ``total_timeout`` for the whole. None: only where
             the tool can be called in no other way. False: never.
+        once: The name of this one call, such as the number of an order. It runs at most once,
+            over crashes, processes and machines: a second call with the same key and arguments
+            gets the recorded outcome, and nothing is sent. See `holdfast.Ledger`.
         on_task: Called with the `Task` when there is one, and whenever it has changed: the place
             to store its id, with which `Client.resume_task` goes on in another process.
     """
@@ -31,6 +34,7 @@ class CallOptions(TypedDict, total=False):
     on_progress: ProgressHandler | None
     meta: Mapping[str, Any] | None
     task: bool | None
+    once: str | None
     on_task: Callable[[Task], Any] | None
 
 
@@ -39,6 +43,7 @@ NAMES: Final = frozenset(CallOptions.__annotations__)
 _KINDS: Final[dict[str, tuple[Any, str]]] = {
     "on_progress": (Callable, "a function"),
     "meta": (Mapping, "a mapping"),
+    "once": (str, "a string"),
     "task": (bool, "True, False or None"),
     "on_task": (Callable, "a function"),
 }

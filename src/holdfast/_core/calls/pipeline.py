@@ -154,8 +154,8 @@ class Pipeline:
                     if allowed is None:
                         continue
                     tool = allowed
-                # Here a ledger will claim the call, or know its result: a step between leave and
-                # sending, since nothing may be claimed that is not allowed.
+                # A call with a key is claimed in `send`, or its outcome is known there: after the
+                # leave, since nothing may be claimed that is not allowed.
                 try:
                     raw, result = await call.send(tool)
                     break
@@ -166,7 +166,10 @@ class Pipeline:
             if tool.returns is not None and not result.is_error and not call.is_pending:
                 call.check_result(tool, raw, result)
         except BaseException as error:
-            raise call.fail(error)  # noqa: B904  (the same error, or one with its cause)
+            error = call.fail(error)
+            if call.once is not None:
+                await call.once.fail(call, error)
+            raise error
         finally:
             if call.view is not None:
                 call.view.end(requester)

@@ -123,6 +123,13 @@ class Tasks(Struct, eq=False):
         subject = messages.subject(call)
         return await TaskPoller(self, state.task.task_id, subject, deadline, view).run(state)
 
+    async def take_up(
+        self, task_id: str, name: str, deadline: Deadline, view: TaskView
+    ) -> tuple[Raw, ToolResult]:
+        """Return the result of a task that an earlier call of a tool has started."""
+        subject = messages.subject(Call("tools/call", about=name))
+        return await TaskPoller(self, task_id, subject, deadline, view).run(None)
+
     async def resume(
         self,
         task_id: str,

@@ -23,6 +23,7 @@ from holdfast.types.base import decode
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
+    from holdfast._core.calls.once import OnceCall
     from holdfast._core.calls.pipeline import Pipeline
     from holdfast._core.calls.task_poller import TaskView
     from holdfast._core.driver import Driver
@@ -90,6 +91,10 @@ class ToolCall(Struct, eq=False):
     """The answer is questions for the caller."""
     is_relisted: bool = False
     """The list was read again because of this call; once is enough."""
+    once: OnceCall | None = None
+    """Its key in the ledger; None: it has none."""
+    is_another: bool = False
+    """What it ends with is about another call with the same key: nothing of this one was sent."""
     logins: int = 0
     """The logins that it has waited for."""
     refusals: int = 0
@@ -110,6 +115,10 @@ class ToolCall(Struct, eq=False):
         self.sink = requester.sink(options.get("on_progress"))
         self.takes_task = self.takes_task or options.get("task")
         self.asks_leave = self.asks_leave or bool(self.takes_task)
+        if (key := options.get("once")) is not None:
+            from holdfast._core.calls.once import once_call
+
+            self.once = once_call(key, self.arguments, requester.policy.ledger)
 
     def time(self) -> Deadline:
         """Return the time that it has: the caller's, or else the policy's."""
@@ -140,6 +149,8 @@ class ToolCall(Struct, eq=False):
         tools = self.pipeline.tools
         if not tool.settings.enabled:
             raise tools.disabled(self.name)
+        if self.once is not None:
+            self.once.fill(self, tool)
         if tool.checker is None:
             return True
         try:
@@ -179,7 +190,11 @@ class ToolCall(Struct, eq=False):
     # Sending
 
     async def send(self, tool: ReadyTool) -> tuple[Raw, ToolResult]:
-        """Make the present attempt: send it, and answer the server's questions."""
+        """Make the present attempt, under the claim of its key if it has one."""
+        return await (self.attempt(tool) if self.once is None else self.once.send(self, tool))
+
+    async def attempt(self, tool: ReadyTool) -> tuple[Raw, ToolResult]:
+        """Send it, and answer the server's questions."""
         form, requester = self.form, self.pipeline.requester
         on_sent = self._tell_observers(tool) if requester.observers.all else None
         if self.driver.tap is not None:
@@ -187,6 +202,8 @@ class ToolCall(Struct, eq=False):
             on_sent = self._noting_id(on_sent)
         if form is not None:
             on_sent = self._watch_task(on_sent)
+        if self.once is not None:
+            on_sent = self.once.watch(on_sent)
         request = self.request = self._make_request(tool)
         try:
             if form is None:
@@ -311,6 +328,8 @@ class ToolCall(Struct, eq=False):
             # within the rest of the call's time.
             until = self._until()
             self._leave_attempt(error.outcome_unknown)
+            if self.once is not None:
+                await self.once.release(self)
             self.logins += 1
             idle = self.time().idle
             await self.pipeline.requester.opener.log_in_again(error, self.logins, until, idle)
@@ -351,7 +370,11 @@ class ToolCall(Struct, eq=False):
         total = self.pipeline.timeouts.total_for(self.request.idle)
         if self.deadline is not None and self.options.get("total_timeout") is not None:
             total = self.deadline.total
-        return await self.pipeline.tasks.follow_call(self.task, self.request, total, self.view)
+        tasks = self.pipeline.tasks
+        raw, result = await tasks.follow_call(self.task, self.request, total, self.view)
+        if self.once is not None:
+            await self.once.finish_task(raw)
+        return raw, result
 
     def check_result(self, tool: ReadyTool, raw: Raw, result: ToolResult) -> None:
         """Check a structured result; warn, or raise where that is asked for."""
@@ -379,7 +402,9 @@ class ToolCall(Struct, eq=False):
         """
         requester = self.pipeline.requester
         has_asked = self.rounds > 0 and not self.is_answered
-        if self.task is None and isinstance(error, HoldfastError):
+        if self.is_another:
+            pass  # it says what is known of the other one
+        elif self.task is None and isinstance(error, HoldfastError):
             # A server that asks has begun: an error of ours leaves open what it has done.
             ran = self.may_have_run or (has_asked and not isinstance(error, RpcError))
             if ran or self.request is None:

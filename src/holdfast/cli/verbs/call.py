@@ -43,6 +43,7 @@ BUDGET = option("--budget N", "Show N characters; the rest is saved.", type=clic
 @option("--args JSON", "The arguments as one JSON object.", name="text")
 @SAVE
 @option("--as-task", "Ask the server to run it as a task.")
+@option("--once KEY", "Run it at most once under this key, over crashes and processes.", "key")
 @option("--detach", "Leave the task running, and print its id.")
 @BUDGET
 @option("--approve", "Ask before a tool that may be destructive.")
@@ -57,6 +58,7 @@ async def call(
     approve: bool,
     as_task: bool,
     detach: bool,
+    key: str | None,
 ) -> int:
     """Call a tool.
 
@@ -87,6 +89,7 @@ async def call(
         if approve and policy.approve_of(name) in (None, "never"):
             await _approve_by_annotations(client, name, arguments, asking)
         options = _call_options(name, as_task=as_task or detach)
+        options["once"] = key
         running = client.start_tool(name, arguments, on_task=_show_task, **options)
         result = await _outcome(target, running, detach)
         hint_at_state(target, client, tools)
