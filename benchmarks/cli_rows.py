@@ -37,6 +37,25 @@ def command_line(floor: str, *words: str) -> Measure:
     return measure
 
 
+def through_daemon(bench: Bench, side: Side) -> Found:
+    """``holdfast call`` on a warm server of the daemon, against the start of the command itself."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as home:
+        own = {"HOME": home, "XDG_CACHE_HOME": f"{home}/cache", "XDG_STATE_HOME": home}
+        own |= {"XDG_RUNTIME_DIR": home, "HOLDFAST_DAEMON_TIMEOUT": "10"}
+        call = ["-m", "holdfast", "call", "echo", "text=hello", "--", *bench.target(side)]
+        _timed(["-m", "holdfast", "daemon", "start"], own)
+        try:
+            _timed(call, own)
+            pairs = [
+                (_timed(["-m", "holdfast", "call", "--help"], own), _timed(call, own))
+                for _ in range(TIMES)
+            ]
+        finally:
+            _timed(["-m", "holdfast", "daemon", "stop"], own)
+    starts, calls = zip(*pairs, strict=True)
+    return {"start": statistics.median(starts), "holdfast": statistics.median(calls)}
+
+
 def _floor(floor: str, bench: Bench) -> float:
     if floor == "python":
         return _timed(["-c", "pass"], {})
@@ -78,4 +97,13 @@ ROWS = (
     _row("help", "holdfast --help", "python", "--help"),
     _row("offline", "holdfast tools --offline", "python", "tools", SERVER, "--offline"),
     _row("call", "holdfast call", "cold", "call", "echo", "text=hello", "--"),
+    Row(
+        "daemon",
+        "holdfast call, through the daemon",
+        "ms",
+        through_daemon,
+        spawns=True,
+        only=("holdfast-stateless",),
+        group="cli",
+    ),
 )

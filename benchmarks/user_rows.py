@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import os
 import statistics
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -10,6 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 
@@ -214,7 +217,23 @@ def row(key: str, title: str, pair: Pair, wire: str = "stdio", era: str = "state
     )
 
 
+async def shared(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
+    """The same server through the daemon: one more process, and a socket."""
+    from holdfast.daemon import life
+
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-"))
+    places = {"XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
+    stack.enter_context(patch.dict(os.environ, places))
+    await asyncio.to_thread(life.start)
+    stack.push_async_callback(asyncio.to_thread, life.stop)
+    plain, through = await opened(target, stack), await opened(target, stack, shared=True)
+    if through.transport.daemon is None:
+        raise MeasureError("the daemon is not used")
+    return echo(plain), echo(through)
+
+
 ROWS = (
+    row("shared", "through the daemon", shared),
     row("validation", "arguments validated", validation),
     row("output", "result validated", output),
     row("cache-hit", "list of 8 tools, cached", cache_hit, era="handshake"),

@@ -66,6 +66,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOLDFAST_REGISTRY", "http://127.0.0.1:9")  # nobody is there
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("HOME", str(place))
+    (place / "run").mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(place / "run"))  # where no daemon runs
     for name in ("CONFIG", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(place / name.lower()))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
