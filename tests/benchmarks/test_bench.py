@@ -45,7 +45,7 @@ def test_every_aim_belongs_to_a_row_and_a_known_floor() -> None:
 
 def test_rows_are_chosen_by_group_and_by_key() -> None:
     assert [row.key for row in chosen_rows("cli,sequential,help")] == [
-        *("help", "offline", "call"),
+        *("help", "offline", "call", "daemon"),
         "sequential",
     ]
     with pytest.raises(SystemExit, match="no such row: nothing"):

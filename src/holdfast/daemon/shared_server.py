@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
+from msgspec import Raw
 
 from holdfast._build import build_client
 from holdfast._core import boundary as b
@@ -23,7 +24,6 @@ from holdfast._core.transports.process import StdioLink
 from holdfast._core.transports.stdio import Stdio
 from holdfast._pool import definition_of
 from holdfast.errors import HoldfastError
-from holdfast.events import Transition
 from holdfast.policies import Limits, Timeouts
 from holdfast.relay.sharing import SharedRelay
 
@@ -97,6 +97,24 @@ class DaemonStdio(Stdio):
         return super().open(generation, limits, watch, variant)
 
 
+class StateListener:
+    """Listens to a driver for a client, and sees the states of its connection."""
+
+    def __init__(self, listener: b.DriverListener, moved: Callable[[b.Moved], object]) -> None:
+        self._listener = listener
+        self._moved = moved
+        self.notified: Callable[[str, int], None] = listener.notified
+        self.noticed: Callable[[str, Raw | None], None] = listener.noticed
+        self.asked: Callable[[b.Asked], None] = listener.asked
+        self.dismissed: Callable[[b.Dismissed], None] = listener.dismissed
+        self.starting: Callable[[b.Starting], None] = listener.starting
+        self.violated: Callable[[b.Violated], None] = listener.violated
+
+    def moved(self, moved: b.Moved) -> None:
+        self._listener.moved(moved)
+        self._moved(moved)
+
+
 class SharedServer:
     """A running server, from the first client that wants it to its end.
 
@@ -125,7 +143,11 @@ class SharedServer:
             limits=definition.limits,
             timeouts=Timeouts(handshake=HANDSHAKE, total=math.inf),
         )
-        self._client.events.subscribe(self._moved, Transition.name)
+        # Not by its events: with a subscriber, every request is made known to it.
+        opener = self._client._requester.opener
+        assert opener.listener is not None
+        listener: Any = StateListener(opener.listener, self._moved)
+        opener.listener = listener
         self._relay = SharedRelay(self._client)
         self._conversations: dict[Conversation, bool] = {}
         """The clients, and whether each wants the server's stderr."""
@@ -234,10 +256,9 @@ class SharedServer:
             if wants_stderr and not conversation.is_behind:
                 conversation.write(marked_line("stderr", line))
 
-    def _moved(self, transition: Transition) -> None:
-        if transition.new in (State.BACKOFF, State.CLOSED) and transition.reason is not None:
-            assert isinstance(transition.reason, HoldfastError)
-            self._lose(transition.reason)
+    def _moved(self, moved: b.Moved) -> None:
+        if moved.new in (State.BACKOFF, State.CLOSED) and moved.reason is not None:
+            self._lose(moved.reason)
 
     def _lose(self, error: HoldfastError) -> None:
         """Tell the clients that the server is gone, and how."""
