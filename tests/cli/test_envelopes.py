@@ -58,6 +58,8 @@ GOOD = [
     ["config", "untrust", "demo"],
     ["view", "run.jsonl"],
     ["install"],
+    ["cli", "demo"],
+    ["cli", "demo", "-o", "tool"],
     ["install", "cursor", "--project", "--yes"],
     ["uninstall", "cursor", "--project", "--yes"],
 ]
@@ -123,6 +125,7 @@ BAD = [
     (["config", "explain", "nope"], 2, "validation"),
     (["config", "untrust", "nope"], 2, "validation"),
     (["install", "nowhere"], 2, "validation"),
+    (["cli", "nowhere"], 2, "validation"),
     (["install", "cursor", "--project"], 5, "trust"),
     (["uninstall", "cursor"], 2, "validation"),
 ]
@@ -185,7 +188,7 @@ def prepare(cli: Cli, words: list[str]) -> None:
     """What must have been done before."""
     if "--offline" in words and "demo" in words:
         cli("tools", "demo")
-    if words[0] == "check":
+    if words[0] == "check" or words[:2] == ["cli", "demo"]:
         cli("lock", "demo")
 
 

@@ -40,6 +40,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "install": ("install", "put Holdfast before the servers of a host (editor, agent)"),
         "uninstall": ("install", "take it out of a host's file again"),
         "codegen": ("lock", "write a typed Python module for a server's tools"),
+        "cli": ("cli", "write a command of its own for one server"),
         "lock": ("lock", "record a server's tools in a lock file"),
         "check": ("lock", "compare servers with the lock file"),
     },
