@@ -21,7 +21,7 @@ STALE := stale
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo demo-browser demo-service test interop conformance frameworks lint docs screenshots
+.PHONY: help venv demo demo-browser demo-service test interop conformance relay-conformance frameworks lint docs screenshots
 .PHONY: bench bench-view bench-peers daemon requirements ledger walk coverage fuzz hostile release-check audit clean stale
 
 help: ## list the targets
@@ -43,6 +43,9 @@ test: $(STAMP) ## run the test suite (ARGS="-k name" for a part of it)
 
 conformance: $(STAMP) ## run the official conformance suite (needs npm)
 	@$(RUN) -m pytest tests/conformance $(ARGS)
+
+relay-conformance: $(STAMP) ## the official server scenarios, directly and through the relay (needs npm)
+	@$(RUN) -m pytest tests/conformance/test_relay.py $(ARGS)
 
 frameworks: $(STAMP) ## agents of real frameworks while their server dies (installs them in .cache)
 	@$(RUN) -m pytest tests/frameworks $(ARGS)

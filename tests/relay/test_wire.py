@@ -347,3 +347,16 @@ async def test_a_method_that_the_server_lacks_is_its_own_error(pair: Pair) -> No
         host.request("a", "vendor/none", x=Raw(b"1"))
         answer = await host.read()
     assert (answer["id"], answer["error"]["code"]) == ("a", -32601)
+
+
+async def test_a_method_of_the_other_era_changes_nothing() -> None:
+    """A stateless host that probes with ``initialize`` is no handshake host from then on."""
+    pair = Pair("stateless", "handshake")
+    peer = pair.peer()
+    peer.on("tools/call", echo)
+    async with raw_host(pair, peer) as host:
+        await host.call()
+        host.request("i", "initialize", protocolVersion="2025-11-25", capabilities={})
+        assert (await host.read())["error"]["code"] == -32601
+        peer.notify("notifications/vendor")
+        assert (await host.read())["method"] == "notifications/vendor"

@@ -117,14 +117,15 @@ class Relay:
         """Note where the host is, and what it can do."""
         self._sessions.pop(request.session, None)
         self._sessions[request.session] = None
-        if request.method == "initialize":
-            self._is_handshake = True
-            self._declare(request.params.get("capabilities"))
-        elif request.stateless:
+        if request.stateless:
+            # Whatever its method: "initialize" is not one of this era.
             self._declare(request.era.capabilities)
             level = request.era.log_level
             if request.id is not None:
                 self.log_level = level if level in LEVELS else None
+        elif request.method == "initialize":
+            self._is_handshake = True
+            self._declare(request.params.get("capabilities"))
         elif request.session.era is not None and request.id is not None:
             self._is_initialized.set()  # some hosts go on without saying that they are
 
