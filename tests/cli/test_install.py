@@ -103,13 +103,14 @@ def test_twice_says_so(cli: Cli, cursor: Path) -> None:
 def test_the_words_that_a_host_gets(cli: Cli, cursor: Path) -> None:
     done = cli(
         *("install", "cursor", "-y", "--trace-file", "t-{name}.jsonl", "--log", "l.jsonl"),
-        *("--timeout", "9", "--program", "/opt/holdfast"),
+        *("--timeout", "9", "--program", "/opt/holdfast", "--allow", "git_*", "--allow", "x"),
     )
     assert done.code == 0, done.err
     here = os.getcwd()
     assert entry(cursor)["command"] == "/opt/holdfast"
     assert entry(cursor)["args"] == [
-        *("serve", "--inherit-env", "--log", f"{here}/l.jsonl"),
+        *("serve", "--inherit-env", "--allow", "git_*", "--allow", "x"),
+        *("--log", f"{here}/l.jsonl"),
         *("--timeout", "9", "--trace-file", f"{here}/t-git.jsonl"),
         *("--", "uvx", "mcp-server-git"),
     ]

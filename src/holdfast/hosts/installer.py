@@ -107,13 +107,9 @@ class Installer:
         """Return the options for ``serve``; ``{name}`` in a path is the server's name."""
         words: list[str] = []
         for key, value in sorted(self._options.items()):
-            if value is None:
-                continue
-            text = f"{value:g}" if isinstance(value, float) else str(value)
-            if key in PATHS:
-                path = os.path.abspath(os.path.expanduser(text))
-                text = path.replace("{name}", re.sub(r"[^\w.-]", "_", name))
-            words += [f"--{key.replace('_', '-')}", text]
+            values = value if isinstance(value, tuple) else () if value is None else (value,)
+            for item in values:
+                words += [f"--{key.replace('_', '-')}", _option_text(key, item, name)]
         return words
 
     def _require_configured(self, names: list[str], present: set[str]) -> None:
@@ -141,6 +137,14 @@ class Installer:
             product = self._files.host.product
             raise ValidationError(f"{product} is not set up here: there is no {visible(folder)}")
         return path
+
+
+def _option_text(key: str, value: object, name: str) -> str:
+    """Return the value of an option; a path is absolute, with the server's name in it."""
+    if key not in PATHS:
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    path = os.path.abspath(os.path.expanduser(str(value)))
+    return path.replace("{name}", re.sub(r"[^\w.-]", "_", name))
 
 
 def uninstalling(files: HostFiles, names: Sequence[str]) -> dict[str, MakePlan]:
