@@ -23,6 +23,9 @@ endif
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-browser demo-service test interop conformance relay-conformance frameworks lint docs screenshots
 .PHONY: bench bench-view bench-peers daemon requirements ledger walk coverage fuzz hostile release-check audit clean stale
+=======
+.PHONY: bench bench-view bench-peers daemon platforms requirements walk coverage fuzz hostile release-check audit clean stale
+>>>>>>> 8d06412e (platforms: Windows and macOS as far as Linux can show them)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -54,10 +57,12 @@ frameworks: $(STAMP) ## agents of real frameworks while their server dies (insta
 interop: $(STAMP) ## try servers that others wrote (installs them in .cache; SERVERS=all: heavy ones too)
 	@HOLDFAST_INTEROP=$(SERVERS) $(RUN) -m pytest tests/interop $(PARALLEL) $(ARGS)
 
-lint: $(STAMP) ## check style, formatting and types
+lint: $(STAMP) ## check style, formatting and types, for three systems
 	@$(RUN) -m ruff check $(CODE)
 	@$(RUN) -m ruff format --check $(CODE)
 	@$(RUN) -m mypy --strict $(CODE)
+	@$(RUN) -m mypy --strict --platform darwin --cache-dir .mypy_cache/darwin src
+	@$(RUN) -m mypy --strict --platform win32 --cache-dir .mypy_cache/win32 src
 
 docs: $(STAMP) ## build the documentation site into build/site, and look at its pages in Chromium
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet

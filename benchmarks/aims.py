@@ -63,6 +63,8 @@ AIMS: Final = {
     "lock": Aim(1.02, "plain"),
     "relay-memory": Aim(1.6, "plain"),
     "relay-stdio": Aim(2.2, "plain"),
+    "threads": Aim(1.5, "plain"),
+    "threads-c64": Aim(1.2, "plain"),
     "bearer": Aim(1.01, "plain"),
     "stored-login": Aim(1.01, "plain"),
     "dpop": Aim(1.5, "plain"),

@@ -89,6 +89,20 @@ def option(**options: Any) -> Pair:
     return pair
 
 
+def at_once(width: int, **options: Any) -> Pair:
+    """The same for as many calls at once."""
+
+    async def pair(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
+        plain, added = await option(**options)(target, stack)
+        return crowd(plain, width), crowd(added, width)
+
+    return pair
+
+
+def crowd(once: Once, width: int) -> Once:
+    return lambda: asyncio.gather(*(once() for _ in range(width)))
+
+
 # -- one by one ----------------------------------------------------------------------------------
 
 
@@ -242,6 +256,8 @@ ROWS = (
     row("events", "a subscriber to events", events),
     row("opentelemetry", "OpenTelemetry", opentelemetry),
     row("lock", "lock file", lock),
+    row("threads", "pipes served by threads", option(threads=True)),
+    row("threads-c64", "64 calls at once, by threads", at_once(64, threads=True)),
     row("bearer", "bearer token, HTTP", option(auth=holdfast.Bearer("t" * 800)), "http"),
     row("stored-login", "stored login, HTTP", stored(dpop=False), "http"),
     row("dpop", "DPoP, HTTP", stored(dpop=True), "http"),

@@ -240,3 +240,75 @@ def test_a_link_that_stays_in_its_folder_is_written_through(tmp_path: Path) -> N
     (tmp_path / "folder").symlink_to(tmp_path)
     named = files.resolve_output(tmp_path / "folder" / "new")
     assert named == str(tmp_path / "new"), "the user named the folder"
+
+
+# Windows
+
+
+@pytest.mark.req("S5")
+def test_a_file_that_is_open_elsewhere_is_replaced_when_it_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows refuses to replace a file that a reader or a virus scanner has open."""
+    attempts = []
+    replace = os.replace
+
+    def busy_at_first(source: str, target: str) -> None:
+        attempts.append(source)
+        if len(attempts) < 4:
+            raise PermissionError(13, "in use")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", busy_at_first)
+    source, target = tmp_path / "new", tmp_path / "old"
+    source.write_text("new")
+    target.write_text("old")
+    files.replace(str(source), str(target), "win32")
+    assert target.read_text() == "new"
+    assert len(attempts) == 4
+    with pytest.raises(FileNotFoundError):
+        files.replace(str(source), str(target), "win32")
+
+
+@pytest.mark.req("S5")
+@pytest.mark.parametrize(("platform", "wait"), [("win32", 0.0), ("linux", 60.0)])
+def test_the_wait_for_a_file_that_is_open_has_an_end(
+    monkeypatch: pytest.MonkeyPatch, platform: str, wait: float
+) -> None:
+    def busy(source: str, target: str) -> None:
+        raise PermissionError(13, "in use")
+
+    monkeypatch.setattr(os, "replace", busy)
+    monkeypatch.setattr(files, "REPLACE_WAIT", wait)
+    with pytest.raises(PermissionError):
+        files.replace("a", "b", platform)
+
+
+@pytest.mark.req("S5")
+@pytest.mark.parametrize(
+    ("kind", "environ", "folder"),
+    [
+        ("config", {"APPDATA": "/u/Roaming"}, "/u/Roaming"),
+        ("state", {"LOCALAPPDATA": "/u/Local"}, "/u/Local"),
+        ("cache", {"USERPROFILE": "/u"}, "/u/AppData/Local"),
+        ("config", {"USERPROFILE": "/u"}, "/u/AppData/Roaming"),
+        ("data", {"XDG_DATA_HOME": "/x", "LOCALAPPDATA": "/u/Local"}, "/x"),
+    ],
+)
+def test_the_folders_of_windows(kind: files.XdgKind, environ: dict[str, str], folder: str) -> None:
+    assert files.xdg_path(kind, environ, platform="win32") == folder
+
+
+@pytest.mark.req("S5")
+def test_a_folder_is_locked_by_a_file_where_folders_have_no_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "project").mkdir()
+    lock = files.folder_lock(tmp_path / "project")
+    assert lock == files.folder_lock(str(tmp_path / "project" / ".." / "project"))
+    assert lock != files.folder_lock(tmp_path)
+    with files.locked(lock):
+        descriptor = files.open_for_append(lock)
+        assert not files.try_lock(descriptor)
+        os.close(descriptor)

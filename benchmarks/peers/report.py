@@ -206,7 +206,7 @@ def survived(results: Results, client: Client) -> str:
 
 
 BEYOND = """\
-Not measured here: authorization with OAuth, which all five have. Not in Holdfast: stdio on Windows;
+Not measured here: authorization with OAuth, which all five have. Not in Holdfast:
 servers written with the same library and run in the same process, as FastMCP and the
 SDKs offer."""
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli import tool_cache
-from holdfast.cli.verbs.shell import ask, completer, editing, history_file
+from holdfast.cli.readline_lines import completer
+from holdfast.cli.verbs.shell import ask, editing, history_file
 from tests.cli.conftest import DEMO, Cli, Open
 from tests.cli.rig import puppet, told, wait_for
 
@@ -322,3 +323,83 @@ def test_the_prompt_stays_out_of_a_pipe(
     assert ask("prompt> ") == "one"
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "prompt> ")
+
+
+# Without readline
+
+
+@pytest.mark.req("F3", "S5")
+def test_prompt_toolkit_reads_and_remembers_where_there_is_no_readline(tmp_path: Path) -> None:
+    from prompt_toolkit.input import create_pipe_input
+    from prompt_toolkit.output import DummyOutput
+
+    from holdfast.cli.prompt_toolkit_lines import line_reader
+
+    history = tmp_path / "state" / "history"
+
+    with create_pipe_input() as keys:
+        read = line_reader(lambda line: [], history, 10, (keys, DummyOutput()))
+        keys.send_text("echo text=x\r")
+        assert read("> ") == "echo text=x"
+        keys.send_text("\x04")
+        with pytest.raises(EOFError):
+            read("> ")
+        keys.send_text("\x03")
+        with pytest.raises(KeyboardInterrupt):
+            read("> ")
+    kept = tmp_path / "state" / "history.prompt"
+    assert "+echo text=x" in kept.read_text()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    with create_pipe_input() as keys:
+        read = line_reader(lambda line: [], history, 10, (keys, DummyOutput()))
+        keys.send_text("\x1b[A\r")  # the arrow up
+        assert read("> ") == "echo text=x"
+
+
+@pytest.mark.req("S5")
+@pytest.mark.parametrize(
+    ("line", "completed"),
+    [("ec", "echo "), ("echo te", "echo text="), ("echo ", "echo text="), ("ev", "ev\\x1bil ")],
+)
+def test_prompt_toolkit_completes_the_last_word(line: str, completed: str) -> None:
+    from prompt_toolkit.completion import CompleteEvent
+    from prompt_toolkit.document import Document
+
+    from holdfast.cli.prompt_toolkit_lines import ToolCompleter
+
+    def suggest(text: str) -> list[str]:
+        words = ["text="] if " " in text else ["echo", "ev\x1bil"]
+        return [word for word in words if word.startswith(text.rpartition(" ")[2])]
+
+    (completion,) = ToolCompleter(suggest).get_completions(Document(line), CompleteEvent())
+    assert line[: len(line) + completion.start_position] + completion.text == completed
+
+
+@pytest.mark.req("S5")
+def test_a_long_history_is_cut(tmp_path: Path) -> None:
+    from prompt_toolkit.input import create_pipe_input
+    from prompt_toolkit.output import DummyOutput
+
+    from holdfast.cli.prompt_toolkit_lines import line_reader
+
+    kept = tmp_path / "history.prompt"
+    kept.write_text("\n# date\n+line\n" * 100)
+    with create_pipe_input() as keys:
+        line_reader(lambda line: [], tmp_path / "history", 5, (keys, DummyOutput()))
+    assert kept.read_text().count("+line") == 5
+
+
+@pytest.mark.req("S5")
+@pytest.mark.parametrize("installed", [True, False])
+def test_without_readline_the_next_best_reads_the_lines(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, installed: bool
+) -> None:
+    def find_spec(name: str) -> object:
+        return object() if installed and name == "prompt_toolkit" else None
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("holdfast.cli.verbs.shell.find_spec", find_spec)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    with editing(lambda line: []) as read:
+        assert (read is ask) is not installed

@@ -151,3 +151,13 @@ def test_all_is_passed_on_request_but_shell_functions() -> None:
 @pytest.mark.req("X1")
 def test_nothing_is_inherited_by_false() -> None:
     assert "TOKEN" not in environment({}, False, OURS)
+
+
+@pytest.mark.req("S5")
+def test_on_windows_names_have_no_case_and_programs_get_what_they_need() -> None:
+    ours = {"SYSTEMROOT": "C:\\Windows", "PATH": "C:\\bin", "APPDATA": "a", "SECRET": "s"}
+    ours |= {"EDITOR": "vi", "PATHEXT": ".EXE"}
+    passed = environment({"Path": "D:\\bin"}, ["editor"], ours, platform="win32")
+    expected = {"SYSTEMROOT": "C:\\Windows", "PATH": "D:\\bin", "APPDATA": "a"}
+    assert passed == {**expected, "EDITOR": "vi", "PATHEXT": ".EXE"}
+    assert "SYSTEMROOT" not in environment({}, (), ours, platform="linux")

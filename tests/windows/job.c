@@ -3,6 +3,7 @@
  *   job.exe before|after close|terminate   parent: start "job.exe middle", end its job, tell who lives
  *   job.exe middle NAME                    starts "job.exe last" at once, and waits
  *   job.exe last NAME                      tells its id, sets the event NAME, and waits
+ *   job.exe layout                         tells sizes and offsets of what is passed
  *
  * "before" puts the process into the job before it runs. "after" lets it run until the grandchild
  * is there, and puts it into the job then: what is in no job by then never will be.
@@ -11,6 +12,7 @@
  */
 #include <windows.h>
 #include <tlhelp32.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -137,6 +139,18 @@ int main(int count, char **words)
         char name[64];
         snprintf(name, sizeof name, "holdfast-%lu", GetCurrentProcessId());
         return parent(!strcmp(words[1], "before"), words[2], name);
+    }
+    if (count == 2 && !strcmp(words[1], "layout")) {
+        printf("ExtendedLimits %u LimitFlags %u JobMemoryLimit %u ",
+               (unsigned)sizeof(JOBOBJECT_EXTENDED_LIMIT_INFORMATION),
+               (unsigned)offsetof(JOBOBJECT_EXTENDED_LIMIT_INFORMATION, BasicLimitInformation.LimitFlags),
+               (unsigned)offsetof(JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JobMemoryLimit));
+        printf("BasicAccounting %u ActiveProcesses %u ",
+               (unsigned)sizeof(JOBOBJECT_BASIC_ACCOUNTING_INFORMATION),
+               (unsigned)offsetof(JOBOBJECT_BASIC_ACCOUNTING_INFORMATION, ActiveProcesses));
+        printf("ThreadEntry %u th32OwnerProcessID %u\n", (unsigned)sizeof(THREADENTRY32),
+               (unsigned)offsetof(THREADENTRY32, th32OwnerProcessID));
+        return 0;
     }
     fprintf(stderr, "usage: job.exe before|after close|terminate\n");
     return 2;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -58,3 +59,31 @@ def test_what_is_in_the_job_before_it_runs_ends_with_all_that_it_started(
 def test_what_was_started_before_the_job_survives_it(job: Run) -> None:
     """So the order matters: this is what happens to the children of a wrapper otherwise."""
     assert job("after", "close").endswith(" middle=dead last=alive")
+
+
+LAYOUT = """
+import sys
+sys.path.insert(0, {folder!r})
+import simulated
+simulated.pretend_windows(simulated.Kernel({{}}))
+from ctypes import sizeof
+from holdfast._core.windows import BasicAccounting, BasicLimits, ExtendedLimits, ThreadEntry
+facts = [
+    ("ExtendedLimits", sizeof(ExtendedLimits)),
+    ("LimitFlags", BasicLimits.LimitFlags.offset),
+    ("JobMemoryLimit", ExtendedLimits.JobMemoryLimit.offset),
+    ("BasicAccounting", sizeof(BasicAccounting)),
+    ("ActiveProcesses", BasicAccounting.ActiveProcesses.offset),
+    ("ThreadEntry", sizeof(ThreadEntry)),
+    ("th32OwnerProcessID", ThreadEntry.th32OwnerProcessID.offset),
+]
+print(*(f"{{name}} {{number}}" for name, number in facts))
+"""
+
+
+@pytest.mark.req("S5")
+@pytest.mark.long
+def test_what_python_passes_has_the_layout_of_the_headers(job: Run) -> None:
+    code = LAYOUT.format(folder=str(SOURCE.parent))
+    ours = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert job("layout") == ours.stdout.strip()

@@ -29,6 +29,8 @@ Owned: TypeAlias = 'Literal[False, True, "group"]'
 
 PRIVATE_FILE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
+REPLACE_WAIT: Final = 2.0
+"""Seconds for others to close a file that is to be replaced, on Windows."""
 
 _CLOEXEC: Final = getattr(os, "O_CLOEXEC", 0)
 _NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
@@ -104,7 +106,7 @@ def _size_text(size: int) -> str:
     return f"{size >> 10} KiB" if size >= 1 << 10 else f"{size} bytes"
 
 
-def _user() -> int:
+def user_number() -> int:
     """Return the number of the user that this process acts as; 0 on Windows, as in its files."""
     if sys.platform == "win32":
         return 0
@@ -113,7 +115,7 @@ def _user() -> int:
 
 def _require_owner(path: StrPath, facts: os.stat_result, owned: Owned) -> None:
     """Refuse a file that another user owns or may write."""
-    if facts.st_uid not in (_user(), 0):
+    if facts.st_uid not in (user_number(), 0):
         raise RefusedFileError(path, "belongs to another user; not used")
     if facts.st_mode & (stat.S_IWOTH if owned == "group" else stat.S_IWGRP | stat.S_IWOTH):
         raise RefusedFileError(path, "can be written by other users; not used (chmod 600)")
@@ -175,7 +177,7 @@ def open_for_append(path: StrPath, *, create: bool = True) -> int:
         raise
     try:
         facts = _facts(path, descriptor, False, "written")
-        if facts.st_uid != _user():
+        if facts.st_uid != user_number():
             raise RefusedFileError(path, "belongs to another user; not written")
     except BaseException:
         os.close(descriptor)
@@ -229,7 +231,7 @@ def _system_link(folder: int, name: str) -> str | None:
     if facts is None or not stat.S_ISLNK(facts.st_mode) or facts.st_uid != 0:
         return None
     top = os.path.samestat(os.fstat(folder), os.stat("/"))
-    return os.readlink(name, dir_fd=folder) if top or _user() != 0 else None
+    return os.readlink(name, dir_fd=folder) if top or user_number() != 0 else None
 
 
 def _open_part(path: StrPath, folder: int, name: str, flags: int, mode: int = 0) -> int:
@@ -297,7 +299,7 @@ def write_atomic(path: StrPath, data: bytes, *, private: bool = False) -> None:
             file.write(data)
             file.flush()
             os.fsync(descriptor)
-        os.replace(spare, target)
+        replace(spare, target)
         if sys.platform != "win32":
             # The rename has to last through a power cut, where the system can.
             with suppress(OSError):
@@ -309,6 +311,23 @@ def write_atomic(path: StrPath, data: bytes, *, private: bool = False) -> None:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(spare)
+
+
+def replace(source: str, target: str, platform: str = sys.platform) -> None:
+    """Rename a file over another.
+
+    On Windows that fails as long as somebody has the other one open (a reader, an indexer, a virus
+    scanner), which is over in a moment: it is tried again for `REPLACE_WAIT`.
+    """
+    until = time.monotonic() + REPLACE_WAIT
+    while True:
+        try:
+            os.replace(source, target)
+            return
+        except PermissionError:
+            if platform != "win32" or time.monotonic() >= until:
+                raise
+        time.sleep(0.01)
 
 
 def resolve_output(path: StrPath) -> str:
@@ -333,7 +352,7 @@ def make_private_folder(path: StrPath) -> None:
     facts = os.stat(path)
     if sys.platform == "win32":
         return
-    if facts.st_uid != _user():
+    if facts.st_uid != user_number():
         raise RefusedFileError(path, "belongs to another user; not used")
     if stat.S_IMODE(facts.st_mode) & 0o077:
         os.chmod(path, PRIVATE_FOLDER)
@@ -361,14 +380,24 @@ def xdg_folder(
 
 
 def xdg_path(
-    kind: XdgKind, environ: Mapping[str, str] | None = None, home: StrPath | None = None
+    kind: XdgKind,
+    environ: Mapping[str, str] | None = None,
+    home: StrPath | None = None,
+    platform: str = sys.platform,
 ) -> str:
-    """Return the same as text."""
+    """Return the same as text; on Windows the folders that it has for this, if none is set."""
     environ = os.environ if environ is None else environ
     variable, default = _XDG[kind]
     folder = environ.get(variable, "")
     if os.path.isabs(folder):
         return folder
+    if platform == "win32":
+        variable, default = (
+            ("APPDATA", "Roaming") if kind == "config" else ("LOCALAPPDATA", "Local")
+        )
+        folder = environ.get(variable, "")
+        profile = home or environ.get("USERPROFILE") or os.path.expanduser("~")
+        return folder or os.path.join(profile, "AppData", default)
     return os.path.join(home or environ.get("HOME") or os.path.expanduser("~"), default)
 
 
@@ -381,6 +410,8 @@ def locked(path: StrPath, timeout: float = 10.0, *, folder: bool = False) -> Ite
 
     Raises `TimeoutError` after a while.
     """
+    if folder and sys.platform == "win32":
+        path, folder = folder_lock(path), False
     descriptor = os.open(path, os.O_RDONLY) if folder else open_for_append(path)
     try:
         until = time.monotonic() + timeout
@@ -391,6 +422,16 @@ def locked(path: StrPath, timeout: float = 10.0, *, folder: bool = False) -> Ite
         yield
     finally:
         os.close(descriptor)  # which unlocks
+
+
+def folder_lock(path: StrPath) -> str:
+    """Return the file that stands for a folder, where folders have no locks."""
+    from hashlib import sha256
+
+    locks = os.path.join(xdg_path("state"), "holdfast", "locks")
+    make_private_folder(locks)
+    name = os.path.normcase(os.path.realpath(path)).encode("utf-8", "surrogatepass")
+    return os.path.join(locks, f"{sha256(name).hexdigest()[:32]}.lock")
 
 
 def try_lock(descriptor: int) -> bool:

@@ -136,10 +136,10 @@ def _script_command(line: str) -> list[str] | None:
 
     A file without the suffix of a script never takes the place of a program on the PATH.
     """
-    import shlex
+    from holdfast._core.command_line import split_words
 
     try:
-        words = [line] if os.path.isfile(line) else shlex.split(line)
+        words = [line] if os.path.isfile(line) else split_words(line)
     except ValueError:
         return None
     if not words or os.path.splitext(words[0])[1].lower() not in SCRIPTS or _on_path(words[0]):
@@ -150,7 +150,7 @@ def _script_command(line: str) -> list[str] | None:
 def _on_path(word: str) -> bool:
     from shutil import which
 
-    return os.sep not in word and which(word) is not None
+    return not os.path.dirname(word) and which(word) is not None
 
 
 def is_bare_word(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""What Windows has and Python does not reach: jobs, consoles, blocked threads, private files.
+"""What Windows has and Python does not reach: jobs, consoles, threads that wait.
 
 Everything by ``ctypes``: the package needs no other to run there.
 
@@ -28,7 +28,6 @@ import ctypes
 import subprocess
 import sys
 from collections.abc import Callable, Hashable
-from ctypes import wintypes
 from typing import Any, Final, cast
 
 assert sys.platform == "win32"
@@ -49,28 +48,32 @@ _KILLED: Final = 1
 """The exit code of what a job has ended."""
 
 
-class _IoCounters(ctypes.Structure):
+# The structures are written in sizes that do not depend on the compiler, so that their layout can
+# be compared with that of Windows' own headers on any system.
+
+
+class IoCounters(ctypes.Structure):
     _fields_ = tuple((name, ctypes.c_ulonglong) for name in "abcdef")
 
 
-class _BasicLimits(ctypes.Structure):
+class BasicLimits(ctypes.Structure):
     _fields_ = (
-        ("PerProcessUserTimeLimit", wintypes.LARGE_INTEGER),
-        ("PerJobUserTimeLimit", wintypes.LARGE_INTEGER),
-        ("LimitFlags", wintypes.DWORD),
+        ("PerProcessUserTimeLimit", ctypes.c_int64),
+        ("PerJobUserTimeLimit", ctypes.c_int64),
+        ("LimitFlags", ctypes.c_uint32),
         ("MinimumWorkingSetSize", ctypes.c_size_t),
         ("MaximumWorkingSetSize", ctypes.c_size_t),
-        ("ActiveProcessLimit", wintypes.DWORD),
+        ("ActiveProcessLimit", ctypes.c_uint32),
         ("Affinity", ctypes.c_size_t),
-        ("PriorityClass", wintypes.DWORD),
-        ("SchedulingClass", wintypes.DWORD),
+        ("PriorityClass", ctypes.c_uint32),
+        ("SchedulingClass", ctypes.c_uint32),
     )
 
 
-class _ExtendedLimits(ctypes.Structure):
+class ExtendedLimits(ctypes.Structure):
     _fields_ = (
-        ("BasicLimitInformation", _BasicLimits),
-        ("IoInfo", _IoCounters),
+        ("BasicLimitInformation", BasicLimits),
+        ("IoInfo", IoCounters),
         ("ProcessMemoryLimit", ctypes.c_size_t),
         ("JobMemoryLimit", ctypes.c_size_t),
         ("PeakProcessMemoryUsed", ctypes.c_size_t),
@@ -78,33 +81,33 @@ class _ExtendedLimits(ctypes.Structure):
     )
 
 
-class _BasicAccounting(ctypes.Structure):
+class BasicAccounting(ctypes.Structure):
     _fields_ = (
-        ("TotalUserTime", wintypes.LARGE_INTEGER),
-        ("TotalKernelTime", wintypes.LARGE_INTEGER),
-        ("ThisPeriodTotalUserTime", wintypes.LARGE_INTEGER),
-        ("ThisPeriodTotalKernelTime", wintypes.LARGE_INTEGER),
-        ("TotalPageFaultCount", wintypes.DWORD),
-        ("TotalProcesses", wintypes.DWORD),
-        ("ActiveProcesses", wintypes.DWORD),
-        ("TotalTerminatedProcesses", wintypes.DWORD),
+        ("TotalUserTime", ctypes.c_int64),
+        ("TotalKernelTime", ctypes.c_int64),
+        ("ThisPeriodTotalUserTime", ctypes.c_int64),
+        ("ThisPeriodTotalKernelTime", ctypes.c_int64),
+        ("TotalPageFaultCount", ctypes.c_uint32),
+        ("TotalProcesses", ctypes.c_uint32),
+        ("ActiveProcesses", ctypes.c_uint32),
+        ("TotalTerminatedProcesses", ctypes.c_uint32),
     )
 
 
-class _ThreadEntry(ctypes.Structure):
+class ThreadEntry(ctypes.Structure):
     _fields_ = (
-        ("dwSize", wintypes.DWORD),
-        ("cntUsage", wintypes.DWORD),
-        ("th32ThreadID", wintypes.DWORD),
-        ("th32OwnerProcessID", wintypes.DWORD),
-        ("tpBasePri", wintypes.LONG),
-        ("tpDeltaPri", wintypes.LONG),
-        ("dwFlags", wintypes.DWORD),
+        ("dwSize", ctypes.c_uint32),
+        ("cntUsage", ctypes.c_uint32),
+        ("th32ThreadID", ctypes.c_uint32),
+        ("th32OwnerProcessID", ctypes.c_uint32),
+        ("tpBasePri", ctypes.c_int32),
+        ("tpDeltaPri", ctypes.c_int32),
+        ("dwFlags", ctypes.c_uint32),
     )
 
 
 _KERNEL: Final = ctypes.WinDLL("kernel32", use_last_error=True)
-_HANDLE, _DWORD, _BOOL = wintypes.HANDLE, wintypes.DWORD, wintypes.BOOL
+_HANDLE, _DWORD, _BOOL = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int32
 _POINTER: Final = ctypes.c_void_p
 
 
@@ -115,13 +118,13 @@ def _function(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
     return cast("Callable[..., Any]", function)
 
 
-_create_job = _function("CreateJobObjectW", _HANDLE, _POINTER, wintypes.LPCWSTR)
+_create_job = _function("CreateJobObjectW", _HANDLE, _POINTER, ctypes.c_wchar_p)
 _set_job = _function("SetInformationJobObject", _BOOL, _HANDLE, ctypes.c_int, _POINTER, _DWORD)
 _ask_job = _function(
     "QueryInformationJobObject", _BOOL, _HANDLE, ctypes.c_int, _POINTER, _DWORD, _POINTER
 )
 _assign = _function("AssignProcessToJobObject", _BOOL, _HANDLE, _HANDLE)
-_terminate_job = _function("TerminateJobObject", _BOOL, _HANDLE, wintypes.UINT)
+_terminate_job = _function("TerminateJobObject", _BOOL, _HANDLE, ctypes.c_uint32)
 _close = _function("CloseHandle", _BOOL, _HANDLE)
 _open_process = _function("OpenProcess", _HANDLE, _DWORD, _BOOL, _DWORD)
 _open_thread = _function("OpenThread", _HANDLE, _DWORD, _BOOL, _DWORD)
@@ -195,8 +198,8 @@ class Job:
         facts = self._facts()
         return facts is None or facts.ActiveProcesses == 0
 
-    def _facts(self) -> _BasicAccounting | None:
-        facts = _BasicAccounting()
+    def _facts(self) -> BasicAccounting | None:
+        facts = BasicAccounting()
         size = ctypes.sizeof(facts)
         if self._job is None:
             return None
@@ -215,7 +218,7 @@ def _new_job() -> int:
     job: int | None = _create_job(None, None)
     if not job:
         raise _failed()
-    limits = _ExtendedLimits()
+    limits = ExtendedLimits()
     limits.BasicLimitInformation.LimitFlags = _KILL_ON_JOB_CLOSE
     if not _set_job(job, _EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits)):
         error = _failed()
@@ -256,7 +259,7 @@ def _resume(pid: int) -> None:
 
 
 def _threads_of(pid: int, snapshot: int) -> list[int]:
-    entry = _ThreadEntry()
+    entry = ThreadEntry()
     entry.dwSize = ctypes.sizeof(entry)
     threads = []
     more = _first_thread(snapshot, ctypes.byref(entry))
@@ -286,7 +289,7 @@ def enable_virtual_terminal() -> bool:
     """Have the console understand escape sequences; return whether one of ours does."""
     enabled = False
     for number in (_STDOUT, _STDERR):
-        mode = wintypes.DWORD()
+        mode = ctypes.c_uint32()
         handle = _std_handle(number)
         if _get_console_mode(handle, ctypes.byref(mode)):
             enabled |= bool(_set_console_mode(handle, mode.value | _VIRTUAL_TERMINAL))

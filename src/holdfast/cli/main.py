@@ -162,11 +162,27 @@ def main(words: list[str] | None = None) -> int:
         return 130
 
 
+def _prepare_windows() -> None:
+    """Write UTF-8 whatever the code page is, and have the console understand colours."""
+    if sys.platform == "win32":
+        from io import TextIOWrapper
+
+        from holdfast._core.windows import enable_virtual_terminal
+
+        for stream in (sys.stdin, sys.stdout, sys.stderr):
+            errors = "strict" if stream is sys.stdin else "backslashreplace"
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(encoding="utf-8", errors=errors)
+        if not enable_virtual_terminal():
+            os.environ.setdefault("NO_COLOR", "1")
+
+
 def _main(words: list[str]) -> int:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed when the program started
             mode = "r" if name == "stdin" else "w"
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+    _prepare_windows()
     if "_HOLDFAST_COMPLETE" in os.environ:
         import signal
 

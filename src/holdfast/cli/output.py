@@ -327,6 +327,11 @@ def write(data: bytes | str) -> None:
         data = ended.encode("utf-8", "backslashreplace")
     status.hide()
     sys.stdout.flush()
+    if sys.platform == "win32" and sys.stdout.isatty():
+        # A descriptor of a console takes bytes of its code page; this one takes UTF-8.
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
     descriptor = sys.stdout.fileno()
     view = memoryview(data)
     while view:

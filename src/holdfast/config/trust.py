@@ -261,7 +261,8 @@ class ApprovalStore:
 
 
 def _key(entry: ServerEntry) -> str:
-    return os.path.realpath(entry.source.file)
+    # Where paths have no case (Windows) neither has the key.
+    return os.path.normcase(os.path.realpath(entry.source.file))
 
 
 # Approving

@@ -33,6 +33,7 @@ from typing import Final
 
 from holdfast._core.files import try_lock
 from holdfast._core.transports.daemon_socket import (
+    UNIX_SOCKETS,
     Hello,
     Unavailable,
     Welcome,
@@ -138,7 +139,7 @@ def run(*, idle: float = IDLE, linger: float = LINGER, detached: bool = False) -
         require_private(os.path.dirname(path), create=True)
         lock = os.open(
             os.path.join(os.path.dirname(path), LOCK),
-            os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW,
+            os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0),
             0o600,
         )
     except OSError as error:
@@ -179,7 +180,7 @@ def _listen(path: str) -> socket.socket:
     """Return a socket that this user alone can connect to."""
     with suppress(FileNotFoundError):
         os.unlink(path)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener = socket.socket(UNIX_SOCKETS, socket.SOCK_STREAM)
     mask = os.umask(0o177)
     try:
         listener.bind(path)

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from holdfast._core.command_line import split_words
 from holdfast._core.redact.redactor import default_redactor
 from holdfast._core.text import HIDDEN, has_unseen, visible
 
@@ -55,7 +56,7 @@ def server_arguments(
     for option, argument in (*plain, ("--config", config)):
         words += [] if not argument else [option, quote(str(argument))]
     if target is not None and not url:
-        command = shlex.split(target) if isinstance(target, str) else map(str, target)
+        command = split_words(target) if isinstance(target, str) else map(str, target)
         words += ["--", _without_secrets(list(command))]
     return " ".join(words)
 

@@ -18,8 +18,9 @@ from holdfast._core import files
 from holdfast.stores.base import LOCK_TTL, StoreError, TaskLocks, poll, require_entry, require_swap
 
 MAX_ENTRY: Final = 16 * 1024 * 1024
-_SAFE: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
-"""Keys that are file names on every system, where upper and lower case are the same too."""
+_SAFE: Final = re.compile(r"(?!(con|prn|aux|nul|(com|lpt)[0-9])$)[a-z0-9][a-z0-9-]{0,99}")
+"""Keys that are file names on every system, where upper and lower case are the same too.
+Windows has names that are devices, whatever their ending."""
 
 
 class _Header(Struct):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -195,6 +196,8 @@ def _names(path: str, descriptor: int) -> bool:
 
 def _lock(descriptor: int, *, exclusive: bool) -> bool:
     """Lock a file as in use; return False if others use it, and it was wanted exclusively."""
+    if sys.platform == "win32":
+        return True
     try:
         import fcntl
 
@@ -208,6 +211,8 @@ def _lock(descriptor: int, *, exclusive: bool) -> bool:
 
 
 def _lock_turn(descriptor: int) -> None:
+    if sys.platform == "win32":
+        return
     with suppress(ImportError, OSError):
         import fcntl
 
@@ -215,6 +220,8 @@ def _lock_turn(descriptor: int) -> None:
 
 
 def _end_turn(descriptor: int) -> None:
+    if sys.platform == "win32":
+        return
     with suppress(ImportError, OSError):
         import fcntl
 

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from holdfast._core.files import RefusedFileError, make_private_folder, xdg_path
+from holdfast._core.files import RefusedFileError, make_private_folder, user_number, xdg_path
 from holdfast._version import __version__
 from holdfast.policies import Limits
 
@@ -30,6 +30,8 @@ PATIENCE: Final = 1.0
 VARIABLE: Final = "HOLDFAST_DAEMON_TIMEOUT"
 """The variable for other seconds."""
 NAME: Final = "daemon.sock"
+UNIX_SOCKETS: Final[int] = getattr(socket, "AF_UNIX", -1)
+"""The family of sockets; Python has it on POSIX alone."""
 LONGEST_PATH: Final = 103
 """Bytes of a socket's path: 107 on Linux, and this on macOS."""
 LONGEST_HELLO: Final = 8 * 1024 * 1024
@@ -114,14 +116,14 @@ def socket_path(environ: Mapping[str, str] | None = None) -> str:
     path = os.path.join(folder, NAME)
     if len(os.fsencode(path)) > LONGEST_PATH:
         digest = sha256(os.fsencode(folder)).hexdigest()[:16]
-        path = os.path.join("/tmp", f"holdfast-{os.geteuid()}-{digest}", NAME)
+        path = os.path.join("/tmp", f"holdfast-{user_number()}-{digest}", NAME)
     return path
 
 
 def _runtime_folder(environ: Mapping[str, str]) -> str:
-    for folder in (environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{os.geteuid()}"):
+    for folder in (environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{user_number()}"):
         with suppress(OSError, ValueError):
-            if os.path.isabs(folder) and os.stat(folder).st_uid == os.geteuid():
+            if os.path.isabs(folder) and os.stat(folder).st_uid == user_number():
                 return folder
     return os.path.join(xdg_path("state", environ), "holdfast", "run")
 
@@ -137,7 +139,7 @@ def require_private(folder: str, *, create: bool = False) -> None:
     facts = os.lstat(folder)
     if not stat.S_ISDIR(facts.st_mode):
         raise RefusedFileError(folder, "is not a folder")
-    if facts.st_uid != os.geteuid():
+    if facts.st_uid != user_number():
         raise RefusedFileError(folder, "belongs to another user; not used")
     if stat.S_IMODE(facts.st_mode) & 0o077:
         raise RefusedFileError(folder, "is open to other users; not used (chmod 700)")
@@ -168,7 +170,7 @@ def peer(connection: socket.socket) -> tuple[int, int | None]:
 def is_ours(connection: socket.socket) -> bool:
     """Return whether the process at the other end is this user's, and not even root's."""
     with suppress(OSError):
-        return peer(connection)[0] == os.geteuid()
+        return peer(connection)[0] == user_number()
     return False
 
 
@@ -229,7 +231,7 @@ async def greet(hello: Hello) -> tuple[socket.socket, Welcome, bytes]:
     except UnicodeEncodeError:
         raise Unavailable("the definition of the server has bytes in it that are no text") from None
     seconds = patience()
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection = socket.socket(UNIX_SOCKETS, socket.SOCK_STREAM)
     connection.setblocking(False)
     try:
         async with asyncio.timeout(seconds):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -41,6 +42,13 @@ LAUNCHER_ENVIRONMENT: Final = (
     "NPM_CONFIG_* PIPX_* PIP_* UV_* npm_config_*"
 )
 """The settings of package managers, for launchers alone; ``*`` is a wildcard."""
+WINDOWS_ENVIRONMENT: Final = (
+    "ALLUSERSPROFILE APPDATA COMMONPROGRAMFILES COMMONPROGRAMFILES(X86) COMPUTERNAME COMSPEC "
+    "HOMEDRIVE HOMEPATH LOCALAPPDATA NUMBER_OF_PROCESSORS OS PATHEXT PROCESSOR_ARCHITECTURE "
+    "PROGRAMDATA PROGRAMFILES PROGRAMFILES(X86) PROGRAMW6432 PSMODULEPATH PUBLIC PYTHONIOENCODING "
+    "PYTHONUTF8 SYSTEMDRIVE SYSTEMROOT TEMP TMP USERDOMAIN USERNAME USERPROFILE WINDIR"
+)
+"""Variables that programs on Windows expect beside these; without some they do not start."""
 PASSED_ENVIRONMENT: Final = tuple(
     f"{BASIC_ENVIRONMENT} {NETWORK_ENVIRONMENT} {RUNTIME_ENVIRONMENT}".split()
 )
@@ -49,6 +57,7 @@ LAUNCHERS_ENVIRONMENT: Final = tuple(LAUNCHER_ENVIRONMENT.split())
 """The variables that launchers inherit beside these."""
 _PASSED: Final = frozenset(PASSED_ENVIRONMENT)
 _HARMLESS: Final = frozenset(name for name in _PASSED if not name.lower().endswith("proxy"))
+_WINDOWS: Final = frozenset(WINDOWS_ENVIRONMENT.split())
 _PREFIXES: Final = tuple(name.removesuffix("*") for name in LAUNCHERS_ENVIRONMENT)
 # Patterns are compiled when they are needed: most commands are no launchers, and have no proxy.
 _SECRET_NAME: Final = (
@@ -68,6 +77,7 @@ def environment(
     ours: Mapping[str, str],
     *,
     launcher: bool = False,
+    platform: str = sys.platform,
 ) -> dict[str, str]:
     """Return the environment of a server.
 
@@ -76,8 +86,11 @@ def environment(
         inherit: Names to pass on as they are, or True for all.
         ours: The environment to take them from.
         launcher: The server is started by a package manager.
+        platform: On Windows names have no case, and programs need some more variables.
     """
     names = frozenset(ours if inherit is True else inherit or ())
+    if platform == "win32":
+        return _windows_environment(extra, names, ours, launcher)
     allowed, trusted = _PASSED | names, _HARMLESS | names
     candidates = [name for name in ours if name in allowed]
     if launcher:
@@ -91,6 +104,18 @@ def environment(
         if value is not None and not value.startswith("()"):
             passed[name] = value
     return {**passed, **extra}
+
+
+def _windows_environment(
+    extra: Mapping[str, str], names: frozenset[str], ours: Mapping[str, str], launcher: bool
+) -> dict[str, str]:
+    """Return the same for Windows: in capitals, with what its programs need."""
+    names = frozenset(name.upper() for name in names) | _WINDOWS
+    return environment(_upper(extra), names, _upper(ours), launcher=launcher, platform="")
+
+
+def _upper(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name.upper(): value for name, value in variables.items()}
 
 
 def _without_credentials(name: str, value: str) -> str | None:

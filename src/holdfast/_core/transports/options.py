@@ -48,10 +48,10 @@ def words(owner: str, name: str, value: Any, expected: str = "words") -> tuple[s
 def command(owner: str, value: Any, args: Any) -> tuple[str, ...]:
     """Return the words of a command line; only a string without ``args`` is split."""
     if isinstance(value, str) and args is None:
-        from shlex import split
+        from holdfast._core.command_line import split_words
 
         try:
-            line = tuple(split(value))
+            line = tuple(split_words(value))
         except ValueError as error:
             raise ValidationError(f"command {value!r}: {error}") from None
     else:

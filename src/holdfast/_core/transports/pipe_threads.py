@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import islice
 from queue import SimpleQueue
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Final
 
 from holdfast._core.boundary import StreamOptions, WireId
@@ -33,10 +33,11 @@ from holdfast._core.transports.pipes import CAN_UNBLOCK, CHUNK, GATHER, LEAST, T
 # frame, and the frames in it can neither be withdrawn nor be called unsent any more: which of
 # their bytes have left, nobody knows until the thread says so.
 #
-# `_scheduled` and `_stalled` are plain flags, read and written by both sides without a lock. Each
-# is set before the fact that it announces is looked at again, so that at worst a turn is taken for
-# nothing: `_take` clears `_scheduled` *before* it looks into `_chunks`; the reader sets `_stalled`
-# and clears the event *before* it looks whether there is room.
+# `_taking` says that `_take` is scheduled or running; whoever appends while it is not has to wake
+# the loop. Both sides change it under a lock, so that there is one `_take` at a time: two would
+# each schedule themselves again, and a flood would double them until nothing else has a turn.
+# `_stalled` needs no lock: the reader sets it and clears the event *before* it looks whether there
+# is room, so that at worst the event is set for nothing.
 #
 # A descriptor is closed by the thread that uses it, after its last use; by the loop only where no
 # thread is inside of it. Threads are daemons: one that cannot be woken (its pipe is held open by a
@@ -70,7 +71,8 @@ class ThreadReader:
         self._size = CHUNK
         """Bytes that are handed on at once: fewer in a flood of junk."""
         self._chunks: deque[bytes] = deque()
-        self._scheduled = False
+        self._lock = Lock()
+        self._taking = False
         """The loop is going to look into `_chunks`."""
         self._stalled = False
         """The thread waits for room."""
@@ -81,14 +83,15 @@ class ThreadReader:
     # In the thread
 
     def _read(self) -> None:
-        chunks, pipe, read = self._chunks, self._pipe, self._pipe.read
+        chunks, pipe, read, lock = self._chunks, self._pipe, self._pipe.read, self._lock
         wake = self._loop.call_soon_threadsafe
         try:
             while not self._closed:
                 data = read(CHUNK)
-                chunks.append(data)
-                if not self._scheduled:
-                    self._scheduled = True
+                with lock:
+                    chunks.append(data)
+                    is_idle, self._taking = not self._taking, True
+                if is_idle:
                     wake(self._take)
                 if not data:
                     break
@@ -111,30 +114,34 @@ class ThreadReader:
 
     def _take(self) -> None:
         """Hand on what was read, but not too much at once."""
-        self._scheduled = False
-        chunks = self._chunks
         for _ in range(TURNS):
-            if not chunks or self._closed:
-                return
-            data = chunks.popleft()
-            if self._stalled:
-                self._room.set()
-            if not data:
-                self.ended = True
-                self._on_end()
-                return
-            if self._writer is not None:
-                self._writer.burst = 0
-            if len(data) < LEAST:
-                self._on_data(data)
-            elif not self._take_much(data):
+            with self._lock:
+                if not self._chunks:
+                    self._taking = False
+                    return
+            if self._closed or not self._hand_on():
                 break
-        if chunks:
-            self._scheduled = True
+        if not self._closed:
             self._loop.call_soon(self._take)
 
-    def _take_much(self, data: bytes) -> bool:
-        """Hand on as much as takes no longer than a turn may; return False if it took longer."""
+    def _hand_on(self) -> bool:
+        """Hand on a chunk; return False if that took long, or was the last."""
+        data = self._chunks.popleft()
+        if self._stalled:
+            self._room.set()
+        if not data:
+            self.ended = True
+            self._on_end()
+            return False
+        if self._writer is not None:
+            self._writer.burst = 0
+        if len(data) >= LEAST:
+            return self._hand_on_much(data)
+        self._on_data(data)
+        return True
+
+    def _hand_on_much(self, data: bytes) -> bool:
+        """Hand on a long chunk, or the part of it that took no longer than a turn last time."""
         if len(data) > self._size:
             self._chunks.appendleft(data[self._size :])
             data = data[: self._size]
@@ -146,7 +153,8 @@ class ThreadReader:
 
     def drain(self) -> None:
         """Hand on what is read by now."""
-        self._take()
+        for _ in range(len(self._chunks)):
+            self._hand_on()
 
     def close(self) -> None:
         if self._closed:

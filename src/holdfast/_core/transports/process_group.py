@@ -7,8 +7,10 @@ import signal
 import sys
 import time
 from collections.abc import Hashable
+from contextlib import suppress
 from typing import Final
 
+from holdfast._core.system import HAS_LINUX
 from holdfast._core.transports.orphans import guard
 from holdfast._core.transports.spawn import activity
 
@@ -16,6 +18,23 @@ assert sys.platform != "win32"
 
 EXIT_POLL: Final = 0.025
 """Seconds between two looks for the end of a process, where the system cannot tell of it."""
+
+if sys.platform != "darwin" or sys.version_info >= (3, 13):
+    _CAN_LOOK: Final = HAS_LINUX or sys.platform != "linux"
+    """Whether the exit of a process can be known without making room for another of its number."""
+
+    def _look_at(pid: int, flags: int) -> int | None:
+        """Return the exit code, or minus the number of a signal; it stays a zombie."""
+        end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | flags)
+        if end is None:
+            return None
+        return end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
+
+else:
+    _CAN_LOOK: Final = False
+
+    def _look_at(pid: int, flags: int) -> int | None:
+        raise NotImplementedError
 
 
 class ProcessGroup:
@@ -39,37 +58,25 @@ class ProcessGroup:
 
     def has_ended(self) -> bool:
         """Return whether the leader has ended; it stays a zombie, where the system can say so."""
-        if self._status is not None:
-            return True
-        try:
-            flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-            return os.waitid(os.P_PID, self.pid, flags) is not None
-        except AttributeError:  # macOS, before Python 3.13
-            return self.reap()
-        except ChildProcessError:  # somebody else has waited for it
-            return self.reap()
+        return self.exit_code() is not None
 
     def wait(self) -> None:
         """Block until the leader has ended; for a thread."""
-        try:
-            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        except ChildProcessError:
-            return
-        except AttributeError:
-            while not self.has_ended():
+        if not _CAN_LOOK:
+            while not self.reap():
                 time.sleep(EXIT_POLL)
+            return
+        with suppress(ChildProcessError):
+            _look_at(self.pid, 0)
 
     def exit_code(self) -> int | None:
-        if self._status is not None:
-            return self._status
-        try:
-            end = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        except (AttributeError, OSError):
-            self.reap()
-            return self._status
-        if end is None:
-            return None
-        return end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
+        if self._status is None and _CAN_LOOK:
+            try:
+                return _look_at(self.pid, os.WNOHANG)
+            except OSError:  # somebody else has waited for it
+                pass
+        self.reap()
+        return self._status
 
     def activity(self) -> Hashable:
         return tuple(activity(self.pid).items())

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from holdfast._core.files import make_private_folder, open_for_append, xdg_folder
+from holdfast._core.files import xdg_folder
 from holdfast._core.text import counted, visible
 from holdfast.cli.app import run
 from holdfast.cli.elicitation import Questions
@@ -52,8 +51,8 @@ def shell(target: ServerTarget) -> int:
         target.output.note(f"{who}: {counted(len(tools), 'tool')}. 'help' helps.")
         status.end()
         portal().do(questions.close)
-        with editing(partial(suggestions, client)):
-            return _obey(client, target.output, questions)
+        with editing(partial(suggestions, client)) as read:
+            return _obey(client, target.output, questions, read)
 
 
 # The connection lives on the portal's loop, in a thread of its own; lines are read in this one. A
@@ -61,12 +60,12 @@ def shell(target: ServerTarget) -> int:
 # verbs, errors and exit codes, and Ctrl-C ends the line and not the shell.
 
 
-def _obey(client: Client, output: Output, questions: Questions) -> int:
+def _obey(client: Client, output: Output, questions: Questions, read: Callable[[str], str]) -> int:
     """Run lines until the end of the input; return the exit code, for scripts."""
     failed = 0
     while failed != Exit.BROKEN_PIPE:
         try:
-            words = shlex.split(ask(f"{visible(client.name)}> "), comments=True)
+            words = shlex.split(read(f"{visible(client.name)}> "), comments=True)
         except KeyboardInterrupt:
             print(file=sys.stderr)
             continue
@@ -140,48 +139,25 @@ def ask(prompt: str) -> str:
 
 
 @contextmanager
-def editing(suggest: Suggest) -> Iterator[None]:
-    """Complete with ``suggest`` at Tab, and keep a history file."""
-    if not sys.stdin.isatty() or find_spec("readline") is None:
-        yield
-        return
-    import readline
+def editing(suggest: Suggest) -> Iterator[Callable[[str], str]]:
+    """Complete with ``suggest`` at Tab, and keep a history file; yield what reads a line.
 
-    readline.set_completer(completer(suggest))
-    readline.set_completer_delims(" ")
-    readline.parse_and_bind("tab: complete")
-    history = history_file()
-    with suppress(OSError):
-        readline.read_history_file(history)
-    before = readline.get_current_history_length()
-    try:
-        yield
-    finally:
-        readline.set_completer(None)
-        new = readline.get_current_history_length() - before
-        readline.set_history_length(KEPT)
-        with suppress(OSError):
-            # Arguments may be secrets: nobody else reads them, from the first line on.
-            make_private_folder(history.parent)
-            os.close(open_for_append(history))
-            history.chmod(0o600)
-            readline.append_history_file(max(new, 0), history)
+    Where Python has no readline (Windows), prompt_toolkit does it, if it is installed
+    (``holdfast[shell]``); else lines are read as they are typed.
+    """
+    if not sys.stdin.isatty():
+        yield ask
+    elif sys.platform != "win32" and find_spec("readline") is not None:
+        from holdfast.cli.readline_lines import editing_by_readline
 
+        with editing_by_readline(suggest, history_file(), KEPT):
+            yield ask
+    elif find_spec("prompt_toolkit") is not None:
+        from holdfast.cli.prompt_toolkit_lines import line_reader
 
-def completer(suggest: Suggest) -> Callable[[str, int], str | None]:
-    """Return a readline completer: the ``state``-th word, or None after the last."""
-    import readline
-
-    matches: list[str] = []
-
-    def complete(_: str, state: int) -> str | None:
-        if state == 0:
-            line = readline.get_line_buffer()[: readline.get_endidx()]
-            words = map(visible, suggest(line))
-            matches[:] = [word if word.endswith("=") else f"{word} " for word in words]
-        return matches[state] if state < len(matches) else None
-
-    return complete
+        yield line_reader(suggest, history_file(), KEPT)
+    else:
+        yield ask
 
 
 def history_file() -> Path:
