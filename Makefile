@@ -23,9 +23,6 @@ endif
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-browser demo-service test interop conformance relay-conformance frameworks lint docs screenshots
 .PHONY: bench bench-view bench-peers daemon requirements ledger walk coverage fuzz hostile release-check audit clean stale
-=======
-.PHONY: bench bench-view bench-peers daemon platforms requirements walk coverage fuzz hostile release-check audit clean stale
->>>>>>> 8d06412e (platforms: Windows and macOS as far as Linux can show them)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -103,6 +100,18 @@ audit: $(STAMP) ## ask for known vulnerabilities in what Holdfast brings along
 
 ledger: $(STAMP) ## kill processes at every step of the ledger, and count what ran (needs redis-server)
 	@$(RUN) -m tools.ledger $(ARGS)
+
+# What other systems do, as far as Linux can show it. SHORT=1 leaves the heavy suites out.
+PORTABLE := tests/transports/test_child.py tests/transports/test_contract.py tests/transports/test_stdio.py tests/faults
+ifeq ($(SHORT),)
+PORTABLE += tests/soak tests/cli tests/test_client.py tests/sync tests/servers
+endif
+
+.PHONY: platforms
+platforms: $(STAMP) ## the suites over threads and without what only Linux has; jobs under Wine
+	@$(RUN) -m pytest tests/windows $(ARGS)
+	@HOLDFAST_STDIO_THREADS=1 $(RUN) -m pytest $(PORTABLE) $(PARALLEL) $(ARGS)
+	@HOLDFAST_PLAIN_POSIX=1 $(RUN) -m pytest $(PORTABLE) $(PARALLEL) $(ARGS)
 
 requirements: $(STAMP) ## each requirement with the tests that prove it
 	@$(RUN) tools/requirements.py $(ARGS)
