@@ -385,3 +385,18 @@ async def test_hosts_of_two_eras_share_a_server(server_era: str) -> None:
             assert (await second.call_tool("echo", {"word": "b"})).text == "b"
         await shared.close()
         assert not shared.hosts
+
+
+async def test_a_host_leaves_quietly_while_the_server_is_down() -> None:
+    pair = Pair("handshake", "handshake")
+    peer = echoing(pair)
+    async with pair.share(peer, {}, {}) as (shared, hosts):
+        await hosts[1].set_log_level("error")
+        await hosts[0].set_log_level("debug")
+        connections = peer.connections
+        peer.hang_up()
+        while shared.client.is_connected:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        await shared.hosts[0].leave()
+        assert len(shared.hosts) == 1
+        assert peer.connections == connections

@@ -28,6 +28,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +117,9 @@ class SharedRelay:
             self._hosts.remove(host)
             self._redeclare()
             await self.end_unwanted(host, ())
-            await self.tell_level()
+            if self.client.is_connected:  # else the next request tells it
+                with suppress(HoldfastError):
+                    await self.tell_level()
 
     def leave_soon(self, host: Relay) -> None:
         """Drop a host, in the background."""
