@@ -62,6 +62,8 @@ CLAIMS: dict[str, tuple[str, ...]] = {
     "Editors and agents never restart": (SAID,),
     "Put holdfast serve NAME": ("tests/cli/test_serve.py",),
     "holdfast install": ("tests/cli/test_install.py",),
+    "holdfast map": ("tests/cli/test_map.py",),
+    "holdfast daemon": ("tests/daemon",),
     "holdfast login": (
         "tests/cli/test_auth.py::test_a_login_serves_every_later_command_until_the_logout",
     ),
