@@ -64,6 +64,9 @@ CLAIMS: dict[str, tuple[str, ...]] = {
     "holdfast install": ("tests/cli/test_install.py",),
     "holdfast map": ("tests/cli/test_map.py",),
     "holdfast daemon": ("tests/daemon",),
+    "A call with once=": (
+        "tests/ledger/test_once.py::test_a_key_runs_once_and_its_result_is_recorded",
+    ),
     "holdfast login": (
         "tests/cli/test_auth.py::test_a_login_serves_every_later_command_until_the_logout",
     ),
