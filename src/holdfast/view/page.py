@@ -24,6 +24,8 @@ from holdfast.view.index import OUTCOMES, Index, Row
 
 BLOCK: Final = 256
 """Rows whose bodies are packed together."""
+LEVEL: Final = 8
+"""How hard gzip tries: beyond it a page takes longer to build and is hardly smaller."""
 SCRIPTS: Final = (
     *("dom", "format", "model", "filter", "search", "lanes", "list", "tree", "detail", "stats"),
     "strip",
@@ -57,7 +59,7 @@ class Packer:
         if self._bodies:
             # Without a time in its header the same trace gives the same page.
             joined = b"[" + b",".join(self._bodies) + b"]"
-            self.blocks.append(gzip.compress(joined, 6, mtime=0))
+            self.blocks.append(gzip.compress(joined, LEVEL, mtime=0))
             self._bodies = []
 
 
@@ -174,7 +176,7 @@ def build_page(reading: Reading, lines: Iterable[Line]) -> str:
         "facts": msgspec.json.encode(header(reading, index, strings)),
         "index": integers.tobytes(),
     }
-    packed = {name: gzip.compress(value, 6, mtime=0) for name, value in data.items()}
+    packed = {name: gzip.compress(value, LEVEL, mtime=0) for name, value in data.items()}
     return render(packed, packer.blocks)
 
 
