@@ -21,7 +21,7 @@ import msgspec
 from holdfast._core.redact.forms import is_flag, is_plain_name
 from holdfast._core.redact.known import KNOWN, KnownSecrets
 from holdfast._core.redact.names import SecretNames, hide_named, hide_value
-from holdfast._core.redact.text import PlainWords, hide_credentials, stems_of
+from holdfast._core.redact.text import PROTOCOL_NAMES, PlainWords, hide_credentials, stems_of
 from holdfast._core.text import HIDDEN, truncate
 from holdfast.policies import Redaction
 
@@ -68,7 +68,8 @@ class Redactor:
         self._known = known
         self._names = SecretNames(policy.keys)
         self._stems = stems_of(self._names.longest_words)
-        self._plain = PlainWords(self._stems)
+        harmless = [name for name in PROTOCOL_NAMES if not self._names.has(name)]
+        self._plain = PlainWords(self._stems, harmless)
         self._patterns = [re.compile(pattern) for pattern in policy.patterns]
         self._longest_plain = _SHORT if policy.on and not policy.patterns else 0
         self._name_by_form = lru_cache(2048)(lambda name: _Search(self).text(name, 0))

@@ -45,6 +45,16 @@ def stems_of(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(stem for stem in stems if not any(part in stem for part in stems - {stem}))
 
 
+PROTOCOL_NAMES: Final = (
+    *("io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientInfo"),
+    *("io.modelcontextprotocol/clientCapabilities", "io.modelcontextprotocol/serverInfo"),
+    *("protocolVersion", "progressToken", "structuredContent", "input_required"),
+    *("requestedSchema", "notifications/progress", "notifications/message"),
+)
+"""Names of the protocol that look like something to hide, and are in most messages of a trace: they
+are long, or have "token" in them. As whole words, and no other way, they hide nothing."""
+
+
 class PlainWords:
     """A fast check for short texts in which the searches would find nothing.
 
@@ -53,9 +63,11 @@ class PlainWords:
     all of its words are, and words are remembered, for names and vocabulary come again.
     """
 
-    def __init__(self, stems: Iterable[str]) -> None:
+    def __init__(self, stems: Iterable[str], names: Iterable[str] = ()) -> None:
         self._stems = stems
-        self._plain_words: set[bytes] = set()
+        self._names = frozenset(name.lower().encode() for name in names)
+        """Whole words that hide nothing, whatever they look like."""
+        self._plain_words: set[bytes] = set(self._names)
 
     @cached_property
     def _suspicious(self) -> re.Pattern[bytes]:
@@ -71,15 +83,15 @@ class PlainWords:
         if self._suspicious.search(b" ".join(new)) is not None:
             return False
         if len(self._plain_words) > _MOST_WORDS:
-            self._plain_words.clear()
+            self._plain_words = set(self._names)
         self._plain_words |= new
         return True
 
 
-_NOT_PLAIN: Final = r"--|(?<![^ '])-[a-z]|[^ ]{14}|[^\x00-\x7f]|\\"
-"""A flag, a word as long as the shortest token, what is not ASCII, an escape."""
 _FOLDED: Final = bytes(32 if code in b'{}[],:"' else code for code in bytes(range(256)).lower())
 """Lower case, with spaces in place of the signs of JSON, which are in no word of `MARKS`."""
+_NOT_PLAIN: Final = r"--|(?<![^ '])-[a-z]|[^ ]{14}|[^\x00-\x7f]|\\"
+"""A flag, a word as long as the shortest token, what is not ASCII, an escape."""
 _MOST_WORDS: Final = 4096
 _PIECE: Final = 64 * 1024
 
