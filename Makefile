@@ -24,6 +24,8 @@ endif
 .PHONY: help venv demo demo-browser demo-service test interop conformance relay-conformance frameworks lint docs screenshots
 .PHONY: bench bench-view bench-peers daemon requirements ledger walk coverage fuzz hostile release-check audit clean stale
 
+.PHONY: bulk
+
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
@@ -88,6 +90,9 @@ coverage: $(STAMP) ## the pure core at 100 % of branches (ARGS=--all: the whole 
 
 fuzz: $(STAMP) ## try the framing and the decoder with inputs of any kind (ARGS="--seconds 60 events")
 	@$(RUN) -m tools.fuzz $(ARGS)
+
+bulk: $(STAMP) ## a map over many rows, killed and resumed; its speed and memory (ARGS="--rows 100000")
+	@$(RUN) -m tools.bulk $(ARGS)
 
 hostile: $(STAMP) ## measure schemas that were made to take long (ARGS="--seed 7 --count 5000")
 	@$(RUN) -m tools.hostile $(ARGS)

@@ -190,3 +190,44 @@ def test_a_terminal_shows_a_bar_that_fits(seen: Seen, tmp_path: Path, columns: i
     assert "100 %" in text
     assert "20 ok" in text
     assert ("━" in text) is (columns == 120)
+
+
+@pytest.mark.req("S4", "S2")
+def test_rows_with_a_key_run_once_over_all_runs(cli: Cli, tmp_path: Path) -> None:
+    rows, seen = tmp_path / "rows.jsonl", tmp_path / "seen"
+    rows.write_text('{"id": "a", "text": "x"}\n{"id": "b", "text": "y"}\n{"text": "z"}\n')
+    server = tmp_path / "server.py"
+    server.write_text(_COUNTING.format(seen=str(seen)))
+    words = ("map", "note", str(rows), "--once", ".id", "--arg", "text=.text", "--ordered")
+    first = cli(*words, "--", sys.executable, str(server))
+    again = cli(*words, "--", sys.executable, str(server))
+    assert sorted(seen.read_text()) == ["x", "y"]
+    for done in (first, again):
+        lines = [json.loads(line) for line in done.out.splitlines()]
+        assert [line["outcome"] for line in lines] == ["ok", "ok", "error"]
+        assert lines[2]["error"]["message"] == "row 2: there is no field 'id'"
+
+
+_COUNTING = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    method = message.get("method")
+    if "id" not in message:
+        continue
+    result = {{}}
+    if method == "initialize":
+        result = {{"protocolVersion": message["params"]["protocolVersion"],
+                  "capabilities": {{"tools": {{}}}}, "serverInfo": {{"name": "x", "version": "1"}}}}
+    elif method == "tools/list":
+        result = {{"tools": [{{"name": "note", "inputSchema": {{"type": "object"}}}}]}}
+    elif method == "tools/call":
+        text = message["params"]["arguments"]["text"]
+        open({seen!r}, "a").write(text)
+        result = {{"content": [{{"type": "text", "text": text}}]}}
+    else:
+        print(json.dumps({{"jsonrpc": "2.0", "id": message["id"],
+                          "error": {{"code": -32601, "message": "no"}}}}), flush=True)
+        continue
+    print(json.dumps({{"jsonrpc": "2.0", "id": message["id"], "result": result}}), flush=True)
+"""

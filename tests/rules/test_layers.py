@@ -97,6 +97,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "auth": ("_core.auth",),
     "calls": ("_core.bulk", "_core.calls"),
     "_pool": ("client",),
+    "load": ("client",),
     "_accounts": ("_pool",),
     "_options": ("_core.calls", "_core.transports", "calllog", "lock", "trace"),
     "_build": ("_options", "_accounts", "_core.targets"),
@@ -125,7 +126,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     ),
     "testing": ("__init__",),
     "demo": ("__init__", "view"),
-    "cli": ("__init__", "hosts", "registry", "testing", "demo", "view", "relay", "daemon"),
+    "cli": ("__init__", "hosts", "registry", "testing", "demo", "view", "relay", "daemon", "load"),
     "__main__": ("cli",),
 }
 

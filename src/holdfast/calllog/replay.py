@@ -125,14 +125,7 @@ async def replay(
     log = read_log(lines)
     entries = [entry for entry in log if entry.has_request and not _keeps(caller, entry)]
     call = _call_method(caller)
-    secrets = dict(fill or {})
-    if ask is None:
-        _filled(entries, secrets)  # refuse before the user is asked to confirm
-    if confirm is not None:
-        await _require_confirmation(caller, entries, confirm)
-    if ask is not None:
-        await _ask_for_missing(ask, entries, secrets)
-    filled = _filled(entries, secrets)
+    filled = await _prepare(caller, entries, fill, ask, confirm)
     redactor = Redactor(redaction or Redaction())
     report = ReplayReport([Outcome(entry=entry) for entry in entries])
     for outcome, arguments in zip(report.outcomes, filled, strict=True):
@@ -141,6 +134,40 @@ async def replay(
         if stop and not outcome.ok and outcome.entry.ok is not False:
             break
     return report
+
+
+async def _prepare(
+    caller: Any,
+    entries: list[Entry],
+    fill: Mapping[str, Any] | None,
+    ask: Ask | None,
+    confirm: Confirm | None,
+) -> list[dict[str, Any]]:
+    """Return the arguments of all calls, restored and confirmed."""
+    secrets = dict(fill or {})
+    if ask is None:
+        _filled(entries, secrets)  # refuse before the user is asked to confirm
+    if confirm is not None:
+        await _require_confirmation(caller, entries, confirm)
+    if ask is not None:
+        await _ask_for_missing(ask, entries, secrets)
+    return _filled(entries, secrets)
+
+
+async def planned_calls(
+    caller: Any,
+    lines: Source,
+    *,
+    fill: Mapping[str, Any] | None = None,
+    confirm: Confirm | None = None,
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the calls of a log to be made, each as a tool and its arguments.
+
+    Takes and raises what `replay` does; sends nothing but the list of tools.
+    """
+    entries = [entry for entry in read_log(lines) if entry.has_request]
+    filled = await _prepare(caller, entries, fill, None, confirm)
+    return [(entry.name, arguments) for entry, arguments in zip(entries, filled, strict=True)]
 
 
 async def run_sequence(

@@ -17,6 +17,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Use a server": {
         "call": ("call", "call a tool"),
         "map": ("map", "call a tool for each row of a file"),
+        "load": ("load", "make recorded calls again and again, and measure"),
         "read": ("reading", "read a resource or a skill"),
         "prompt": ("reading", "get a prompt"),
         "shell": ("shell", "a prompt over one kept connection"),

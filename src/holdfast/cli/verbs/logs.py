@@ -43,7 +43,7 @@ async def replay(target: ServerTarget, log: str, **options: Any) -> int:
     """
     from holdfast.calllog.replay import replay as play
 
-    path = _path(log)
+    path = path_of(log)
     return await _played(target, target.client(), play, path, **options)
 
 
@@ -73,7 +73,7 @@ async def run(
     from holdfast.calllog.replay import run_sequence
     from holdfast.handles import Handle, ParameterSession
 
-    path = _path(file)
+    path = path_of(file)
     client: Any = target.client()
     if session is not None:
         adapter = ParameterSession(session_key, open_tool, close_tool)
@@ -85,7 +85,7 @@ async def _played(target: ServerTarget, client: Any, play: Any, path: Path, **an
     """Send the calls of a file; ask at a terminal for what is missing."""
     options = {
         "stop": not answers["go_on"],
-        "fill": {name: _value(text) for name, text in pairs("--fill", answers["fill"]).items()},
+        "fill": {name: value_of(text) for name, text in pairs("--fill", answers["fill"]).items()},
         "ask": _ask if is_interactive() else None,
         "confirm": None if answers["yes"] else partial(approve_calls, file=str(path)),
     }
@@ -120,10 +120,10 @@ def _call_row(outcome: Any) -> dict[str, Any]:
 
 def _ask(entry: Entry, name: str) -> Any:
     """Ask for a redacted value at the terminal."""
-    return _value(ask_secret(f"{name} of {entry.name}"))
+    return value_of(ask_secret(f"{name} of {entry.name}"))
 
 
-def _value(text: str) -> Any:
+def value_of(text: str) -> Any:
     """Return the value of a text that is JSON, else the text."""
     try:
         return json.loads(text)
@@ -131,7 +131,8 @@ def _value(text: str) -> Any:
         return text
 
 
-def _path(name: str) -> Path:
+def path_of(name: str) -> Path:
+    """Return the path of a log. Raises ValidationError if there is none."""
     path = Path(name)
     if not path.is_file():
         raise ValidationError(f"{name}: there is no such file")
@@ -146,7 +147,7 @@ def diff(first: str, second: str, output: Output) -> int:
     """Compare two logs, call by call. Exits with 1 if they differ."""
     from holdfast.calllog.compare import compare
 
-    comparison = compare(_path(first), _path(second))
+    comparison = compare(path_of(first), path_of(second))
     output.result(
         {"same": comparison.same, "different": [str(difference) for difference in comparison]},
         str(comparison),
@@ -174,5 +175,5 @@ def serve(log: str, tools: str | None, server: str | None) -> None:
         file = read(tools)
         locked = file.servers[entry_name(file, server, None, tools)]
         definitions, instructions = locked.definitions, locked.instructions
-    mock = MockServer(_path(log), tools=definitions, instructions=instructions)
+    mock = MockServer(path_of(log), tools=definitions, instructions=instructions)
     asyncio.run(mock.serve_stdio())

@@ -1,0 +1,80 @@
+"""The numbers of a load test, without a clock."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast._core.bulk.outcomes import RowOutcome
+from holdfast.load.page import page
+from holdfast.load.report import summary
+from holdfast.load.stats import SLICES, Durations, LoadStats
+
+
+@pytest.mark.req("S4")
+@given(st.lists(st.floats(0.01, 1e5), min_size=1), st.sampled_from([50, 90, 95, 99, 100]))
+def test_a_percentile_is_right_to_five_percent(values: list[float], percent: int) -> None:
+    durations = Durations()
+    for value in values:
+        durations.add(value)
+    exact = sorted(values)[max(1, math.ceil(len(values) * percent / 100)) - 1]
+    measured = durations.percentile(percent)
+    assert measured is not None
+    assert exact * 0.999 <= measured <= exact * 1.051
+
+
+def outcome(ending: str, ms: float = 1.0, kind: str = "transport") -> RowOutcome:
+    if ending == "ok":
+        return RowOutcome(0, "ok", 1, ms=ms)
+    return RowOutcome(0, ending, error={"kind": kind, "message": "x"}, ms=ms)  # type: ignore[arg-type]
+
+
+def sample() -> LoadStats:
+    stats = LoadStats(10)
+    stats.elapsed = 2.0
+    stats.reconnects = 1
+    for number in range(100):
+        stats.add("add", outcome("ok", number), 0.5)
+    stats.add("<b>", outcome("unknown"), 1.5)
+    stats.add("<b>", outcome("error", 5, "tool"), 1.5)
+    return stats
+
+
+@pytest.mark.req("S4")
+def test_failures_are_counted_by_tool_and_kind() -> None:
+    facts = sample().facts()
+    assert facts["total"]["calls"] == 102
+    assert facts["calls_per_second"] == 51
+    assert facts["tools"]["<b>"]["failures"] == {"transport": 1, "tool": 1}
+    assert facts["tools"]["<b>"]["unknown"] == 1
+    assert facts["tools"]["<b>"]["max"] == 5, "an unanswered call has no duration"
+    assert [part["calls"] for part in facts["slices"]] == [100, 2]
+    assert summary(facts).endswith("1 reconnects. Failures: 1 transport, 1 tool.")
+
+
+@pytest.mark.req("S4")
+def test_a_long_test_has_no_more_points_than_a_short_one() -> None:
+    stats = LoadStats(86_400)
+    for at in range(0, 86_400, 60):
+        stats.add("add", outcome("ok"), at)
+    assert len(stats.slices) <= SLICES
+
+
+@pytest.mark.req("S4")
+def test_the_page_is_one_file_and_names_are_text() -> None:
+    text = page(sample().facts(), "<i>server</i>")
+    assert "<i>" not in text
+    assert "<b>" not in text
+    assert "<script" not in text
+    assert "default-src 'none'; style-src 'sha256-" in text
+    assert text.count("<svg") == 2
+    assert "http" not in text.replace("http-equiv", "")
+    assert 'class="unknown"' in text
+
+
+@pytest.mark.req("S4")
+def test_a_test_without_a_call_has_a_page() -> None:
+    assert "0 calls" in page(LoadStats(1).facts(), "nothing")
