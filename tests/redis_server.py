@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
+"""Options of a server that has written what it answers."""
 _START = 60.0
 """Seconds for it to answer, on a machine that is busy."""
 

@@ -68,6 +68,7 @@ def test_the_names_of_the_events_are_stable() -> None:
         ),
         "request.waiting": ("client", "method", "about", "reason", "limit", "seconds"),
         "limits.unshared": ("client", "error"),
+        "store.down": ("client", "store", "reason"),
         "connection.transition": ("client", "old", "new", "reason"),
         "server.starting": ("client", "elapsed"),
         "notification.received": ("client", "method"),

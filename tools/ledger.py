@@ -285,9 +285,9 @@ def main() -> None:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-ledger-"))
             place, disturb = store, None
             if store == "redis":
-                from tests.redis_server import RedisServer
+                from tests.redis_server import DURABLE, RedisServer
 
-                server = RedisServer(Path(folder), "--appendonly", "yes")
+                server = RedisServer(Path(folder), *DURABLE)
                 server.start()
                 stack.callback(server.stop)
                 place, disturb = server.url, disturbing(server, random.Random(options.seed))

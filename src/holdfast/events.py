@@ -8,6 +8,7 @@
     notification.received   the server sent a notification
     request.waiting         a call waits for a place under a limit, or until the server takes calls
     limits.unshared         the store of shared limits is down: this process goes on with its part
+    store.down              the store of cache, logins or ledger does not answer; once an outage
     protocol.violation      the server broke the protocol; the message was dropped
     question.refused        the server asked something that could not be passed on
     auth.required           the server wants a login
@@ -147,6 +148,14 @@ class QuestionRefused(Event, frozen=True, kw_only=True):
     reason: str
 
 
+class StoreDown(Event, frozen=True, kw_only=True):
+    """A store does not answer, and is not asked for a while; told once until it answers again."""
+
+    name: ClassVar[str] = "store.down"
+    store: str
+    reason: str
+
+
 class AuthRequired(Event, frozen=True, kw_only=True):
     """All events of authorization have these fields, and no secret among them.
 
@@ -191,7 +200,7 @@ class AuthFailed(AuthRequired, frozen=True, kw_only=True):
 _REQUESTS: Final = (RequestStart, RequestStop, RequestException)
 KINDS: Final = (
     *_REQUESTS,
-    *(RequestWaiting, LimitsUnshared),
+    *(RequestWaiting, LimitsUnshared, StoreDown),
     *(Transition, ServerStarting, NotificationReceived, ProtocolViolation, QuestionRefused),
     *(AuthRequired, AuthLogin, AuthGranted, AuthRefreshed, AuthFailed),
 )
@@ -258,6 +267,11 @@ class Events(Observer):
                 call_plain(subscriber, event)
             except BaseException as error:
                 report(subscriber, error)
+
+    def store_down(self, store: str, reason: str) -> None:
+        """Emit that a store is down; it calls this."""
+        if self.active:
+            self.emit(StoreDown(client=self._client, store=store, reason=reason))
 
     def authorization(self, name: str, facts: dict[str, Any]) -> None:
         """Emit an event of authorization."""

@@ -18,7 +18,7 @@ from holdfast.stores.base import StoreDown
 from tests.auth.test_hostile import Clock
 from tests.auth.test_processes import start
 from tests.auth.world import world
-from tests.redis_server import RedisServer, running_redis
+from tests.redis_server import DURABLE, RedisServer, running_redis
 
 pytestmark = pytest.mark.req("S1")
 KEY = secrets.token_urlsafe(32)
@@ -42,7 +42,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RedisServer]:
-    with running_redis(tmp_path / "redis", "--appendonly", "yes") as server:
+    with running_redis(tmp_path / "redis", *DURABLE) as server:
         yield server
 
 

@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+import holdfast
 from holdfast.errors import ValidationError
 from holdfast.stores import RedisStore, StoreError
 from holdfast.stores.base import StoreDown, Watcher
 from holdfast.stores.redis import PATIENCE, REST
-from tests.redis_server import RedisServer, running_redis
+from holdfast.testing import Peer
+from tests.redis_server import DURABLE, RedisServer, running_redis
 
 pytestmark = pytest.mark.req("S1")
 LONG = 60.0
@@ -49,7 +51,7 @@ def server(shared_server: RedisServer) -> RedisServer:
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[RedisServer]:
-    with running_redis(tmp_path / "redis", "--appendonly", "yes") as server:
+    with running_redis(tmp_path / "redis", *DURABLE) as server:
         yield server
 
 
@@ -253,10 +255,11 @@ async def test_a_holder_ends_in_peace_though_the_lock_cannot_be_given_back(
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("--appendonly", "yes"), None),
+        (DURABLE, None),
+        (("--appendonly", "yes"), "appendfsync is not always"),
         (("--appendonly", "no"), "appendonly is off"),
         (("--appendonly", "yes", "--maxmemory-policy", "allkeys-lru"), "maxmemory-policy"),
-        (("--appendonly", "yes", "--maxmemory-policy", "volatile-lru"), None),
+        ((*DURABLE, "--maxmemory-policy", "volatile-lru"), None),
     ],
 )
 async def test_whether_entries_may_be_lost(
@@ -332,3 +335,25 @@ except holdfast.ValidationError as error:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "RedisStore needs: pip install 'holdfast[redis]'"
+
+
+async def test_a_client_tells_that_a_store_of_its_is_down_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = RedisStore("redis://127.0.0.1:1/0", patience=LONG, rest=600)
+    peer, events = Peer(), list[Any]()
+    peer.tool(name="add")(lambda: "ok")
+    cache, ledger = holdfast.Cache(ttl=60, store=store), holdfast.Ledger(store)
+    async with holdfast.connect(peer, name="shop", cache=cache, ledger=ledger) as client:
+        client.events.subscribe(events.append, "store.down")
+        for _ in range(2):
+            assert len(await client.list_tools()) == 1
+            assert (await client.call_tool("add")).text == "ok"
+            with pytest.raises(holdfast.StateError, match="the ledger cannot be reached"):
+                await client.call_tool("add", once="order-1")
+    ((event),) = events
+    assert (event.client, event.store) == ("shop", "<RedisStore redis://127.0.0.1:1/0>")
+    assert event.reason
+    assert caplog.text.count("127.0.0.1:1") >= 1
+    assert "Traceback" not in caplog.text
+    await store.close()

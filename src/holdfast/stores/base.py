@@ -67,7 +67,7 @@ class StoreDown(StoreError):  # noqa: N818  (a state)
     """The store did not answer, or is not asked for a while. What was sent may have been done."""
 
 
-class Watcher:
+class Watcher(Protocol):
     """Is told when a store goes down (``store.watch``)."""
 
     def store_down(self, store: str, reason: str) -> None:

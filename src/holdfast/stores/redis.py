@@ -281,7 +281,22 @@ class RedisStore:
             return "it drops entries when its memory is full (maxmemory-policy)"
         if _fact(persistence, "aof_enabled") == "0":
             return "it forgets what it was told last when it ends (appendonly is off)"
-        return None
+        return await self._syncs_late()
+
+    async def _syncs_late(self) -> str | None:
+        """Return why an answer may come before what it tells of is on the disk."""
+        try:
+            answer = await self._command("CONFIG", "GET", "appendfsync")
+        except StoreError as error:
+            if isinstance(error, StoreDown):
+                raise
+            return None  # a user that may not ask
+        words = str(answer)
+        if "always" in words or "appendfsync" not in words:
+            return None
+        # With "everysec" it answers before it has written, for up to two seconds, while an
+        # earlier sync is slow: a kill is enough to lose what was answered.
+        return "it answers before it has written (appendfsync is not always)"
 
     async def close(self) -> None:
         """Close the connections of this loop. The next use opens them again."""

@@ -190,12 +190,15 @@ class ResponseCache(Struct, eq=False):
         except BaseException as error:
             if ends_task(error):
                 raise
+            from holdfast.stores.base import StoreDown
+
             self._down_until = now + DOWN_TIME
-            log.exception(
-                "the cache's store failed, and is not used for %g s: %r",
-                DOWN_TIME,
-                self.policy.store,
-            )
+            if not isinstance(error, StoreDown):  # which the store has told
+                log.exception(
+                    "the cache's store failed, and is not used for %g s: %r",
+                    DOWN_TIME,
+                    self.policy.store,
+                )
             return None
 
     def is_fresh(self, method: str, params: dict[str, Any] | None, entry: CacheEntry) -> bool:
