@@ -853,18 +853,8 @@ class Client:
             events = Events(self.name, self._observers.all, self._requester.post)
             self._unsolicited.events = events
             self._logins.watch(events=events.authorization)
-            for store in self._stores():
-                store.watch(events)
+            events.watch_stores(self._policy, self._transport.authorizer)
         return self._unsolicited.events
-
-    def _stores(self) -> list[Any]:
-        """Return the stores of this client that tell when they are down."""
-        policy, authorizer = self._policy, self._transport.authorizer
-        options = None if authorizer is None else authorizer.options
-        ledger = None if policy.ledger is None else policy.ledger.store
-        stores = (policy.cache.store, ledger, getattr(options, "store", None))
-        watchable = {id(store): store for store in stores if hasattr(store, "watch")}
-        return list(watchable.values())
 
     def on_notification(
         self, handler: Callable[[Notification], Any], method: str | None = None

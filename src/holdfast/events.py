@@ -268,6 +268,14 @@ class Events(Observer):
             except BaseException as error:
                 report(subscriber, error)
 
+    def watch_stores(self, policy: Any, authorizer: Any) -> None:
+        """Be told when a store of the client is down, by those that tell it."""
+        options = None if authorizer is None else authorizer.options
+        ledger = None if policy.ledger is None else policy.ledger.store
+        for store in (policy.cache.store, ledger, getattr(options, "store", None)):
+            if hasattr(store, "watch"):
+                store.watch(self)
+
     def store_down(self, store: str, reason: str) -> None:
         """Emit that a store is down; it calls this."""
         if self.active:
