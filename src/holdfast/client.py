@@ -851,9 +851,8 @@ class Client:
             from holdfast.events import Events
 
             events = Events(self.name, self._observers.all, self._requester.post)
-            self._unsolicited.events = events
+            self._unsolicited.events = events.watch(self._policy, self._transport.authorizer)
             self._logins.watch(events=events.authorization)
-            events.watch_stores(self._policy, self._transport.authorizer)
         return self._unsolicited.events
 
     def on_notification(

@@ -268,13 +268,15 @@ class Events(Observer):
             except BaseException as error:
                 report(subscriber, error)
 
-    def watch_stores(self, policy: Any, authorizer: Any) -> None:
+    def watch(self, policy: Any, authorizer: Any) -> Events:
         """Be told when a store of the client is down, by those that tell it."""
         options = None if authorizer is None else authorizer.options
         ledger = None if policy.ledger is None else policy.ledger.store
-        for store in (policy.cache.store, ledger, getattr(options, "store", None)):
+        stores: tuple[Any, ...] = (policy.cache.store, ledger, getattr(options, "store", None))
+        for store in stores:
             if hasattr(store, "watch"):
                 store.watch(self)
+        return self
 
     def store_down(self, store: str, reason: str) -> None:
         """Emit that a store is down; it calls this."""
