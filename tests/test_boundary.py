@@ -24,6 +24,7 @@ from holdfast._core.boundary import (
     Starting,
     Ticket,
     Traits,
+    Waiting,
     WireId,
 )
 from holdfast._core.driver import _EFFECTS
@@ -51,7 +52,7 @@ def test_every_value_is_a_command_a_report_or_an_outcome_or_a_part_of_one() -> N
     hints = [hint for value in VALUES for hint in get_type_hints(value).values()]
     parts = {part for hint in hints for part in (hint, *get_args(hint))}
     assert set(VALUES) <= here
-    assert here - set(VALUES) - parts == {Call, Traits}
+    assert here - set(VALUES) - parts == {Call, Traits, Waiting}
     twice = {value for value in VALUES if VALUES.count(value) > 1}
     assert twice == {Starting}, "a report that is passed on as it came"
 

@@ -88,12 +88,13 @@ class Options(TypedDict, total=False):
 
 def wrong_type(option: str, value: object, kind: type) -> ValidationError:
     """Return the error for a value that is not of the type of its option."""
-    hint = f"holdfast.{kind.__name__}(…)"
+    import holdfast
+
+    place = "holdfast" if kind.__name__ in holdfast.__all__ else kind.__module__
+    hint = f"{place}.{kind.__name__}(…)"
     if isinstance(value, int | float) and kind is Timeouts:
         hint = f"holdfast.Timeouts(request={value!r})"
-    return ValidationError(
-        f"{option}={value!r}: must be a holdfast.{kind.__name__}, such as {hint}"
-    )
+    return ValidationError(f"{option}={value!r}: must be a {place}.{kind.__name__}, such as {hint}")
 
 
 _ELSEWHERE: Final = {

@@ -77,7 +77,7 @@ def test_every_verb_explains_itself(cli: Cli, verb: str) -> None:
     takes_server = verb not in WITHOUT_SERVER
     if below and takes_server:  # a group, whose verbs take the server
         done = cli(verb, next(iter(below)), "--help")
-    assert (SERVER_OPTIONS in done.out) is (takes_server and verb != "add")
+    assert (SERVER_OPTIONS in done.out) is (takes_server and verb not in ("add", "cli"))
     assert ("[-- COMMAND...]" in done.out) is takes_server
 
 

@@ -57,6 +57,10 @@ GOOD = [
     ["config", "trust", "demo"],
     ["config", "untrust", "demo"],
     ["view", "run.jsonl"],
+    ["map", "demo.echo", "rows.jsonl", "-o", "out.jsonl"],
+    ["load", "demo", "log.jsonl", "--for", "0.1", "--yes"],
+    ["once", "show"],
+    ["daemon", "stop"],
     ["install"],
     ["cli", "demo"],
     ["cli", "demo", "-o", "tool"],
@@ -124,6 +128,11 @@ BAD = [
     (["servers", "--files", "--config", "nowhere"], 2, "validation"),
     (["config", "explain", "nope"], 2, "validation"),
     (["config", "untrust", "nope"], 2, "validation"),
+    (["map", "demo.echo", "nowhere.jsonl"], 2, "validation"),
+    (["load", "demo", "nowhere.jsonl"], 2, "validation"),
+    (["once", "show", "nowhere"], 2, "validation"),
+    (["once"], 2, "usage"),
+    (["daemon"], 2, "usage"),
     (["install", "nowhere"], 2, "validation"),
     (["cli", "nowhere"], 2, "validation"),
     (["install", "cursor", "--project"], 5, "trust"),
@@ -151,6 +160,7 @@ def place(cli: Cli, configure: Configure) -> Path:
     lines = [json.dumps({**call, **facts}) for facts in ({"_phase": "before"}, after)]
     Path("log.jsonl").write_text("\n".join(lines))
     Path("other.jsonl").write_text("")
+    Path("rows.jsonl").write_text('{"text": "a"}\n')
     Path("run.jsonl").write_text('{"holdfast-trace": 1}\n')
     return Path.cwd()
 

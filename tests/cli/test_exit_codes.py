@@ -23,6 +23,7 @@ CODES = {
     errors.HoldfastError: 3,
     errors.RequestTimeout: 4,
     errors.HandshakeTimeout: 4,
+    errors.OutcomeUnknown: 4,
     errors.AuthError: 5,
     errors.LoginRequired: 5,
     errors.LoginPending: 5,

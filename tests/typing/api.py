@@ -181,6 +181,8 @@ async def tools(client: holdfast.Client) -> None:
     assert_type(await client.resume(pending, {}, timeout=1), holdfast.ToolResult)
     for one in await client.model_tools():
         assert_type(await one.call({"a": 1}, timeout=2), holdfast.calls.Invocation)
+    async for outcome in client.map("add", [{"a": 1}], concurrency=4, ordered=True):
+        assert_type(outcome, holdfast.calls.RowOutcome)
 
 
 async def calls(client: holdfast.Client) -> None:
@@ -484,6 +486,8 @@ def blocking() -> None:
     assert_type(client.call_tool("add", {"a": 1}, timeout=1), holdfast.ToolResult)
     assert_type(client.start_tool("add"), sync.RunningCall[holdfast.ToolResult])
     assert_type(client.start_tool("add").result(), holdfast.ToolResult)
+    for outcome in client.map("add", [{"a": 1}]):
+        assert_type(outcome, holdfast.calls.RowOutcome)
     assert_type(client.start_tool("add", task=True).wait_task(), types.Task | None)
     assert_type(client.resume_task("id"), holdfast.ToolResult)
     assert_type(client.list_skills(), holdfast.calls.Listing[types.Skill])

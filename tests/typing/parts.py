@@ -32,6 +32,8 @@ def attributes() -> None:
     assert_type(holdfast.config.load(), Configuration)
     assert_type(holdfast.codegen.SessionTools(), SessionTools)
     assert_type(holdfast.agents.Toolset, type[Toolset])
+    assert_type(holdfast.calls.State("ready"), holdfast.calls.State)
+    assert_type(holdfast.auth.OAuth, type[holdfast.auth.OAuth])
 
 
 # Calls on tape

@@ -25,7 +25,7 @@ class ProgressQueue:
 
     def __init__(self) -> None:
         self.values: deque[types.Progress] = deque(maxlen=MOST_PROGRESS)
-        self.arrived = asyncio.Event()
+        self.arrived: asyncio.Event = asyncio.Event()
 
     def handler(self, also: ProgressHandler | None) -> ProgressHandler:
         """Return a handler that keeps progress, and passes it on to another one."""

@@ -80,7 +80,7 @@ class Gate:
         self._of_tool: dict[str, Places] = {}
         self._turns: dict[Sender, dict[asyncio.Timeout, None]] = {}
         """The clients that have made calls here, and their calls that wait."""
-        self.closed_until = 0.0
+        self.closed_until: float = 0.0
         """The server takes no calls until then, on the loop's clock."""
 
     def __repr__(self) -> str:

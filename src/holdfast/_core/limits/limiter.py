@@ -24,7 +24,7 @@ class Limiter:
 
     def __init__(self, label: str, concurrent: int | None, rate: Rate | None) -> None:
         self.label = label
-        self.running = 0
+        self.running: int = 0
         """The places that are taken."""
         self._concurrent = concurrent
         self._rate = rate

@@ -28,7 +28,7 @@ FORMS = ("har", "otlp", "chrome")
 
 
 @click.command(cls=ServerVerb)
-@click.argument("words", nargs=-1, metavar="TRACE | [SERVER]...", shell_complete=suggest_servers)
+@click.argument("words", nargs=-1, metavar="[TRACE_OR_SERVER]...", shell_complete=suggest_servers)
 @option(
     "-o --out FILE", "The file to write. Default: beside the trace, with another ending.", "out"
 )
