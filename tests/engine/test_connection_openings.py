@@ -8,8 +8,9 @@ from __future__ import annotations
 import pytest
 
 from holdfast._core.boundary import CheckRead, Close, Open
+from holdfast._core.eras.conversation import Plan
 from holdfast.errors import HandshakeTimeout, RpcError, TransportError
-from holdfast.policies import Policy, Timeouts
+from holdfast.policies import Identity, Policy, Timeouts
 from tests.engine.rig import (
     CRASH,
     DIES,
@@ -426,3 +427,18 @@ def test_an_answer_to_the_probe_that_was_lost_is_asked_for_again() -> None:
     assert again["method"] == DISCOVER
     rig.answer(again["id"], DISCOVERED)
     assert rig.state == "ready"
+
+
+@pytest.mark.req("Y1")
+def test_another_plan_counts_from_the_next_link_on() -> None:
+    rig = ready()
+    rig.engine.replan(Plan(Identity(name="other", version="2", capabilities={"sampling": {}})))
+    ticket, wire_id = rig.request()
+    rig.answer(wire_id)
+    assert rig.result(ticket) == {}, "the link that stands stays as it was agreed"
+    rig.lose()
+    params = next(
+        frame["params"] for frame in frames(reconnect(rig)) if frame["method"] == "initialize"
+    )
+    assert params["clientInfo"] == {"name": "other", "version": "2"}
+    assert params["capabilities"] == {"sampling": {}}

@@ -47,6 +47,19 @@ def test_an_attempt_to_connect_ends_the_wait_for_the_next() -> None:
     assert timers.handshake == NEVER
 
 
+@pytest.mark.req("L5", "S3")
+def test_the_next_attempt_waits_for_the_time_that_the_server_named() -> None:
+    timers = Timers()
+    timers.delay_retry(20.0, 1.0)
+    assert timers.retry == NEVER, "there is no attempt to come"
+    timers.retry_at(3.0)
+    timers.delay_retry(None, 1.0)
+    timers.delay_retry(1.0, 1.0)
+    assert timers.retry == 3.0, "backoff is longer"
+    timers.delay_retry(20.0, 1.0)
+    assert timers.retry == 21.0
+
+
 @pytest.mark.req("R5")
 def test_tombstones_are_swept_in_their_time_and_the_first_alarm_stands() -> None:
     timers, inflight = Timers(), Inflight(75, 100)

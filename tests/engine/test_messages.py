@@ -22,6 +22,7 @@ from holdfast.errors import (
     TransportError,
     ValidationError,
 )
+from tests.engine.rig import Rig
 
 CALL = Call("tools/call", about="add", idle=5.0, total=60.0)
 LOSS = TransportError("exited with code 3", exit_code=3, stderr_tail="KeyError: x")
@@ -37,6 +38,8 @@ LOSS = TransportError("exited with code 3", exit_code=3, stderr_tail="KeyError: 
         (messages.refused_by_server("srv", CALL, ErrorObject(-32000, "no")), RpcError),
         (messages.bad_answer("srv", CALL, "why"), ProtocolError),
         (messages.backpressure("srv", CALL, total=False), BackpressureError),
+        (messages.no_place("srv", CALL, "rate", "5/s", 2.0), RequestTimeout),
+        (messages.turned_away("srv", CALL, 9.0, 2.0), BackpressureError),
         (messages.unencodable("srv", CALL, TypeError("x")), ValidationError),
         (messages.cancelled("srv", CALL, sent=True), CancelledCallError),
         (messages.ended("srv", CALL, None), CancelledCallError),
@@ -278,3 +281,42 @@ def test_a_cancellation_that_met_a_change_of_the_link_knows_what_was_sent(
     error = messages.ended("git", CALL, LinkChanged("changed", may_have_run=may_have_run))
     assert isinstance(error, CancelledCallError)
     assert error.outcome_unknown is may_have_run
+
+
+@pytest.mark.req("E2", "S3")
+@pytest.mark.parametrize(
+    ("reason", "limit", "words", "option"),
+    [
+        ("rate", "5/s", "its turn did not come within 2 s (5/s)", "limits.rate"),
+        ("concurrent", "4", "no place became free within 2 s (4)", "limits.concurrent"),
+    ],
+)
+def test_a_call_without_a_place_names_the_limit_and_the_option_that_raises_it(
+    reason: str, limit: str, words: str, option: str
+) -> None:
+    error = messages.no_place("srv", CALL, reason, limit, 2.0)
+    assert words in error.message
+    assert [hint.option for hint in error.hints] == ["timeout", option]
+    assert not error.outcome_unknown
+
+
+@pytest.mark.req("E2", "S3")
+@pytest.mark.parametrize(("rest", "shown"), [(2.0, "only 2 s"), (-1.0, "only 0 ms")])
+def test_a_call_turned_away_says_when_to_try_again(rest: float, shown: str) -> None:
+    error = messages.turned_away("srv", CALL, 9.0, rest)
+    assert "no calls for another 9 s" in error.message
+    assert shown in error.message
+    assert isinstance(error, BackpressureError)
+    assert (error.retry_in, error.outcome_unknown) == (9.0, False)
+
+
+@pytest.mark.req("L10")
+def test_waiting_in_vain_for_a_connection_tells_its_state_and_the_last_loss() -> None:
+    rig = Rig(opening="initialize")
+    error = messages.not_ready(rig.engine, 2.0)
+    assert error.message == "server: not ready within 2 s (it is 'new')"
+    rig.open()
+    rig.lose(LOSS)
+    error = messages.not_ready(rig.engine, 2.0)
+    assert error.message.startswith("server: not ready within 2 s (it is 'backoff': ")
+    assert "exited with code 3" in error.message

@@ -58,6 +58,36 @@ def test_the_default_handler_gets_the_parameters_as_they_came(version: str, meth
     ]
 
 
+@pytest.mark.req("Y1")
+def test_raw_fields_of_a_result_pass_as_they_came(version: str) -> None:
+    def forward(request: ServerRequest) -> Any:
+        return {'a"b': [1], "came": Raw(ODD), "last": None}
+
+    wire, written = Wire(relay(forward)), list[bytes]()
+    client = Client(wire, version)
+    wire.session.write = written.append
+    client.start("vendor/own")
+    (line,) = written
+    assert b'"came":' + ODD in line
+    result = json.loads(line.replace(ODD, b'"odd"'))["result"]
+    fields = {'a"b': [1], "came": "odd", "last": None}
+    assert {key: result[key] for key in fields} == fields
+
+
+@pytest.mark.req("Y1")
+def test_a_request_can_be_passed_on_with_other_parameters(version: str) -> None:
+    def rename(request: ServerRequest) -> Any:
+        if request.id is None:
+            return {}
+        name = request.params["name"]
+        other = request.with_params(Raw(b'{"name":"plain"}'))
+        same = (other.id, other.method, other.meta) == (request.id, request.method, request.meta)
+        return {"came": request.params["name"] == name, "goes": other.params, "same": same}
+
+    result = Client(Wire(relay(rename)), version).result("tools/call", {"name": "git__plain"})
+    assert (result["came"], result["goes"], result["same"]) == (True, {"name": "plain"}, True)
+
+
 def test_the_default_handler_gets_notifications_but_no_cancellation(version: str) -> None:
     methods: list[str] = []
     client = Client(Wire(relay(lambda request: methods.append(request.method))), version)

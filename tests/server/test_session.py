@@ -111,6 +111,29 @@ def test_closing_cancels_what_runs_and_withdraws_its_questions() -> None:
     assert ended == ["ask"]
 
 
+@pytest.mark.req("Y1")
+def test_closing_ends_the_questions_that_belong_to_no_request() -> None:
+    """A relay asks for its upstream too, in a task of its own: that must not wait for ever."""
+    wire = Wire(make_server())
+    refusals: list[str] = []
+
+    async def ask() -> None:
+        try:
+            await wire.session.ask("roots/list")
+        except RequestError as error:
+            refusals.append(error.message)
+
+    works = [ask(), ask()]
+    waits = [work.send(None) for work in works]
+    for work, wait in zip(works, waits, strict=True):
+        wait.handler = work
+    waits[1].set_exception(RequestError(-32000, "given up in the same moment"))
+    wire.session.close()
+    questions = wire.rest()
+    assert sorted(refusals) == ["given up in the same moment", "the client is gone"]
+    assert [question["method"] for question in questions] == ["roots/list"] * 2
+
+
 def test_change_notifications_go_to_those_who_asked(version: str) -> None:
     server = make_server()
     server.capabilities = lambda: {

@@ -30,10 +30,10 @@ class Wait:
         self.set_result(None, error)
 
     def set_result(self, result: Any, error: BaseException | None = None) -> None:
-        if not self._done:
-            self._done, self._result, self._error = True, result, error
-            if self.handler is not None:
-                self._ready.append(self.handler)
+        assert not self._done, "an outcome is set once"
+        self._done, self._result, self._error = True, result, error
+        if self.handler is not None:
+            self._ready.append(self.handler)
 
     def __await__(self) -> Generator[Wait, None, Any]:
         if not self._done:

@@ -423,3 +423,29 @@ def test_an_error_carries_the_data_that_was_given(data: object, error: object) -
     frame = jsonrpc.error_response(7, METHOD_NOT_FOUND, "no such method", data)
     assert frame.endswith(b"\n")
     assert json.loads(frame) == {"jsonrpc": "2.0", "id": 7, "error": error}
+
+
+@pytest.mark.req("S3")
+@pytest.mark.parametrize(
+    ("data", "seconds"),
+    [
+        ({"retryAfterMs": 1500}, 1.5),
+        ({"retryAfterMs": 0.5}, 0.0005),
+        ({"retryAfterMs": 0}, 0.0),
+        ({"retryAfterMs": 10**400}, 1e12),
+        ({"retryAfterMs": -1}, None),
+        ({"retryAfterMs": True}, None),
+        ({"retryAfterMs": "1500"}, None),
+        ({"other": 1}, None),
+        ([1500], None),
+        (None, None),
+    ],
+)
+def test_an_error_says_when_to_try_again_only_by_a_number(
+    data: object, seconds: float | None
+) -> None:
+    assert jsonrpc.retry_after(ErrorObject(-32023, "later", data)) == seconds
+
+
+def test_no_error_says_nothing_of_later() -> None:
+    assert jsonrpc.retry_after(None) is None

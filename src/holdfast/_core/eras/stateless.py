@@ -68,12 +68,6 @@ class Stateless:
     def __repr__(self) -> str:
         return f"<Stateless {self.version}>"
 
-    @property
-    def declared(self) -> dict[str, Any]:
-        """The capabilities that each request declares, unless it says otherwise."""
-        capabilities: dict[str, Any] = self._meta[CLIENT_CAPABILITIES]
-        return capabilities
-
     def greet(self) -> list[bytes]:
         return []
 
