@@ -13,6 +13,7 @@ import pytest
 import holdfast
 from holdfast import Http, Servers, Stdio, TransportError, ValidationError
 from holdfast.handles import Handle
+from holdfast.policies import POLICIES
 from holdfast.testing import Peer
 
 connect: Any = holdfast.connect
@@ -37,6 +38,15 @@ def test_an_option_of_a_wrong_type_is_refused_by_name_and_value(
     with pytest.raises(ValidationError) as caught:
         connect(Peer(), **options)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("option", POLICIES)
+def test_the_type_that_an_option_should_have_is_found_where_the_error_says(option: str) -> None:
+    kind = POLICIES[option]
+    with pytest.raises(ValidationError) as caught:
+        connect(Peer(), **{option: "odd"})
+    place = "holdfast" if kind.__name__ in holdfast.__all__ else kind.__module__
+    assert f"must be a {place}.{kind.__name__}, such as" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -88,9 +88,7 @@ class Options(TypedDict, total=False):
 
 def wrong_type(option: str, value: object, kind: type) -> ValidationError:
     """Return the error for a value that is not of the type of its option."""
-    import holdfast
-
-    place = "holdfast" if kind.__name__ in holdfast.__all__ else kind.__module__
+    place = "holdfast.policies" if kind is Identity else "holdfast"
     hint = f"{place}.{kind.__name__}(…)"
     if isinstance(value, int | float) and kind is Timeouts:
         hint = f"holdfast.Timeouts(request={value!r})"
