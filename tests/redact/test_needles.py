@@ -48,12 +48,15 @@ def test_a_value_is_found_in_every_wrapping_and_every_place(others: int) -> None
     st.text(max_size=20),
 )
 @example("0000\x1f}", "HTML", "HTML of JSON", "")
+@example("00000\r", "HTML", "shell, backslashes", "")
 @settings(max_examples=150, deadline=None)
 def test_any_value_is_found_in_two_wrappings(
     value: str, inner: str, outer: str, before: str
 ) -> None:
     if "base64" in inner + outer or "hexadecimal" in inner + outer or "twice" in inner + outer:
         return
+    if "\n" in value and "shell, backslashes" in (inner, outer):
+        return  # to a shell, a backslash before a line feed joins two lines
     wrapped = WRAPS[outer](WRAPS[inner](value))
     assert index_of(value).spans(f"{before} {wrapped} ") or "\\" in before, wrapped
 

@@ -379,7 +379,7 @@ _ESCAPE: Final = re.compile(
     r"|(?P<bytes>(?:\\x[0-9A-Fa-f]{2})++|(?:\\[0-7]{3})++)"
     r"|\\U[0-9A-Fa-f]{8}"
     r"|(?P<quote>'\"'\"'|'\\'')"  # of a shell: shlex.quote, bash
-    r"|\\(?P<char>[^ux0-7\r\n]|\r?\n)"
+    r"|\\(?P<char>\r?\n|[^ux0-7\n])"
     r"|(?P<entity>&(?:\#[0-9]{1,7}|\#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,10});)"
     r"|(?P<fold>(?<=[A-Za-z0-9+/_-])\r?\n[ \t]{0,8}(?=[A-Za-z0-9+/_=-]))"  # lines of base64
 )
