@@ -215,12 +215,12 @@ def test_a_program_gets_plain_lines(cli: Cli) -> None:
 def test_the_environment_is_folded_to_the_names_that_differ(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MINE_ALONE", "x")
+    monkeypatch.setenv("AAA_MINE_ALONE", "x")
     words = ["doctor", "--env", "ITS_TOKEN=s3cret", "--env", "LANG=xx", "--", *puppet()]
     folded = cli(*words).out
     assert "set for it: ITS_TOKEN\n" in folded
     assert "different: LANG\n" in folded
-    assert "MINE_ALONE" in folded.partition("not passed on: ")[2]
+    assert "AAA_MINE_ALONE" in folded.partition("not passed on: ")[2]
     assert "HOME=" not in folded
     shown = cli(words[0], "-v", *words[1:]).out
     assert "ITS_TOKEN=[redacted]" in shown
