@@ -85,7 +85,9 @@ def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
         assert loads
         assert not [one for one in loads if re.match(r"([a-z]+:)?//", one)], page
         if page.name != "404.html":
-            assert not [one for one in loads if not (page.parent / one.partition("#")[0]).exists()], page
+            assert not [
+                one for one in loads if not (page.parent / one.partition("#")[0]).exists()
+            ], page
     for sheet in site.rglob("*.css"):
         text = sheet.read_text(encoding="utf-8")
         assert not re.search(r"url\(\s*['\"]?(https?:)?//|@import", text), sheet
