@@ -16,12 +16,16 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+POLL = "PosixChild._poll_exit"
+"""The timer by which a child is looked after where the system cannot tell of its exit."""
+
 
 class _Selector(selectors.DefaultSelector):
     """Tells the time, by how long the loop waits and for what."""
 
-    def __init__(self) -> None:
+    def __init__(self, polls_child: Callable[[], bool]) -> None:
         super().__init__()
+        self._polls_child = polls_child
         self.now = self._last = time.monotonic()
         self.jobs = 0
         """Functions that run in the loop's executor."""
@@ -44,9 +48,10 @@ class _Selector(selectors.DefaultSelector):
         return len(self.get_map()) > 1 or self.jobs > 0 or self._serves_children()
 
     def _serves_children(self) -> bool:
-        """Whether a thread waits for the exit of a child process."""
-        return threading.active_count() > 1 and any(
-            thread.name == "holdfast-exit" for thread in threading.enumerate()
+        """Whether a thread waits for the exit of a child process, or a timer looks for it."""
+        return self._polls_child() or (
+            threading.active_count() > 1
+            and any(thread.name == "holdfast-exit" for thread in threading.enumerate())
         )
 
     def _has_threads(self) -> bool:
@@ -61,11 +66,17 @@ class SkippingLoop(asyncio.SelectorEventLoop):
     """A loop with the clock of the tests."""
 
     def __init__(self) -> None:
-        self._clock = _Selector()
+        self._clock = _Selector(self._polls_child)
         super().__init__(self._clock)
 
     def time(self) -> float:
         return self._clock.now
+
+    def _polls_child(self) -> bool:
+        # A process takes real time to end: a clock that jumped from look to look would have given
+        # it up, after all its seconds of grace, before the kernel has got round to it.
+        timers: list[Any] = getattr(self, "_scheduled", [])
+        return any(_callback_name(timer) == POLL for timer in timers)
 
     def skip(self, seconds: float) -> None:
         self._clock.now += seconds
@@ -80,6 +91,11 @@ class SkippingLoop(asyncio.SelectorEventLoop):
 
     def _job_done(self, _: asyncio.Future[Any]) -> None:
         self._clock.jobs -= 1
+
+
+def _callback_name(timer: Any) -> str:
+    """Return what a timer calls; a cancelled one calls nothing."""
+    return getattr(timer._callback, "__qualname__", "")
 
 
 def skip(seconds: float) -> None:

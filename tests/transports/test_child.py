@@ -227,6 +227,16 @@ class TestPosixChildWithoutPidfd(ChildContract):
     def _no_pidfd(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("holdfast._core.transports.posix_child.HAS_LINUX", False)
 
+    async def test_the_clock_of_the_tests_waits_for_one_that_is_polled(self) -> None:
+        heard = Heard()
+        child = self.start(heard, "sh", "-c", "exec <&- >&- 2>&-; sleep 0.3")
+        child.close_input()
+        await heard.until(lambda: "output end" in heard.calls and "error end" in heard.calls)
+        # No descriptor is left to wait for. By a clock that jumps, a minute is over at once.
+        async with asyncio.timeout(60):
+            await heard.until(lambda: child.exited)
+        await self.end(child, heard)
+
 
 @pytest.mark.req("S5")
 class TestPortableChild(ChildContract):
