@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import pytest
@@ -243,6 +243,17 @@ class TestPortableChild(ChildContract):
     """Threads that wait for the pipes and the end, as on Windows."""
 
     threads = True
+
+    @pytest.fixture(autouse=True)
+    def _every_thread_ends(self) -> Iterator[None]:
+        # The one that waits for the exit may end after the child's release: no test may begin to
+        # count while that of the test before is still there.
+        before = set(threading.enumerate())
+        yield
+        for thread in set(threading.enumerate()) - before:
+            if thread.name.startswith("holdfast-"):
+                thread.join(60)
+                assert not thread.is_alive(), thread
 
     async def test_no_thread_and_no_descriptor_is_left(self) -> None:
         before = (_threads(), _descriptors())
