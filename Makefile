@@ -10,7 +10,7 @@ CODE  := $(wildcard src tests tools benchmarks examples)
 ARGS  ?=
 SERVERS ?= quick
 PARALLEL := --numprocesses auto --maxprocesses 4 --dist worksteal
-ELSEWHERE := conformance frameworks interop site
+ELSEWHERE := conformance frameworks interop site windows
 
 # The tests start hundreds of interpreters, which would each compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -74,7 +74,7 @@ print(asyncio.run(asyncio.wait_for(main(), 30)), "tools")
 """
 
 EXTRAS: Final = """
-import cryptography, keyring, opentelemetry.trace, uvloop, yaml
+import cryptography, keyring, opentelemetry.trace, prompt_toolkit, redis, uvloop, yaml
 import asyncio, sys
 import holdfast
 

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 STAMP = VENV / ".stamp"
-ELSEWHERE = ("conformance", "frameworks", "interop", "site")
+ELSEWHERE = ("conformance", "frameworks", "interop", "site", "windows")
 """Folders of tests that have targets of their own."""
 
 

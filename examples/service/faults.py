@@ -14,6 +14,7 @@ STATUS: Final[tuple[tuple[type[holdfast.HoldfastError], int], ...]] = (
     (holdfast.errors.ResourceNotFoundError, 404),
     (holdfast.ToolError, 409),  # the tool ran and says no
     (holdfast.RequestTimeout, 504),
+    (holdfast.OutcomeUnknown, 504),  # begun before; nobody knows how it ended
     (holdfast.errors.ApprovalError, 403),  # nobody approved the call; nothing was sent
     (holdfast.errors.TrustError, 500),  # ours to mend: nobody approved this server
     (holdfast.AuthError, 500),  # ours to mend: our credentials

@@ -76,12 +76,14 @@ def test_the_oldest_versions_are_the_lower_bounds() -> None:
             "auth": ["k>=25"],
             "otel": ["o>=1"],
             "redis": ["r>=6"],
+            "shell": ["s>=3"],
             "uvloop": ["u>=0.21; sys_platform != 'win32'"],
             "yaml": ["y>=6"],
             "dev": ["pytest>=9,<10"],
         },
     }
-    assert oldest(project) == ["a==1.5", "b==2", "k==25", "o==1", "r==6", "u==0.21", "y==6"]
+    pins = ["a==1.5", "b==2", "k==25", "o==1", "r==6", "s==3", "u==0.21", "y==6"]
+    assert oldest(project) == pins
 
 
 def test_every_extra_of_the_project_is_tried() -> None:
