@@ -34,6 +34,7 @@ Requires-Dist: pyyaml>=6; extra == 'yaml'
 Provides-Extra: auth
 Provides-Extra: otel
 Provides-Extra: redis
+Provides-Extra: shell
 Provides-Extra: uvloop
 Provides-Extra: yaml
 Description-Content-Type: text/markdown
