@@ -57,6 +57,9 @@ async def test_a_connection_is_used_again_after_errors_and_notifications() -> No
             await failure(say(client))
         del server.on["tools/call"]
         await say(client)
+        # Last, because "later" holds for every call that follows.
+        server.on["tools/call"] = _refusing(429)
+        await failure(say(client))
         assert server.connections <= 3
 
 
