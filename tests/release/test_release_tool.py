@@ -107,3 +107,10 @@ def test_the_changelog_tells_of_this_version() -> None:
     text = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
     heads = re.findall(r"^## \[?v?([\w.]+)", text, re.M)
     assert {holdfast.__version__, "Unreleased"} & set(heads)
+
+
+def test_the_changelog_tells_nothing_twice() -> None:
+    text = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
+    for version in re.split(r"^## ", text, flags=re.M)[1:]:
+        entries = [" ".join(entry.split()) for entry in re.split(r"^- ", version, flags=re.M)[1:]]
+        assert sorted(set(entries)) == sorted(entries)
