@@ -32,7 +32,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if name == "index.md":
         page.meta["hide"] = ["navigation", "toc"]
     if name in ("index.md", "evidence.md"):
-        for mark, text in measured().items():
+        for mark, text in (measured() | evidence()).items():
             markdown = markdown.replace(f"<!-- {mark} -->", text)
     if name != "examples.md":
         return markdown
@@ -64,7 +64,14 @@ def measured() -> dict[str, str]:
         "faults-ours": str(sum(survived[OURS.name])),
         "faults-others": f"{min(counts)} to {max(counts)}",
         "faults": fault_table([fault.title for fault in tried], clients, survived),
+        "lane": lane(kept.faults["dies"][OURS.name]),
     }
+
+
+def evidence() -> dict[str, str]:
+    from tools.evidence import figures
+
+    return figures()
 
 
 def fault_table(titles: list[str], clients: list[Any], survived: dict[str, list[bool]]) -> str:
@@ -73,12 +80,19 @@ def fault_table(titles: list[str], clients: list[Any], survived: dict[str, list[
     rows = []
     for at, title in enumerate(titles):
         marks = "".join(MARKS[survived[each.name][at]] for each in clients)
-        rows.append(f"<tr><td>{escape(capital(title))}</td>{marks}</tr>")
+        rows.append(f"<tr><td>{escape(capital(FEWER.get(title, title)))}</td>{marks}</tr>")
     sums = "".join(f"<td>{sum(survived[each.name])}</td>" for each in clients)
     foot = f"<tfoot><tr><td>survived</td>{sums}</tr></tfoot>"
     body = "".join(rows)
-    head = f"<thead><tr><th></th>{head}</tr></thead>"
+    head = f"<thead><tr><th>What goes wrong</th>{head}</tr></thead>"
     return f'<table class="faults">{head}<tbody>{body}</tbody>{foot}</table>'
+
+
+def lane(death: Any) -> str:
+    """Return the picture of a server that was killed during a call, with the times measured."""
+    ends, works = f"{death.seconds * 1000:.0f} ms", f"{death.next_after:.1f} s"
+    text = (PROJECT / "tools" / "theme" / "lane.html").read_text(encoding="utf-8")
+    return text.replace("{ends}", ends).replace("{works}", works)
 
 
 def capital(title: str) -> str:
@@ -86,9 +100,23 @@ def capital(title: str) -> str:
 
 
 SHORT: Final = {"Python SDK 2": "SDK 2", "Python SDK 1": "SDK 1", "TypeScript": "TS"}
+FEWER: Final = {
+    "the server never answers; the call has 3 s": "no answer; the call has 3 s",
+    "the server stops reading; the call has 3 s": "the server stops reading",
+    "the server never answers, and no time was set": "no answer, and no time was set",
+    "another task closes the client during a call": "another task closes the client",
+    "the server ignores the end of its input and SIGTERM": "the server ignores SIGTERM",
+    "the client's process is killed, and the server ignores the end of its input": (
+        "the client's process is killed"
+    ),
+    "HTTP: the session has expired (404)": "HTTP: the session has expired",
+    "HTTP: the connection is cut in the middle of a call": "HTTP: cut in the middle of a call",
+    "HTTP: the server never answers; the call has 3 s": "HTTP: no answer; the call has 3 s",
+}
+"""Titles of faults in the words that fit the front page; the page about peers has them whole."""
 MARKS: Final = {
-    True: '<td class="yes" title="survived">✓</td>',
-    False: '<td class="no" title="not survived">✗</td>',
+    True: '<td class="yes"><span title="survived">✓</span></td>',
+    False: '<td class="no"><span title="not survived">✗</span></td>',
 }
 
 
@@ -126,7 +154,7 @@ def pages(content: Any) -> list[str]:
 
 
 def entry(docs: Path, page: str) -> str:
-    title = (docs / page).read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+    title = re.findall(r"^# (.+)", (docs / page).read_text(encoding="utf-8"), re.M)[0]
     said = summary(docs / page)
     return f"- [{title}]({page})" + (f": {said}" if said else "")
 

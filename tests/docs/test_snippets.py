@@ -45,7 +45,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "yaml": yaml.safe_load,
     "py": ast.parse,
 }
-"""Kinds of block that are data; ``py`` is Python that ``make frameworks`` runs."""
+"""Kinds of block that are data; ``py`` is Python of others, or that ``make frameworks`` runs."""
 
 
 PROVABLE = [page for page in PAGES if steps(read(page))]

@@ -115,6 +115,7 @@ def test_what_has_no_docstring_is_there_too(site: Path) -> None:
 
 
 @pytest.mark.req("N4")
+@pytest.mark.hang(1200)
 async def test_every_page_fits_a_desktop_and_a_phone(site: Path) -> None:
     if (program := chromium()) is None:
         pytest.skip("there is no Chromium")
