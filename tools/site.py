@@ -11,6 +11,12 @@ from typing import Any, Final
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
 EXAMPLE: Final = re.compile(r"\]\(\.\./examples/((?:\w+/)?(\w+))\.py\)")
+HIDDEN: Final = {
+    "index.md": ["navigation", "toc"],
+    "how-to/index.md": ["toc"],
+    "evidence.md": ["toc"],
+}
+"""Sidebars that a page does without, to be wider."""
 NOT_PROSE: Final = {"", *"#|-<!:"}
 FENCES: Final = re.compile(r"^```.*?^```$", re.M | re.S)
 
@@ -29,8 +35,7 @@ def on_config(config: Any) -> None:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Put the code of each example on its page, and what was measured where it is asked for."""
     name = page.file.src_uri
-    if name == "index.md":
-        page.meta["hide"] = ["navigation", "toc"]
+    page.meta["hide"] = HIDDEN.get(name, [])
     if name in ("index.md", "evidence.md"):
         for mark, text in (measured() | evidence()).items():
             markdown = markdown.replace(f"<!-- {mark} -->", text)

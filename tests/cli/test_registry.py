@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Cli, Open
-from tests.registry.stub import Stub, listing, npm
+from tests.registry.stub import Answer, Stub, listing, npm
 
 pytestmark = [pytest.mark.req("N6"), pytest.mark.hang(60)]
 
@@ -22,6 +22,8 @@ PACKAGE = npm(
         {"name": "DEBUG"},
     ]
 )
+
+EVIL = {"type": "positional", "value": "--registry=https://evil.example"}
 
 
 @pytest.fixture
@@ -130,7 +132,11 @@ def test_a_bare_word_is_refused_with_candidates(cli: Cli, registry: Stub) -> Non
     [
         ({"packages": [npm(version="latest")]}, "'latest' is not exact"),
         ({"packages": [npm("--call=id")]}, "is not the name of a package"),
-        ({"packages": []}, "nothing of this kind to run"),
+        ({"packages": []}, "neither a package nor a URL"),
+        ({"packages": [7]}, "has not the form of one"),
+        ({"packages": [npm(runtimeArguments=[EVIL])]}, "'--registry' is not an option"),
+        ({"packages": [npm(environmentVariables=[{"name": "LD_PRELOAD"}])]}, "'LD_PRELOAD'"),
+        ({"remotes": [{"type": "streamable-http", "url": "http://a.example"}]}, "https://"),
         ({"packages": [npm()], "status": "deleted"}, "was deleted"),
     ],
 )
@@ -141,6 +147,24 @@ def test_a_hostile_entry_is_refused(
     done = cli("add", NAME, "-y")
     assert (done.code, message in done.err) == (2, True), done.err
     assert not (home / "config/holdfast/mcp.json").exists()
+
+
+def test_a_kind_that_it_does_not_have_is_refused_with_those_it_has(
+    cli: Cli, registry: Stub
+) -> None:
+    done = cli("add", NAME, "--kind", "oci", "-y")
+    assert (done.code, "nothing of this kind to run (it has: npm)" in done.err) == (2, True)
+
+
+def test_a_search_that_was_cut_does_not_say_that_there_is_nothing(cli: Cli, registry: Stub) -> None:
+    def endless(path: str) -> Answer:
+        page = {"servers": [], "metadata": {"nextCursor": str(len(registry.paths))}}
+        return 200, {}, json.dumps(page).encode()
+
+    registry.answer = endless
+    done = cli("search", "--registry", "weather")
+    assert (done.code, len(registry.paths)) == (1, 10)
+    assert f"Nothing in the first 10 pages of {registry.url} fits." in " ".join(done.err.split())
 
 
 def test_a_deprecated_entry_is_marked(cli: Cli, registry: Stub) -> None:

@@ -193,6 +193,15 @@ def test_all_servers_are_watched_in_one_table(terminal: Open, servers: None, col
 
 
 @pytest.mark.req("N3")
+def test_a_narrow_terminal_has_the_names_whole(terminal: Open, servers: None) -> None:
+    watched = terminal("status", "--watch", columns=40)
+    watched.see("✓  demo    ready")
+    watched.see("!  theirs  not approved  hol")
+    watched.send("\x03")
+    assert watched.end() == 130
+
+
+@pytest.mark.req("N3")
 def test_a_pipe_gets_a_line_for_each_change(home: Path, configure: Configure) -> None:
     configure(one=stdio(puppet(tools=["a"])), gone=stdio(["no-such-command"]))
     command = [sys.executable, "-m", "holdfast", "status", "--watch", "--json"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
 
 from holdfast.errors import TransportError, ValidationError
+from holdfast.registry import client
 from holdfast.registry.client import MAX_PAGES, OFFICIAL_URL, Registry, registry_url
 from tests.registry.stub import Stub, listing, npm, ok
 
@@ -96,6 +98,30 @@ async def test_entries_of_no_form_are_counted(stub: Stub) -> None:
     stub.answer = lambda path: (200, {}, json.dumps({"servers": rows}).encode())
     result = await Registry(stub.url).search(["x"])
     assert (len(result.entries), result.unreadable) == (1, 2)
+
+
+async def test_an_entry_of_no_form_is_refused(stub: Stub) -> None:
+    stub.answer = lambda path: ok(listing(version=7))
+    with pytest.raises(ValidationError, match="has not the form of one"):
+        await Registry(stub.url).entry("io.github.owner/weather")
+
+
+async def test_a_registry_that_does_not_answer_is_left(
+    stub: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = threading.Event()
+
+    def silent(path: str) -> Any:
+        end.wait()
+        return ok({"servers": []})
+
+    stub.answer = silent
+    monkeypatch.setattr(client, "TIMEOUT", 0.5)
+    try:
+        with pytest.raises(TransportError, match=r"no answer within 0\.5 s"):
+            await Registry(stub.url).search(["x"])
+    finally:
+        end.set()
 
 
 async def test_nobody_there_is_an_error() -> None:

@@ -139,6 +139,13 @@ def test_it_names_its_version_and_lists_its_pages_for_models(site: Path) -> None
     assert all((site / page).is_file() for page in listed)
 
 
+def test_a_page_that_is_not_there_leads_on(site: Path) -> None:
+    text = (site / "404.html").read_text(encoding="utf-8").partition("There is no such page.")[2]
+    links = re.findall(r'href="/([\w/-]+\.html)"', text.partition("</article>")[0])
+    assert len(links) >= 3
+    assert all((site / link).is_file() for link in links)
+
+
 def test_the_examples_are_shown_with_their_code(site: Path) -> None:
     text = (site / "examples.html").read_text(encoding="utf-8")
     for path in (PROJECT / "examples").glob("*.py"):

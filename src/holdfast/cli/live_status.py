@@ -127,13 +127,14 @@ class LiveStatus:
         width = min(max(map(cells, self._rows)), max(columns_of_terminal() // 3, 10))
         for title, least in (("", 1), ("server", width), ("state", 12)):
             table.add_column(title, width=least, no_wrap=True, overflow="ellipsis")
-        for title, least in (("tools", 5), ("answers in", 10), ("lost", 4)):
+        numbers = NUMBERS if columns_of_terminal() >= ROOM_FOR_NUMBERS else ()
+        for title, least in numbers:
             table.add_column(title, justify="right", width=least, no_wrap=True)
         table.add_column("", ratio=1, no_wrap=True, overflow="ellipsis", style="dim")
         for row in self._rows.values():
             mark, style = MARKS.get(row.state, ("!", "33"))
             # Text, not markup: names and reasons may come from others.
-            words = [mark, row.name, row.state, *_numbers(row), row.reason]
+            words = [mark, row.name, row.state, *_numbers(row)[: len(numbers)], row.reason]
             texts = [Text(visible_lines(word)) for word in words]
             for text in (texts[0], texts[2]):
                 text.stylize(_RICH[style])
@@ -141,6 +142,10 @@ class LiveStatus:
         table.caption = Text(f"\n{summarize(row.state for row in self._rows.values())}")
         return table
 
+
+NUMBERS: Final = (("tools", 5), ("answers in", 10), ("lost", 4))
+"""Columns with their widths; a narrow terminal has room for names and reasons alone."""
+ROOM_FOR_NUMBERS: Final = 64
 
 _RICH: Final = {"32": "green", "31": "red", "33": "yellow", "2": "dim"}
 """Styles of rich for the colours that are used elsewhere."""

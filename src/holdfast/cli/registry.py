@@ -37,6 +37,8 @@ def _registry(url: str | None) -> Registry:
 
 async def search_registry(output: Output, url: str, words: tuple[str, ...], most: int) -> int:
     """Show the servers of a registry that fit these words."""
+    from holdfast.registry.client import MAX_PAGES
+
     registry = _registry(url)
     result = await registry.search(words, most)
     if output.json:
@@ -46,7 +48,8 @@ async def search_registry(output: Output, url: str, words: tuple[str, ...], most
     if result.unreadable:
         output.note(f"{result.unreadable} entries cannot be read, and are left out.")
     if not result.entries:
-        note = f"Nothing in {registry.url} fits."
+        seen = f"the first {MAX_PAGES} pages of {registry.url}" if result.is_cut else registry.url
+        note = f"Nothing in {seen} fits."
         output.note(note)
         return output.verdict(note, Exit.TOOL, "search")
     if result.is_cut:
@@ -130,9 +133,14 @@ class _Addition:
             if isinstance(way, Recipe):
                 return way, refused
             refused.append(str(way))
-        kinds = ", ".join(visible(kind, 20) for kind in self._server.kinds[:8])
-        why = refused[0] if refused else f"it has nothing of this kind to run (it has: {kinds})"
+        why = refused[0] if refused else self._why_nothing_fits()
         raise ValidationError(f"{self._server.name}: {why}")
+
+    def _why_nothing_fits(self) -> str:
+        kinds = ", ".join(visible(kind, 20) for kind in self._server.kinds[:8])
+        if not kinds:
+            return "the registry names neither a package nor a URL for it; there is nothing to add"
+        return f"it has nothing of this kind to run (it has: {kinds})"
 
     def carry_out(self) -> int:
         """Show it, ask, write it, and offer a lock."""

@@ -109,7 +109,9 @@ class Registry:
             which = "" if version == "latest" else f" in version {visible(version, 40)}"
             raise ValidationError(f"{self.url} has no server '{name}'{which}")
         entry = read_entry(data)
-        if entry is None or entry.server.name != name:
+        if entry is None:
+            raise ValidationError(f"{self.url}: the entry of '{name}' has not the form of one")
+        if entry.server.name != name:
             raise ValidationError(f"{self.url}: answered with something else than '{name}'")
         if version not in ("latest", entry.server.version):
             raise ValidationError(f"{self.url}: answered with another version of '{name}'")
