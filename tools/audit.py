@@ -24,6 +24,9 @@ from packaging.utils import canonicalize_name
 
 from tools.wheel import EXTRAS
 
+INSTALLED: Final = EXTRAS - {"load"}
+"""Extras that are installed here. Locust is not: whoever tests with it brings it along."""
+
 SERVICES: Final = ("pypi", "osv")
 """Who is asked, in this order; the next is asked about what the last did not know."""
 LONGEST: Final = 120.0
@@ -45,7 +48,7 @@ class Verdict:
         return 1 if self.vulnerable else 2 if self.unknown else 0
 
 
-def installed(root: str = "holdfast", extras: Iterable[str] = EXTRAS) -> Pins:
+def installed(root: str = "holdfast", extras: Iterable[str] = INSTALLED) -> Pins:
     """What an installation of ``root`` brings along, with the versions that are here."""
     found: Pins = {}
     waiting = [(root, tuple(extras))]

@@ -85,6 +85,9 @@ async def main():
         assert (await client.call_tool("add", {"a": 2, "b": 3})).text
 
 uvloop.run(asyncio.wait_for(main(), 30))
+
+from holdfast.load import McpUser  # last: Locust replaces the sockets of its process
+assert McpUser.abstract
 """
 
 SAME: Final = """

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 PACKAGE: Final = "holdfast"
-EXTRAS: Final = frozenset({"auth", "otel", "redis", "shell", "uvloop", "yaml"})
+EXTRAS: Final = frozenset({"auth", "load", "otel", "redis", "shell", "uvloop", "yaml"})
 """What ``pip install 'holdfast[…]'`` can be asked for. ``dev`` is for checkouts."""
 
 SDIST_NEEDS: Final = (

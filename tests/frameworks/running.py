@@ -28,9 +28,10 @@ PINS: Final[dict[str, tuple[str, ...]]] = {
 """An environment each: langchain-mcp-adapters needs mcp 1, the others bring mcp 2."""
 OTHERS: Final = {
     "fastmcp": ("fastmcp==4.1.2", "mcp==2.3.0", "pydantic==2.14.3"),
+    "locust": ("locust==2.47.0",),
     "providers": ("anthropic==2.9.0", "google-genai==3.3.0", "openai==3.51.0"),
 }
-"""Environments for server objects alone, and for the examples of model providers."""
+"""Environments for server objects alone, for Locust, and for the examples of model providers."""
 
 
 def installed(name: str) -> Path:

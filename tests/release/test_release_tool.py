@@ -74,6 +74,7 @@ def test_the_oldest_versions_are_the_lower_bounds() -> None:
         "dependencies": ["b>=2", "a>=1.5"],
         "optional-dependencies": {
             "auth": ["k>=25"],
+            "load": ["l>=2"],
             "otel": ["o>=1"],
             "redis": ["r>=6"],
             "shell": ["s>=3"],
@@ -82,7 +83,7 @@ def test_the_oldest_versions_are_the_lower_bounds() -> None:
             "dev": ["pytest>=9,<10"],
         },
     }
-    pins = ["a==1.5", "b==2", "k==25", "o==1", "r==6", "s==3", "u==0.21", "y==6"]
+    pins = ["a==1.5", "b==2", "k==25", "l==2", "o==1", "r==6", "s==3", "u==0.21", "y==6"]
     assert oldest(project) == pins
 
 

@@ -32,6 +32,7 @@ Requires-Dist: jsonschema_rs>=0.60
 Requires-Dist: msgspec>=0.19
 Requires-Dist: pyyaml>=6; extra == 'yaml'
 Provides-Extra: auth
+Provides-Extra: load
 Provides-Extra: otel
 Provides-Extra: redis
 Provides-Extra: shell

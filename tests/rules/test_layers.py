@@ -97,7 +97,7 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "auth": ("_core.auth",),
     "calls": ("_core.bulk", "_core.calls"),
     "_pool": ("client",),
-    "load": ("client",),
+    "load": ("_connect",),
     "_accounts": ("_pool",),
     "_options": ("_core.calls", "_core.transports", "calllog", "lock", "trace"),
     "_build": ("_options", "_accounts", "_core.targets"),
