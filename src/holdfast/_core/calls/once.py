@@ -199,15 +199,28 @@ class OnceCall(Struct, eq=False):
             await self._settle(ran=False, note=note)
 
     async def _settle(self, **facts: Any) -> None:
+        """Note how the call ended, for at most `SETTLE_TIME`; it is noted to the end in any case.
+
+        What the server said is known, whoever is cancelled meanwhile: a record that is left open
+        would have others wait for as long as this process lives.
+        """
         claim, self.claim = self.claim, None
         if claim is None:
             return
-        try:
-            async with asyncio.timeout(SETTLE_TIME):
-                await self._end_mark()
-                await self.ledger.settle(claim, **facts)
-        except TimeoutError:
-            claim.owner.running.discard(claim.place)
+        settling = asyncio.create_task(self._write_end(claim, facts))
+        _SETTLING.add(settling)
+        settling.add_done_callback(_SETTLING.discard)
+        await asyncio.wait((settling,), timeout=SETTLE_TIME)
+        if settling.done():
+            settling.result()
+
+    async def _write_end(self, claim: Claim, facts: dict[str, Any]) -> None:
+        await self._end_mark()
+        await self.ledger.settle(claim, **facts)
+
+
+_SETTLING: Final[set[asyncio.Task[None]]] = set()
+"""Ends that are being noted; a loop holds its tasks by weak references."""
 
 
 def _is_answer(call: ToolCall, error: HoldfastError) -> bool:

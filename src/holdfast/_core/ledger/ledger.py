@@ -234,6 +234,9 @@ class Ledger:
         except StoreError as failure:
             log.warning("once %r: its outcome is not noted yet: %s", record.key, failure)
             claim.owner.write_later(claim.place, Unwritten(claim.possible, encode(record)))
+        except asyncio.CancelledError:
+            claim.owner.write_later(claim.place, Unwritten(claim.possible, encode(record)))
+            raise
         finally:
             claim.owner.running.discard(claim.place)
             claim.is_held = False
