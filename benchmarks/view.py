@@ -52,8 +52,8 @@ def trace(messages: int, seed: int = 7) -> bytes:
     for number in range(1, messages // 2 + 1):
         t += chance.expovariate(100)
         server, tool = chance.choice(list(servers)), f"tool_{chance.randrange(40)}"
-        arguments = {"query": sentence(chance.randrange(4, 40)), "limit": chance.randrange(100)}
-        text = sentence(int(chance.lognormvariate(4.0, 0.8)))
+        arguments = {"query": sentence(chance.randrange(20, 62)), "limit": chance.randrange(100)}
+        text = sentence(int(chance.lognormvariate(3.97, 0.5)))
         bodies: list[dict[str, Any]] = [
             {"method": "tools/call", "params": {"name": tool, "arguments": arguments}},
             {"result": {"content": [{"type": "text", "text": text}], "isError": number % 97 == 0}},
@@ -65,11 +65,15 @@ def trace(messages: int, seed: int = 7) -> bytes:
         ]:
             line = {"t": round(at, 6), "server": server, "link": 1, "dir": direction, "kind": kind}
             whole = {"jsonrpc": "2.0", "id": number, **body}
-            size = len(json.dumps(whole))
+            size = len(_encoded(whole))
             method = {"method": "tools/call"} if kind == "request" else {"of": number}
             rows.append({**line, "id": number, "bytes": size, "body": whole, **method})
     rows[1:] = sorted(rows[1:], key=lambda row: row["t"])
-    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    return b"".join(_encoded(row) + b"\n" for row in rows)
+
+
+def _encoded(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 async def measure(messages: int) -> dict[str, float]:
@@ -77,8 +81,9 @@ async def measure(messages: int) -> dict[str, float]:
     if program is None:
         raise SystemExit("bench-view: there is no chromium on PATH")
     data = trace(messages).splitlines(keepends=True)
-    sizes = [json.loads(line)["bytes"] for line in data[1:2000]]
-    print(f"{messages:,} messages, {statistics.median(sizes):.0f} bytes in the median")
+    sizes = [json.loads(line)["bytes"] for line in data[1:]]
+    median, mean = statistics.median(sizes), statistics.mean(sizes)
+    print(f"{messages:,} messages, {median:.0f} bytes in the median, {mean:.0f} in the mean")
     began, reading = time.perf_counter(), Reading("bench.jsonl")
     page = build_page(reading, reading.lines(data))
     figures = {"page, MB": len(page) / 1e6, "built, s": time.perf_counter() - began}

@@ -66,7 +66,9 @@ class TraceWriter:
 
     def text(self) -> str:
         ordered = [line for _, line in sorted(self.lines, key=lambda pair: pair[0])]
-        return "".join(json.dumps(line) + "\n" for line in [self.header, *ordered])
+        return "".join(
+            json.dumps(line, separators=(",", ":")) + "\n" for line in [self.header, *ordered]
+        )
 
 
 def text_result(text: str, *, is_error: bool = False, **structured: Any) -> dict[str, Any]:

@@ -171,6 +171,63 @@ async def test_a_call_is_copied_as_a_command_python_and_json(chrome: Browser) ->
     assert json.loads(text)["params"]["arguments"] == arguments
 
 
+PAIRS: list[tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
+    (
+        {"jsonrpc": "2.0", "id": 1, "method": "a/b", "params": {"n": [1, [2]]}},
+        {"jsonrpc": "2.0", "id": 1, "result": {"__proto__": [1], "id": "inner"}},
+        ("__proto__", "inner"),
+    ),
+    (
+        {"jsonrpc": "2.0", "id": 2, "method": "ping"},
+        {"result": {"order": "other"}, "jsonrpc": "2.0", "id": 2},
+        ("other",),
+    ),
+    (
+        {"jsonrpc": "2.0", "id": "2", "method": 'quo"te', "params": {}},
+        {"jsonrpc": "2.0", "id": "2", "result": [1, "last"]},
+        ("last",),
+    ),
+    (
+        {"id": 3, "method": "x", "params": {"method": "y"}, "jsonrpc": "1.0"},
+        {"jsonrpc": "2.0", "id": 3, "error": {"code": -5, "message": "no"}},
+        ("-5",),
+    ),
+]
+"""Requests and answers as servers write them, and words of each answer."""
+
+
+@pytest.mark.req("W2")
+async def test_every_message_is_shown_as_it_was_whatever_its_shape(chrome: Browser) -> None:
+    trace = TraceWriter({"git": {}})
+    for number, (request, answer, _) in enumerate(PAIRS):
+        wire_id, method = request["id"], request["method"]
+        fields = {"id": wire_id, "body": request, "method": method}
+        trace.put(float(number), "git", "request", ">", **fields)
+        kind = "error" if "error" in answer else "result"
+        trace.put(number + 10.5, "git", kind, "<", id=wire_id, of=wire_id, body=answer)
+    trace.put(30.0, "git", "result", "<", id=99, text="the beginning of it", bytes=70_000)
+    tab = await chrome.show(trace.text())
+    await tab.ask(
+        "window.copied = []; Object.defineProperty(navigator, 'clipboard', "
+        "{value: {writeText: async text => { copied.push(text); }}})"
+    )
+    copy = "[...document.querySelectorAll('.take button')].find(node => node.innerText === 'JSON')"
+    for number, (request, _, words) in enumerate(PAIRS):
+        await tab.ask(f"location.hash = '#wire&m={number}'")
+        title = json.dumps(request["method"])
+        await tab.until(f"document.querySelector('#detail h2')?.innerText.startsWith({title})")
+        await tab.until("document.querySelectorAll('#detail .tree').length === 2")
+        await tab.ask("document.querySelectorAll('#detail details').forEach(n => n.open = true)")
+        detail = await tab.until(f"{DETAIL}.includes('10.50 s') && {DETAIL}")
+        assert all(word in detail for word in words)
+        await tab.ask(f"{copy}.click()")
+        (text,) = await tab.until("copied.length && copied.splice(0)")
+        assert list(json.loads(text).items()) == list(request.items())
+    await tab.ask(f"location.hash = '#wire&m={2 * len(PAIRS)}'")
+    await tab.until(f"{DETAIL}.includes('the beginning of it')")
+    assert chrome.faults() == []
+
+
 @pytest.mark.req("W2")
 @pytest.mark.long
 async def test_whatever_a_server_writes_nothing_runs_and_no_request_leaves(

@@ -2,6 +2,7 @@
 
 The index is columns of 32-bit integers, so that the first paint has nothing to parse; strings are
 numbered. Bodies are in gzip blocks of `BLOCK` rows, which the page opens when a row is looked at.
+What the index has already is not packed a second time: `_without_envelope` says how.
 Everything that came from a server is inside base64: none of it can become markup of the page.
 """
 
@@ -11,6 +12,7 @@ import gzip
 from array import array
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import sha256
 from importlib.resources import files
 from sys import byteorder
@@ -22,7 +24,7 @@ from msgspec import UNSET
 from holdfast.trace.format import Line, Reading
 from holdfast.view.index import OUTCOMES, Index, Row
 
-BLOCK: Final = 256
+BLOCK: Final = 512
 """Rows whose bodies are packed together."""
 LEVEL: Final = 8
 """How hard gzip tries: beyond it a page takes longer to build and is hardly smaller."""
@@ -42,25 +44,36 @@ _LATE: Final = "late"
 
 
 class Packer:
-    """Collects the bodies of rows and packs them in blocks."""
+    """Collects the bodies of rows and packs them in blocks, while the next are collected."""
 
     def __init__(self) -> None:
-        self.blocks: list[bytes] = []
         self._bodies: list[bytes] = []
+        # zlib lets other threads run: rows are read on one core while two others pack.
+        self._threads = ThreadPoolExecutor(2)
+        self._packed: list[Future[bytes]] = []
 
     def add(self, line: Line) -> None:
         """Take the body of the next row."""
-        self._bodies.append(body_of(line))
+        self._bodies.append(_without_envelope(line))
         if len(self._bodies) == BLOCK:
-            self.close()
+            self._pack()
 
-    def close(self) -> None:
-        """Pack what is left."""
+    def blocks(self) -> list[bytes]:
+        """Pack what is left; return all blocks."""
         if self._bodies:
-            # Without a time in its header the same trace gives the same page.
-            joined = b"[" + b",".join(self._bodies) + b"]"
-            self.blocks.append(gzip.compress(joined, LEVEL, mtime=0))
-            self._bodies = []
+            self._pack()
+        self._threads.shutdown()
+        return [block.result() for block in self._packed]
+
+    def _pack(self) -> None:
+        joined = b"[" + b",".join(self._bodies) + b"]"
+        self._packed.append(self._threads.submit(_gzipped, joined))
+        self._bodies = []
+
+
+def _gzipped(data: bytes) -> bytes:
+    # Without a time in its header the same trace gives the same page.
+    return gzip.compress(data, LEVEL, mtime=0)
 
 
 def body_of(line: Line) -> bytes:
@@ -78,6 +91,27 @@ def body_of(line: Line) -> bytes:
     return msgspec.json.encode(present) if present else b"null"
 
 
+_MESSAGES: Final = frozenset({"request", "result", "error", "notification"})
+_LARGEST: Final = 2**31
+
+
+def _without_envelope(line: Line) -> bytes:
+    """Return the body of a row without ``jsonrpc``, ``id`` and ``method``, which the index has.
+
+    The page puts them back in front. Whatever does not begin by exactly these is packed as it is,
+    inside a list, so that the page cannot take the one for the other.
+    """
+    body = body_of(line)
+    if line.kind not in _MESSAGES or body == b"null":
+        return body
+    envelope = f'{{"jsonrpc":"2.0","id":{line.id},'.encode()
+    if line.kind == "request":
+        envelope += b'"method":' + msgspec.json.encode(line.method) + b","
+    if isinstance(line.id, int) and 0 <= line.id < _LARGEST and body.startswith(envelope):
+        return b"{" + body[len(envelope) :]
+    return b"[" + body + b"]"
+
+
 class Strings:
     """Numbers for strings; the page has each of them once."""
 
@@ -89,31 +123,35 @@ class Strings:
 
 
 def columns(rows: Sequence[Row], strings: Strings) -> dict[str, list[int]]:
-    """Return the rows as columns of integers. Times are in microseconds since the row before."""
+    """Return the rows as columns of integers.
+
+    Times are in microseconds since the row before, other rows are given by their distance: small
+    numbers pack well. `_SAME` stands for what the page finds in the row of the request or answer.
+    """
     made: dict[str, list[int]] = {name: [] for name in COLUMNS}
     before = 0
-    for row in rows:
+    for number, row in enumerate(rows):
         at = round(row.t * 1e6)
         values = (
             at - before,
-            -1 if row.end < 0 else round(row.end * 1e6) - at,
+            _span(row, at, rows),
             strings[row.server],
             row.link,
             _DIRECTIONS.index(row.dir),
             KINDS.index(row.kind) if row.kind in KINDS else len(KINDS),
             strings[row.name],
             strings[row.method],
-            _id_number(row.id, strings),
+            _SAME if row.of >= 0 and row.id == rows[row.of].id else _id_number(row.id, strings),
             row.bytes,
-            row.of,
-            row.answer,
-            row.late,
+            0 if row.of < 0 else number - row.of,
+            0 if row.answer < 0 else row.answer - number,
+            0 if row.late < 0 else row.late - number,
             len(OUTCOMES) if row.outcome == _LATE else OUTCOMES.index(row.outcome),
             strings[row.note],
         )
         before = at
         for column, value in zip(made.values(), values, strict=True):
-            column.append(max(-(2**31), min(value, 2**31 - 1)))
+            column.append(max(-_LARGEST, min(value, _LARGEST - 1)))
     return made
 
 
@@ -123,9 +161,21 @@ COLUMNS: Final = (
 )
 
 
+_SAME: Final = -_LARGEST
+
+
+def _span(row: Row, at: int, rows: Sequence[Row]) -> int:
+    """Return how long a request took; most end with their answer."""
+    if row.end < 0:
+        return -1
+    if row.answer >= 0 and rows[row.answer].t == row.end:
+        return _SAME
+    return max(0, round(row.end * 1e6) - at)
+
+
 def _id_number(wire_id: int | str | None, strings: Strings) -> int:
     """Return an id as a number: small integers as they are, others as strings, below zero."""
-    if isinstance(wire_id, int) and 0 <= wire_id < 2**31:
+    if isinstance(wire_id, int) and 0 <= wire_id < _LARGEST:
         return wire_id
     return -1 if wire_id is None else -2 - strings[str(wire_id)]
 
@@ -163,7 +213,7 @@ def build_page(reading: Reading, lines: Iterable[Line]) -> str:
     for line in lines:
         index.add(line)
         packer.add(line)
-    packer.close()
+    blocks = packer.blocks()
     index.close()
     strings = Strings()
     made = columns(index.rows, strings)
@@ -176,8 +226,8 @@ def build_page(reading: Reading, lines: Iterable[Line]) -> str:
         "facts": msgspec.json.encode(header(reading, index, strings)),
         "index": integers.tobytes(),
     }
-    packed = {name: gzip.compress(value, LEVEL, mtime=0) for name, value in data.items()}
-    return render(packed, packer.blocks)
+    packed = {name: _gzipped(value) for name, value in data.items()}
+    return render(packed, blocks)
 
 
 def render(packed: dict[str, bytes], blocks: Sequence[bytes]) -> str:

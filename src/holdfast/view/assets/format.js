@@ -39,3 +39,10 @@ function asPython(value) {
   if (typeof value === "object") return `{${Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: ${asPython(item)}`).join(", ")}}`;
   return JSON.stringify(value);
 }
+
+/** Return the bytes that base64 stands for. */
+function bytesOf(text) {
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let at = 0; at < letters.length; at++) bytes[at] = letters.charCodeAt(at);
+  return bytes;
+}

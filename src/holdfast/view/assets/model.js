@@ -2,8 +2,7 @@
 const TROUBLE = new Set(["tool", "rpc", "timeout", "unknown", "failed"]);
 
 async function unpacked(node) {
-  const bytes = Uint8Array.from(atob(node.textContent), letter => letter.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+  return new Response(new Blob([bytesOf(node.textContent)]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
 /* The bodies of a page from a file: packed in blocks, which are opened when they are looked at. */
@@ -12,6 +11,7 @@ class PackedBodies {
     this.nodes = nodes;
     this.size = size;
     this.opened = new Map();
+    this.rows = [];
   }
 
   get count() {
@@ -26,7 +26,11 @@ class PackedBodies {
   block(number) {
     if (!this.opened.has(number)) {
       if (this.opened.size > 64) this.opened.delete(this.opened.keys().next().value);
-      const opening = this.text(number).then(text => { const bodies = JSON.parse(text); this.opened.set(number, bodies); return bodies; });
+      const opening = this.text(number).then(text => {
+        const bodies = JSON.parse(text).map((body, place) => whole(body, this.rows[number * this.size + place]));
+        this.opened.set(number, bodies);
+        return bodies;
+      });
       this.opened.set(number, opening);
     }
     return this.opened.get(number);
@@ -45,11 +49,21 @@ class PackedBodies {
   }
 }
 
+const MESSAGES = new Set(["request", "result", "error", "notification"]);
+
+/** Return a body with what is not packed because the index has it; one inside a list is whole. */
+function whole(body, row) {
+  if (body === null || !row || !MESSAGES.has(row.kind)) return body;
+  if (Array.isArray(body)) return body[0];
+  return { jsonrpc: "2.0", id: Number(row.id), ...(row.kind === "request" ? { method: row.method } : {}), ...body };
+}
+
 class Trace {
   static async fromPage() {
     const facts = JSON.parse(new TextDecoder().decode(await unpacked($("facts"))));
     const integers = new Int32Array(await unpacked($("index")));
     const trace = new Trace(facts, new PackedBodies([...document.querySelectorAll("script.block")], facts.block));
+    trace.bodies.rows = trace.rows;
     for (const row of decodeRows(facts, integers)) trace.add(row);
     trace.end = trace.end || 1;
     return trace;
@@ -131,25 +145,31 @@ class Trace {
   }
 }
 
+/* What stands for "as in the row of the request", or "until the answer came". */
+const SAME = -(2 ** 31);
+
 function decodeRows(facts, integers) {
   const { count, columns, strings, kinds, outcomes } = facts;
   const column = Object.fromEntries(columns.map((name, place) => [name, integers.subarray(place * count, (place + 1) * count)]));
-  const rows = new Array(count);
+  const rows = new Array(count), at = (n, distance) => distance ? n + distance : -1;
   let micros = 0;
   for (let n = 0; n < count; n++) {
     micros += column.dt[n];
-    const id = column.id[n];
+    const id = column.id[n], of = at(n, -column.of[n]);
     rows[n] = {
       n, t: micros / 1e6, end: column.took[n] < 0 ? micros / 1e6 : (micros + column.took[n]) / 1e6,
       server: strings[column.server[n]], link: column.link[n], dir: ["", ">", "<"][column.dir[n]],
       kind: kinds[column.kind[n]] || "other", name: strings[column.name[n]], method: strings[column.method[n]],
-      id: id >= 0 ? String(id) : id === -1 ? "" : strings[-2 - id], bytes: column.bytes[n],
-      of: column.of[n], answer: column.answer[n], late: column.late[n],
+      id: id === SAME ? rows[of].id : id >= 0 ? String(id) : id === -1 ? "" : strings[-2 - id], bytes: column.bytes[n],
+      of, answer: at(n, column.answer[n]), late: at(n, column.late[n]),
       outcome: outcomes[column.outcome[n]], note: strings[column.note[n]], faults: own(facts.faults, n) || null,
       lateAt: 0, slot: 0, hit: true,
     };
   }
-  for (const row of rows) if (row.late >= 0) row.lateAt = rows[row.late].t;
+  for (const row of rows) {
+    if (row.late >= 0) row.lateAt = rows[row.late].t;
+    if (column.took[row.n] === SAME) row.end = Math.max(row.t, rows[row.answer].t);
+  }
   return rows;
 }
 

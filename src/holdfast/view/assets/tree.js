@@ -70,7 +70,7 @@ function picture(value) {
 
 async function decodePicture(value) {
   if (!/^image\/(png|jpeg|gif|webp|avif|bmp)$/.test(value.mimeType)) throw new Error("not a picture that is shown");
-  const bytes = Uint8Array.from(atob(contentOf(value)), letter => letter.charCodeAt(0));
+  const bytes = bytesOf(contentOf(value));
   const bitmap = await createImageBitmap(new Blob([bytes], { type: value.mimeType }));
   if (bitmap.width * bitmap.height > MOST_PIXELS) throw new Error("too large");
   return bitmap;
@@ -81,7 +81,7 @@ function sound(value) {
   const player = el("audio"), unknown = () => player.replaceWith(el("div", "leaf preview", "(this sound cannot be played)"));
   try {
     if (!/^audio\/(wav|x-wav|wave|mpeg|mp3|ogg|webm|mp4|aac|flac)$/.test(value.mimeType)) throw new Error("not a sound that is played");
-    const bytes = Uint8Array.from(atob(contentOf(value)), letter => letter.charCodeAt(0));
+    const bytes = bytesOf(contentOf(value));
     player.src = URL.createObjectURL(new Blob([bytes], { type: value.mimeType }));
     player.controls = true;
     player.onerror = unknown;
