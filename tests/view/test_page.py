@@ -105,6 +105,8 @@ async def test_a_misspelt_word_is_marked_and_words_complete(chrome: Browser) -> 
     await set_query(tab, "stats:error")
     assert "status:error" in await tab.until(f"{choices}.includes('means nothing') && {choices}")
     assert await tab.ask("document.getElementById('query').classList.contains('bad')")
+    await chrome.show(bad_day(10), "#q=stats%3Aerror")
+    assert await tab.ask("document.getElementById('query').classList.contains('bad')")
     await set_query(tab, "tool:brow")
     await tab.until(f"{choices}.includes('tool:browser_click')")
     await tab.press("Tab")
@@ -284,9 +286,52 @@ async def test_a_trace_without_an_end_says_so(chrome: Browser) -> None:
 
 
 @pytest.mark.req("W2")
+async def test_servers_out_of_sight_say_their_trouble_and_come_by_choosing(chrome: Browser) -> None:
+    trace = TraceWriter({f"s{number}": {} for number in range(6)})
+    for number in range(6):
+        trace.tool(float(number), f"s{number}", "ask", {})
+    trace.state(9.0, "s5", ("ready", "closed"), why="lost")
+    tab = await chrome.show(trace.text(), "#m=0")
+    labels, pager = (f"document.getElementById('{name}').innerText" for name in ("labels", "pager"))
+    assert "s3" in await tab.ask(labels)
+    assert "s4" not in await tab.ask(labels)
+    assert "2 more · 1 in trouble" in await tab.ask(pager)
+    await tab.press("]")
+    await tab.until(f"{labels}.includes('s5') && {pager}.includes('2 more')")
+    await tab.ask("document.querySelector('#pager button').click()")
+    await tab.until(f"{labels}.includes('s1') && !{labels}.includes('s5')")
+    assert chrome.faults() == []
+
+
+@pytest.mark.req("W2")
+async def test_a_narrow_window_has_the_list_above_the_detail(chrome: Browser) -> None:
+    tab = await chrome.show(bad_day(10), size=(390, 844))
+    assert await tab.ask("document.documentElement.scrollWidth") == 390
+    assert await tab.ask("innerWidth") == 390
+    boxes = "['left', 'detail'].map(id => document.getElementById(id).getBoundingClientRect())"
+    left, detail = await tab.ask(f"{boxes}.map(box => box.toJSON())")
+    assert left["right"] <= 390
+    assert detail["right"] <= 390
+    assert detail["top"] >= left["bottom"]
+    assert min(left["height"], detail["height"]) > 100
+
+
+@pytest.mark.req("W2")
+async def test_arguments_that_never_change_come_last(chrome: Browser) -> None:
+    trace = TraceWriter({"git": {}})
+    for number in range(3):
+        arguments = {"repo": "/home/ada/shop", "branch": f"b{number}"}
+        trace.result(
+            number + 0.5, "git", trace.tool(float(number), "git", "log", arguments), text_result("")
+        )
+    tab = await chrome.show(trace.text())
+    await tab.until(f"{ROWS}.some(row => row.includes('branch=b1 repo=/home/ada/shop'))")
+
+
+@pytest.mark.req("W2")
 async def test_an_empty_trace_is_a_page_too(chrome: Browser) -> None:
     tab = await chrome.show('{"holdfast-trace": 1}\n')
-    assert "There is no message" in await tab.ask("document.getElementById('space').innerText")
+    assert "The trace is empty" in await tab.ask("document.getElementById('space').innerText")
     assert chrome.faults() == []
 
 

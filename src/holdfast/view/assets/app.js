@@ -82,6 +82,7 @@ class Page {
     if (this.tab !== "messages") this.tab = "messages";
     if (!this.isWire && row.of >= 0 && row.kind !== "request") row = this.trace.rows[row.of];
     this.chosen = row;
+    this.lanes.reveal(row.server);
     this.refresh();
     if (isRevealed) { this.list.reveal(); this.list.draw(); }
     this.detail.draw();
@@ -160,6 +161,7 @@ class Page {
     let query = "";
     try { query = decodeURIComponent(value("q") || ""); } catch { /* Not one of ours. */ }
     this.chosen = this.trace.rows[value("m")] || this.first();
+    if (this.chosen) this.lanes.reveal(this.chosen.server);
     this.setQuery(query);
     this.list.reveal();
     this.drawList();
@@ -220,7 +222,7 @@ class Page {
       this.refresh();
     };
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.lanes.readColors(); this.redraw(); });
-    addEventListener("resize", () => this.refresh());
+    addEventListener("resize", () => { this.lanes.label(); this.refresh(); });
     addEventListener("hashchange", () => this.recall());
     addEventListener("keydown", event => this.key(event));
   }

@@ -126,7 +126,7 @@ class CallPane {
       return place.replaceChildren(...(words ? [el("div", `none${status.error ? " bad" : ""}`, ...visible(words, 4000))] : []));
     }
     const open = button("link", () => this.page.choose(row, true), "Show it in the trace");
-    const head = el("h3", "", el("span", "state", icon(row.outcome), status.isUnderWay ? "Under way" : `${sign(row.outcome).words} · ${duration(row.end - row.t)}`), el("span", "", ...this.page.actions(row), open));
+    const head = el("h3", "", el("span", "state", icon(status.isUnderWay ? "pending" : row.outcome), status.isUnderWay ? "Under way" : `${sign(row.outcome).words} · ${duration(row.end - row.t)}`), el("span", "", ...this.page.actions(row), open));
     const answer = row.answer >= 0 ? this.page.trace.rows[row.answer] : null, inside = el("div", "");
     if (answer) Promise.resolve(this.page.trace.bodyOf(answer)).then(body => inside.replaceChildren(treeOf(body, row.faults)));
     else if (row.note) inside.append(el("div", "none", ...visible(row.note, 4000)));

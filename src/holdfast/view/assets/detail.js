@@ -4,7 +4,7 @@ const NO_ANSWER = {
   pending: "No answer yet.", cancelled: "No answer: the call was cancelled, and the server told.",
   unknown: "No answer came before the link was lost.", timeout: "No answer came in time.", failed: "It was never sent.",
 };
-const BEFORE = 1.2, AFTER = 1.8, MOST_STDERR = 40;
+const BEFORE = 1.2, AFTER = 1.8, MOST_STDERR = 40, LONGEST_VERDICT = 500;
 
 class Detail {
   constructor(page) {
@@ -15,7 +15,7 @@ class Detail {
 
   async draw() {
     const { chosen } = this.page, turn = ++this.turn, place = $("detail");
-    if (!chosen) return place.replaceChildren(el("div", "empty", el("b", "", "Choose a message"), "Click a bar or a row, or press j."));
+    if (!chosen) return place.replaceChildren(...(this.trace.rows.length ? [el("div", "empty", el("b", "", "Choose a message"), "Click a bar or a row, or press j.")] : []));
     const call = chosen.kind !== "request" && chosen.of >= 0 ? this.trace.rows[chosen.of] : chosen;
     const parts = call.kind === "request" ? [call, call.answer >= 0 ? call.answer : call.late].map(n => typeof n === "number" ? this.trace.rows[n] : n).filter(Boolean) : [call];
     // The row's own facts are there at once; grey lines stand for bodies that take longer.
@@ -56,7 +56,7 @@ class Detail {
     if (row.outcome === "ok" && !faults && !row.note) return null;
     const name = faults ? "rpc" : row.outcome, words = faults ? "Does not fit the schema" : name === "ok" ? "Asks back" : own(VERDICTS, name) || sign(name).words;
     const text = faults ? `${counted(Object.keys(faults).length, "field")} of the answer ${Object.keys(faults).length === 1 ? "is" : "are"} not what the tool's output schema promises.` : withoutSubject(row) || answerWords(answer) || own(NO_ANSWER, name) || "";
-    const node = el("div", "verdict", icon(name), el("div", "", el("b", "", words), ". ", ...visible(sentence(text), 4000)));
+    const node = el("div", "verdict", icon(name), el("div", "", el("b", "", words), ". ", ...visible(sentence(text), LONGEST_VERDICT)));
     node.style.setProperty("--c", colorOf(name));
     return node;
   }
@@ -74,7 +74,7 @@ class Detail {
     const titles = { junk: "Junk on stdout", stderr: "stderr", state: `${row.method || "new"} → ${row.name}`, http: "HTTP response", dropped: "Dropped", login: "Login" };
     const head = el("div", "title", el("h2", "", ...visible(own(titles, row.kind) || row.name, 400)), el("div", "facts", fact("server", row.server || "–"), fact("link", row.link), fact("at", `${row.t.toFixed(6)} s`), ...(row.bytes ? [fact("bytes", size(row.bytes))] : [])));
     if (row.note) {
-      const node = el("div", "verdict", icon(signOf(row)), el("div", "", el("b", "", sign(signOf(row)).words), ". ", ...visible(sentence(row.note), 4000)));
+      const node = el("div", "verdict", icon(signOf(row)), el("div", "", el("b", "", sign(signOf(row)).words), ". ", ...visible(sentence(row.note), LONGEST_VERDICT)));
       node.style.setProperty("--c", colorOf(signOf(row)));
       head.append(node);
     }

@@ -341,6 +341,8 @@ class Form {
     const taken = new Set(this.isRaw ? [] : this.field.show(faults)), rest = Object.entries(faults).filter(([place]) => !taken.has(place));
     this.general.hidden = !rest.length;
     this.general.replaceChildren(...rest.map(([place, text]) => el("span", "", ...(place ? [el("b", "", ...visible(place, 200)), " "] : []), ...visible(text, 2000))));
-    this.node.querySelector(".bad input, .bad textarea, .bad select")?.focus();
+    const field = this.node.querySelector(".bad input, .bad textarea, .bad select");
+    if (field) field.focus();
+    else if (rest.length) this.general.scrollIntoView({ block: "nearest" });
   }
 }

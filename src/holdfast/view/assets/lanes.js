@@ -2,7 +2,7 @@
    Above them the whole run as an overview. Where there are more calls than pixels, a column of
    pixels shows how many there were, in the colour of the worst. */
 const WINDOWS = [10, 20, 30, 60];
-const TOP = 52, LANE = 66, MOST_LANES = 4;
+const TOP = 52, LANE = 66, NARROW = 720;
 const COLORS = ["bg", "panel", "sunk", "line", "line2", "text", "muted", "faint", "accent", "ok", "tool", "rpc", "timeout", "cancelled", "unknown", "late", "junk"];
 const GROUNDS = { starting: ["late", .07, "."], initializing: ["late", .12, "|"], backoff: ["rpc", .07, "/"], closing: ["cancelled", .1, "|"], closed: ["cancelled", .06, ""] };
 const RANK = ["ok", "pending", "cancelled", "tool", "timeout", "rpc", "failed", "unknown"];
@@ -46,8 +46,13 @@ class Lanes {
     this.from = this.to - span;
   }
 
+  /** Lanes without scrolling. */
+  get most() {
+    return innerWidth <= NARROW ? 2 : 4;
+  }
+
   get shownServers() {
-    return this.servers.slice(this.first, this.first + MOST_LANES);
+    return this.servers.slice(this.first, this.first + this.most);
   }
 
   zoom(from, to) {
@@ -65,9 +70,11 @@ class Lanes {
   }
 
   label() {
+    this.first = Math.max(0, Math.min(this.servers.length - this.most, this.first));
     this.icons = new Map();
+    this.drawPager();
     const labels = this.shownServers.map(server => {
-      const calls = this.trace.callsOf.get(server.name) || [], trouble = calls.filter(isTrouble).length;
+      const calls = this.trace.callsOf.get(server.name) || [], trouble = this.troubleOf(server);
       const links = new Set((this.trace.states.get(server.name) || []).filter(row => row.name === "starting").map(row => row.link)).size;
       const place = el("span", "");
       this.icons.set(server.name, place);
@@ -80,8 +87,33 @@ class Lanes {
     $("stage").style.height = `${TOP + Math.max(1, this.shownServers.length) * LANE}px`;
   }
 
+  troubleOf(server) {
+    return (this.trace.callsOf.get(server.name) || []).filter(isTrouble).length;
+  }
+
+  /** Say which servers are out of sight, and whether they are in trouble. */
+  drawPager() {
+    const above = this.servers.slice(0, this.first), below = this.servers.slice(this.first + this.most);
+    const way = (servers, arrow, by, where) => {
+      if (!servers.length) return [];
+      const trouble = servers.reduce((sum, server) => sum + this.troubleOf(server), 0);
+      const node = button(trouble ? "bad" : "", () => this.scroll(by), `${arrow} ${servers.length}`, el("span", "wide", " more"), trouble ? ` · ${trouble} in trouble` : "");
+      node.title = `${counted(servers.length, "server")} ${where}; the wheel scrolls, too`;
+      return [node];
+    };
+    $("pager").replaceChildren(...way(above, "↑", -1, "above"), ...way(below, "↓", 1, "below"));
+    $("pager").hidden = !above.length && !below.length;
+  }
+
+  /** Bring the lane of a server into sight. */
+  reveal(name) {
+    const place = this.servers.findIndex(server => server.name === name);
+    if (place < 0) return;
+    this.scroll(place < this.first ? place - this.first : Math.max(0, place - this.first - this.most + 1));
+  }
+
   scroll(by) {
-    const first = Math.max(0, Math.min(this.servers.length - MOST_LANES, this.first + by));
+    const first = Math.max(0, Math.min(this.servers.length - this.most, this.first + by));
     if (first === this.first) return;
     this.first = first;
     this.label();
@@ -166,8 +198,14 @@ class Lanes {
       g.fillRect(bin * width + .5, 27 - height, width - 1, height);
       if (worst[bin] >= 0) { g.fillStyle = this.ink(RANK[worst[bin]]); g.fillRect(bin * width + .5, 27, width - 1, 3); }
     }
-    $("scale").replaceChildren("messages", el("br"), `per ${duration(this.horizon / bins)}`);
-    if (this.servers.length > MOST_LANES) $("scale").append(el("span", "more", `servers ${this.first + 1}–${this.first + this.shownServers.length} of ${this.servers.length}: scroll`));
+    $("scale").textContent = `messages per ${duration(this.horizon / bins)}`;
+    // Where messages were dropped, the overview has a gap.
+    for (const row of this.trace.losses) {
+      const x = Math.min(this.width - 6, row.t / this.horizon * this.width);
+      g.clearRect(x - 3, 0, 6, 30);
+      g.fillStyle = this.pattern(this.ink("timeout"), 4, "/");
+      g.fillRect(x - 3, 3, 6, 27);
+    }
     if (!this.isZoomed) return;
     g.fillStyle = this.ink("bg", .75);
     g.fillRect(0, 0, this.from / this.horizon * this.width, 31);
@@ -176,7 +214,7 @@ class Lanes {
 
   drawAxis() {
     const g = this.context, span = this.to - this.from;
-    const step = [.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600].find(step => span / step <= 14) || 7200;
+    const step = [.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600].find(step => span / step <= Math.max(2, Math.min(14, this.width / 75))) || 7200;
     const digits = Math.max(0, -Math.floor(Math.log10(step)));
     g.strokeStyle = this.ink("line");
     g.fillStyle = this.ink("faint");
@@ -229,7 +267,7 @@ class Lanes {
       if (row.name !== "backoff" || !place || states[place - 1].name !== "ready") return;
       const back = states.slice(place).find(state => state.name === "ready"), end = back ? back.t : this.trace.end, x = this.x(row.t);
       if (this.x(end) - x < 70 || x > this.width || this.x(end) < 0) return;
-      const code = /code (-?\d+)|(SIG[A-Z0-9]+)/.exec(row.note), words = [code ? code[1] ? `exit ${code[1]}` : code[2] : "lost", `down ${back ? "" : "since "}${duration(end - row.t)}`];
+      const code = /code (-?\d+)|(SIG[A-Z0-9]+)/.exec(row.note), words = [code ? code[1] ? `exit ${code[1]}` : code[2] : "lost", `down ${back ? "" : "for "}${duration(end - row.t)}`];
       words.forEach((text, line) => {
         g.font = `${line ? "" : "600 "}11px ${this.font}`;
         g.textAlign = "left";

@@ -34,10 +34,12 @@ class List {
 
   drawEmpty() {
     const { page } = this, clear = button("", () => page.clear(), "Clear the filter");
-    const where = page.range ? " in this range" : "";
-    const text = page.query ? [`No message fits “`, ...visible(page.query, 200), `”${where}.`] : [`There is no message${where}.`];
+    const where = page.range ? " in this range" : "", isEmpty = !this.trace.rows.length;
+    const words = this.trace.isLive ? "Messages appear here as they cross the wire." : "There is no message in this trace.";
+    const text = isEmpty ? [words] : page.query ? [`No message fits “`, ...visible(page.query, 200), `”${where}.`] : [`There is no message${where}.`];
+    const title = isEmpty ? this.trace.isLive ? "Nothing yet" : "The trace is empty" : page.search?.isRunning ? "Searching…" : "Nothing matches";
     $("space").style.height = "auto";
-    $("space").replaceChildren(el("div", "empty", el("b", "", page.search?.isRunning ? "Searching…" : "Nothing matches"), ...text, el("br"), ...(page.query || page.range ? [clear] : [])));
+    $("space").replaceChildren(el("div", "empty", el("b", "", title), ...text, el("br"), ...(page.query || page.range ? [clear] : [])));
   }
 
   row(row) {
@@ -69,7 +71,7 @@ class List {
     if (row.kind === "stderr" || row.kind === "junk") return body.text || "";
     if (row.kind === "http") return `${body.status || ""} ${Object.entries(body.headers || {}).map(([name, value]) => `${name}: ${value}`).join(", ")}`;
     if (row.kind === "dropped") return `${body.count} messages were not recorded`;
-    if (row.kind === "request") return requestSummary(row, body);
+    if (row.kind === "request") return requestSummary(row, body, this.trace);
     if (row.kind === "result") return row.outcome === "late" ? "late answer" : "answer";
     if (row.kind === "error") return `error ${body.error?.code ?? ""}: ${body.error?.message ?? ""}`;
     return noteSummary(body);
@@ -93,9 +95,9 @@ class List {
   }
 }
 
-function requestSummary(row, body) {
+function requestSummary(row, body, trace) {
   const params = body.params || {};
-  const words = row.method === "tools/call" ? asWords(params.arguments || {}) : params.uri || params.name || params.message || params.protocolVersion || "";
+  const words = row.method === "tools/call" ? asWords(trace.byInterest(row, params.arguments || {})) : params.uri || params.name || params.message || params.protocolVersion || "";
   return `${words}${row.dir === "<" ? `${words ? " · " : ""}asked by the server` : ""}`;
 }
 

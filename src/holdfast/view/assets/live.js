@@ -120,6 +120,7 @@ class LivePage extends Page {
   put([n, t, end, server, link, dir, kind, name, method, id, bytes, of, answer, late, outcome, note, faults, body]) {
     const { trace } = this, values = { n, t, end: end < 0 ? t : end, server, link, dir, kind, name, method, id, bytes, of, answer, late, outcome, note, faults };
     trace.bodies.small[n] = body;
+    if (body !== -1) trace.learn(values, body);
     this.changed.add(n);
     if (server && !trace.states.has(server)) { trace.facts.servers.push({ name: server }); trace.know(server); }
     const row = trace.rows[n];

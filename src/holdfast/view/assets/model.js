@@ -11,7 +11,7 @@ class PackedBodies {
     this.nodes = nodes;
     this.size = size;
     this.opened = new Map();
-    this.rows = [];
+    this.trace = null;
   }
 
   get count() {
@@ -27,7 +27,8 @@ class PackedBodies {
     if (!this.opened.has(number)) {
       if (this.opened.size > 64) this.opened.delete(this.opened.keys().next().value);
       const opening = this.text(number).then(text => {
-        const bodies = JSON.parse(text).map((body, place) => whole(body, this.rows[number * this.size + place]));
+        const { rows } = this.trace, first = number * this.size, bodies = JSON.parse(text).map((body, place) => whole(body, rows[first + place]));
+        bodies.forEach((body, place) => this.trace.learn(rows[first + place], body));
         this.opened.set(number, bodies);
         return bodies;
       });
@@ -63,7 +64,7 @@ class Trace {
     const facts = JSON.parse(new TextDecoder().decode(await unpacked($("facts"))));
     const integers = new Int32Array(await unpacked($("index")));
     const trace = new Trace(facts, new PackedBodies([...document.querySelectorAll("script.block")], facts.block));
-    trace.bodies.rows = trace.rows;
+    trace.bodies.trace = trace;
     for (const row of decodeRows(facts, integers)) trace.add(row);
     trace.end = trace.end || 1;
     return trace;
@@ -82,11 +83,13 @@ class Trace {
     this.calls = [];
     this.folded = [];
     this.marks = [];
+    this.losses = [];
     this.open = new Set();
     this.ticks = new Map();
     this.states = new Map();
     this.callsOf = new Map();
     this.slots = new Map();
+    this.values = new Map();
     for (const server of this.facts.servers) this.know(server.name);
   }
 
@@ -104,6 +107,7 @@ class Trace {
     if (row.kind === "request") this.addCall(row);
     if (row.kind === "state") this.states.get(row.server)?.push(row);
     if (row.kind === "stderr" || row.kind === "junk") this.marks.push(row);
+    if (row.kind === "dropped") this.losses.push(row);
     if (row.of < 0) this.folded.push(row);
     else if (row.kind === "notification" && row.method === "notifications/progress") {
       if (!this.ticks.has(row.of)) this.ticks.set(row.of, []);
@@ -123,6 +127,24 @@ class Trace {
     if (slot < 0) slot = Math.min(taken.length, 3);
     taken[slot] = call;
     call.slot = slot;
+  }
+
+  /** Note the arguments of a call: those that never change tell least. */
+  learn(row, body) {
+    const given = row?.method === "tools/call" && row.kind === "request" && body?.params?.arguments;
+    if (!given || typeof given !== "object") return;
+    const key = `${row.server}\n${row.name}`, values = this.values.get(key) || new Map();
+    this.values.set(key, values);
+    for (const [name, value] of Object.entries(given)) {
+      const text = JSON.stringify(value).slice(0, 200);
+      values.set(name, !values.has(name) || values.get(name) === text ? text : null);
+    }
+  }
+
+  /** Return the arguments of a call, those that never changed last. */
+  byInterest(row, given) {
+    const values = this.values.get(`${row.server}\n${row.name}`), isConstant = name => values !== undefined && values.get(name) !== null;
+    return Object.fromEntries(Object.entries(given).sort(([a], [b]) => isConstant(a) - isConstant(b)));
   }
 
   body(row, then) {

@@ -97,12 +97,12 @@ function histogram(group) {
     if (!count) return;
     const tall = count / most * (height - 46);
     chart.append(svg("rect", { x: bin * width / BINS + 1, y: height - tall, width: width / BINS - 2, height: tall, rx: 2, fill: "var(--ok)", opacity: .85 }));
-    label((bin + .5) * width / BINS, height - tall - 5, String(count), "middle", "var(--muted)");
   });
   if (group.spans.length >= LEAST_FOR_P95) for (const [name, span, anchor, shift] of [["p50", group.p50, "end", -4], ["p95", group.p95, "start", 4]]) {
     const at = Math.max(0, Math.min(width, x(span)));
     chart.append(svg("path", { d: `M${at} 4V${height}`, stroke: "var(--text)", "stroke-width": 1.2, "stroke-dasharray": name === "p95" ? "4 3" : "none" }));
     label(at + shift, 12, name, anchor, "var(--text)");
   }
+  counts.forEach((count, bin) => { if (count) label((bin + .5) * width / BINS, height - count / most * (height - 46) - 5, String(count), "middle", "var(--muted)"); });
   return chart;
 }

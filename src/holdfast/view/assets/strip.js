@@ -31,6 +31,7 @@ class Strip {
     $("left").hidden = !isList;
     $("table").hidden = isList;
     $("range").hidden = !page.range;
+    $("query").classList.toggle("bad", page.filter.wrong.length > 0);
     if (page.range) $("range").textContent = `${page.range[0].toFixed(2)} – ${page.range[1].toFixed(2)} s  ✕`;
     this.drawChips();
   }
@@ -55,7 +56,6 @@ class Strip {
   /** Offer what the last word could become, and say which words mean nothing. */
   complete() {
     const input = $("query"), { filter } = this.page;
-    input.classList.toggle("bad", filter.wrong.length > 0);
     const choices = document.activeElement === input ? completions(input.value, this.page.trace) : [];
     const wrong = document.activeElement === input ? filter.wrong : [];
     this.choice = -1;
