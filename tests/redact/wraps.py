@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import html
 import json
+import quopri
 import shlex
 from collections.abc import Callable
+from unicodedata import normalize
 from urllib.parse import quote, quote_plus
 
 
@@ -23,7 +25,12 @@ def _base64(before: bytes = b"", after: bytes = b"") -> Callable[[str], str]:
     return lambda text: base64.b64encode(before + text.encode() + after).decode()
 
 
-WRAPS: dict[str, Callable[[str], str]] = {
+def _lines(before: str) -> Callable[[str], str]:
+    """Break a text as programs do that print."""
+    return lambda text: f"\n{before}".join(text[at : at + 4] for at in range(0, len(text), 4))
+
+
+ESCAPES: dict[str, Callable[[str], str]] = {
     "plain": str,
     # URLs
     "quote": quote,
@@ -72,6 +79,40 @@ WRAPS: dict[str, Callable[[str], str]] = {
     "shell of JSON": lambda text: shlex.quote(json.dumps(text)),
     "JSON of HTML": lambda text: json.dumps(html.escape(text)),
 }
+
+ENCODINGS: dict[str, Callable[[str], str]] = {
+    "quoted-printable": lambda text: quopri.encodestring(text.encode(), quotetabs=True).decode(),
+    "quoted-printable, all": lambda text: "".join(f"={code:02X}" for code in text.encode()),
+    "octal": lambda text: "".join(f"\\{code:03o}" for code in text.encode()),
+    "code points": lambda text: "".join(f"\\u{{{ord(char):x}}}" for char in text),
+    "code points of Perl": lambda text: "".join(f"\\x{{{ord(char):x}}}" for char in text),
+    "escape of JavaScript": lambda text: _utf16(text).replace("\\", "%"),
+    "HTML without semicolons": lambda text: "".join(f"&#{ord(char):04}" for char in text),
+    "SQL": lambda text: text.replace("'", "''"),
+    "CSV": lambda text: text.replace('"', '""'),
+    "colours": lambda text: f"\x1b[1m{text[:3]}\x1b[0m\x1b[38;5;12m{text[3:]}\x1b[0m",
+    "colours in JSON": lambda text: json.dumps(f"{text[:3]}\x1b[0m{text[3:]}"),
+    "without a width": "\u200b".join,
+    "composed": lambda text: normalize("NFC", text),
+    "decomposed": lambda text: normalize("NFD", text),
+    "lines": _lines(""),
+    "lines of a list": _lines("    "),
+    "lines of a box": _lines("│ "),
+    "UTF-16 in base64": lambda text: base64.b64encode(text.encode("utf-16-le")).decode(),
+    "UTF-16 in hexadecimal": lambda text: text.encode("utf-16-le").hex(),
+    "base64 of base64": lambda text: _base64()(_base64()(text)),
+    "base64 of JSON that escapes": lambda text: _base64(b'{"a": ', b"}")(json.dumps(text)),
+    "base64 of a URL": lambda text: _base64(b"a=")(quote(text, safe="")),
+    "hexadecimal of a URL": lambda text: f"a={quote(text, safe='')}".encode().hex(),
+    "bytes": lambda text: f"<Buffer {text.encode().hex(' ')}>",
+    "bytes with colons": lambda text: text.encode().hex(":").upper(),
+    "bytes of C": lambda text: ", ".join(f"0x{code:02x}" for code in text.encode()),
+    "bytes of Python": lambda text: str(list(text.encode())),
+    "bytes of JSON": lambda text: json.dumps({"type": "Buffer", "data": list(text.encode())}),
+}
+"""Wrappings that undo only as a whole, or by a guess: not one in another."""
+
+WRAPS: dict[str, Callable[[str], str]] = {**ESCAPES, **ENCODINGS}
 
 PLACES: dict[str, str] = {
     "alone": "{}",

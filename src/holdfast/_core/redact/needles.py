@@ -1,19 +1,29 @@
 """The search for known values in a text, whatever the text was wrapped in.
 
-`NeedleIndex` has the values, `unescaped` undoes one layer of escapes.
+`NeedleIndex` has the values; `escapes` undoes what they are wrapped in, `coded` what encodes them.
 """
 
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
+from unicodedata import normalize
 
 import msgspec
 
+from holdfast._core.redact.coded import decoded, middles
+from holdfast._core.redact.escapes import (
+    Budget,
+    Origins,
+    Span,
+    TooMuchWork,
+    guessed,
+    unescaped,
+    unfolded,
+)
 from holdfast._core.text import HIDDEN
 
 # How a value is found that came back in other clothes
@@ -30,6 +40,10 @@ from holdfast._core.text import HIDDEN
 # escaped, its own ``\n`` is undone along with them: so the value undone is searched for, too.) What
 # is found is mapped back through the layers and hidden in the text as it was.
 #
+# Two things are undone for a search of their own, beside each layer, for they would spoil the next
+# one: ends of lines (base64 has them, and programs that print break what is long) and guesses, such
+# as quoted-printable, in which ``token=ab%2Fc`` would lose its beginning.
+#
 # Base64 has no escapes to undo, for a text does not say where base64 begins. But bytes show
 # through it: three bytes become four characters, so a value inside of a longer base64 text stands
 # in one of three alignments, and in each of them all characters but the first and last are those of
@@ -37,25 +51,32 @@ from holdfast._core.text import HIDDEN
 # alphabets, and hexadecimal digits in both cases. At its ends a middle shares characters with its
 # neighbours, six bits of which may belong to the value; so the whole run of base64 is hidden.
 #
+# A value that was escaped before it was encoded, as in base64 of JSON of a password with a quote,
+# shows no middle. So words that are base64 or hexadecimal digits of a text, and lists of bytes
+# (``<Buffer 73 33 …>``), are decoded, and searched like a text: `NESTED` times, one in another.
+#
 # A text may have been cut before it came here: by the server, by a bound on stderr or on the body
 # of a response. The rest of a value at the end of a text, before an ellipsis, or (of a tail) at its
 # beginning, is hidden as well, if it is as long as the shortest value that is searched for.
 #
 # The work is linear and bounded: of a text, or of a value with all its texts, `MOST_ESCAPES` are
-# undone; a text with more of them, which no honest server sends, is hidden whole. Each layer is
-# read a bounded number of times. For a few needles `str.find` is fastest, by far; for many (a
-# service that holds the tokens of a thousand users) the text is read once, and each six characters
-# of it are looked up in a table of heads.
+# undone and `MOST_SEARCHED` characters searched, all layers counted; a text with more of them,
+# which no honest server sends, is hidden whole. Each layer is read a bounded number of times. For a
+# few needles `str.find` is fastest, by far; for many (a service that holds the tokens of a thousand
+# users) the text is read once, and each six characters of it are looked up in a table of heads.
 #
 # Why not one compiled alternation? It would be compiled anew whenever a token is renewed, which
 # for a thousand users takes longer than all searches, and `re` tries its branches one by one.
+#
+# What changes the characters themselves is not undone: other cases, letters in reverse, ciphers,
+# compression. A server that wants to give a secret away can; this is for those that do not.
 
 SHORTEST: Final = 6
 """Characters of a value that is searched for: a shorter one is part of too many words."""
 LAYERS: Final = 8
 """Layers of escapes that are undone."""
-MOST_ESCAPES: Final = 300_000
-"""Escapes of a text or value that are undone, which takes half a second."""
+NESTED: Final = 2
+"""Encodings, one in another, that are decoded."""
 _FEW: Final = 64
 """So many needles are searched for one after another."""
 _MOST_CUTS: Final = 16
@@ -65,8 +86,6 @@ _LONGEST_CUT: Final = 4096
 _LONGEST_ESCAPE: Final = 6
 """Characters that one may become: ``\\u002f``."""
 DEEPEST: Final = 64
-
-Span = tuple[int, int]
 
 
 class NeedleIndex:
@@ -149,7 +168,18 @@ class NeedleIndex:
             return value if hidden == text else hidden.encode("utf-8", "surrogateescape")
         if not isinstance(value, dict | list | tuple | msgspec.Struct):
             return value
+        if isinstance(value, list) and self._is_value_in_bytes(value, budget):
+            return HIDDEN
         return HIDDEN if levels == 0 else self._hide_in_parts(value, levels, budget)
+
+    def _is_value_in_bytes(self, items: list[Any], budget: Budget) -> bool:
+        """Return True for a list of bytes, such as JSON of a buffer of Node, with a value in it."""
+        if len(items) < SHORTEST or not all(type(item) is int for item in items):
+            return False
+        try:
+            return bool(self.spans(bytes(items).decode("utf-8", "replace"), budget))
+        except ValueError:
+            return False
 
     def _hide_in_parts(self, value: Any, levels: int, budget: Budget) -> Any:
         if isinstance(value, dict):
@@ -168,29 +198,36 @@ class NeedleIndex:
         make = getattr(type(value), "_make", type(value))  # of a named tuple
         return make(parts)
 
-    def spans(self, text: str, budget: Budget | None = None) -> list[Span]:
+    def spans(self, text: str, budget: Budget | None = None, nested: int = NESTED) -> list[Span]:
         """Return where the values are, in order and apart from each other."""
         if len(text) < SHORTEST:
             return []
+        spans: list[Span] = []
         budget = budget or Budget()
-        layer, spans = text, list[Span]()
-        undone: list[_Origins] = []
-        for _ in range(LAYERS + 1):
-            inside = [
-                (_traced(value, undone), _traced(span, undone))
-                for value, span in self._in_layer(layer)
-            ]
-            # Lines that were joined make runs longer: what was found before stays as it was.
-            spans = _merged([*spans, *(span for value, span in inside if not _has(spans, value))])
-            try:
-                inner = unescaped(layer, budget)
-            except _TooManyEscapes:
-                return [(0, len(text))]
-            if inner is None:
-                break
-            layer, origins = inner
-            undone.append(origins)
+        try:
+            for layer, undone in _layers(text, budget):
+                spans = _merged([*spans, *self._plain(layer, undone, spans)])
+                if nested:
+                    spans = _merged([*spans, *self._coded_in(layer, undone, spans, budget, nested)])
+        except TooMuchWork:
+            return [(0, len(text))]
         return spans
+
+    def _plain(self, layer: str, undone: list[Origins], before: list[Span]) -> Iterator[Span]:
+        """Yield what to hide for values that a layer shows."""
+        for value, span in self._in_layer(layer):
+            # Lines that were joined make runs longer: what was found before stays as it was.
+            if not _has(before, _traced(value, undone)):
+                yield _traced(span, undone)
+
+    def _coded_in(
+        self, layer: str, undone: list[Origins], before: list[Span], budget: Budget, nested: int
+    ) -> Iterator[Span]:
+        """Yield the words of a layer in which a value is encoded."""
+        for word, inner in decoded(layer):
+            span = _traced(word, undone)
+            if not _touches(before, span) and self.spans(inner, budget, nested - 1):
+                yield span
 
     def _in_layer(self, text: str) -> Iterator[tuple[Span, Span]]:
         """Yield where a value is, and what to hide for it."""
@@ -228,6 +265,23 @@ class NeedleIndex:
             if any(needle.endswith(rest) and _tells(rest, needle) for needle in needles):
                 yield start, place + SHORTEST
                 return
+
+
+def _layers(text: str, budget: Budget) -> Iterator[tuple[str, list[Origins]]]:
+    """Yield a text, and what is inside of it, each with how it was undone."""
+    undone: list[Origins] = []
+    for _ in range(LAYERS + 1):
+        budget.take(characters=len(text))
+        yield text, undone
+        for view in (unfolded(text, budget), guessed(text, budget)):
+            if view is not None:
+                budget.take(characters=len(view[0]))
+                yield view[0], [*undone, view[1]]
+        inner = unescaped(text, budget)
+        if inner is None:
+            return
+        text = inner[0]
+        undone = [*undone, inner[1]]
 
 
 def _few(text: str, needles: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -284,7 +338,13 @@ def _has(spans: list[Span], part: Span) -> bool:
     return index >= 0 and part[1] <= spans[index][1]
 
 
-def _traced(span: Span, undone: list[_Origins]) -> Span:
+def _touches(spans: list[Span], part: Span) -> bool:
+    """Return True if one of the spans, which are in order, has something in common with a part."""
+    index = bisect_right(spans, part[1] - 1, key=lambda span: span[0]) - 1
+    return index >= 0 and part[0] < spans[index][1]
+
+
+def _traced(span: Span, undone: list[Origins]) -> Span:
     """Return where in the text something stands that was found in its last layer."""
     for origins in reversed(undone):
         span = origins.span(span)
@@ -340,6 +400,9 @@ def needles_of(value: str) -> tuple[Needle, ...]:
     while undone is not None and len(undone[0]) >= SHORTEST:
         needles.add(Needle(undone[0]))
         undone = unescaped(undone[0])
+    if not value.isascii():
+        # The same letters, spelled with or without combining marks.
+        needles |= {Needle(normalize(form, value)) for form in ("NFC", "NFD")}
     if " " in value:
         needles.add(Needle(value.replace(" ", "+")))  # application/x-www-form-urlencoded
     # A log puts something before each line: a key in PEM would not be found as a whole.
@@ -347,155 +410,9 @@ def needles_of(value: str) -> tuple[Needle, ...]:
     needles |= {Needle(line) for line in map(str.strip, lines) if _is_line_of_secret(line)}
     data = value[:_LONGEST_CUT].encode("utf-8", "surrogatepass")
     needles |= {Needle(data.hex()), Needle(data.hex().upper())}
-    for skipped in range(3):
-        middle = _middle(data, skipped)
-        needles |= {Needle(middle, True), Needle(middle.translate(_URL_SAFE), True)}
+    needles |= {Needle(middle, coded=True) for middle in middles(data)}
     return tuple(sorted(needles))
 
 
 def _is_line_of_secret(line: str) -> bool:
     return len(line.strip()) >= 16 and not line.startswith("-----")
-
-
-_URL_SAFE: Final = str.maketrans("+/", "-_")
-
-
-def _middle(data: bytes, skipped: int) -> str:
-    """Return the characters of base64 that depend on nothing but the data, after so many bytes.
-
-    RFC 4648, section 4: each character stands for six bits; those of a character that begins in
-    what is before the data, or ends in what is after it, are left out.
-    """
-    coded = b64encode(bytes(skipped) + data).decode()
-    first = -(-8 * skipped // 6)
-    return coded[first : 8 * (skipped + len(data)) // 6]
-
-
-# Escapes
-
-_ESCAPE: Final = re.compile(
-    r"(?P<percent>(?:%[0-9A-Fa-f]{2})++)"
-    r"|(?P<utf16>(?:\\u(?:[0-9A-Fa-f]{4}|\{0{0,4}[0-9A-Fa-f]{4}\}))++)"
-    r"|(?P<bytes>(?:\\x[0-9A-Fa-f]{2})++|(?:\\[0-7]{3})++)"
-    r"|\\U[0-9A-Fa-f]{8}"
-    r"|(?P<quote>'\"'\"'|'\\'')"  # of a shell: shlex.quote, bash
-    r"|\\(?P<char>\r?\n|[^ux0-7\n])"
-    r"|(?P<entity>&(?:\#[0-9]{1,7}|\#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]{2,10});)"
-    r"|(?P<fold>(?<=[A-Za-z0-9+/_-])\r?\n[ \t]{0,8}(?=[A-Za-z0-9+/_=-]))"  # lines of base64
-)
-_CHARS: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "\n": "", "\r\n": ""}
-
-
-class _Origins(NamedTuple):
-    """Where the characters of a layer come from: after each position, another distance."""
-
-    positions: list[int]
-    """Where in the layer an escape was undone, and where it ended."""
-    sources: list[int]
-    """The same places in the text before."""
-
-    def span(self, span: Span) -> Span:
-        """Return the part of the text before from which a part of the layer comes."""
-        start, end = span
-        # What begins within an escape begins with the escape, and ends with its end.
-        return self.source_of(start), self.source_of(end - 1, after=True)
-
-    def source_of(self, position: int, *, after: bool = False) -> int:
-        index = bisect_right(self.positions, position) - 1
-        if index < 0:
-            return position + after
-        begin, source = self.positions[index], self.sources[index]
-        if index % 2:  # behind an escape
-            return source + position - begin + after
-        return self.sources[index + 1] if after else source
-
-
-class Budget:
-    """The escapes of a value that may still be undone."""
-
-    __slots__ = ("escapes",)
-
-    def __init__(self) -> None:
-        self.escapes: int = MOST_ESCAPES
-
-
-class _TooManyEscapes(Exception):  # noqa: N818  (an end of the search)
-    """The escapes of one text or value take too long to undo."""
-
-
-def unescaped(text: str, budget: Budget | None = None) -> tuple[str, _Origins] | None:
-    """Undo one layer of escapes; None: there is none."""
-    if not any(mark in text for mark in "%\\&\n'"):
-        return None
-    budget = budget or Budget()
-    parts: list[str] = []
-    positions: list[int] = []
-    sources: list[int] = []
-    size = end = 0
-    for match in _ESCAPE.finditer(text):
-        between = text[end : match.start()]
-        size += len(between)
-        parts.append(between)
-        for char, width in _meaning(match):
-            start = match.start() if not positions or sources[-1] < match.start() else sources[-1]
-            budget.escapes -= 1
-            if budget.escapes < 0:
-                raise _TooManyEscapes
-            positions += [size, size + len(char)]
-            sources += [start, start + width]
-            parts.append(char)
-            size += len(char)
-        end = match.end()
-    if not parts:
-        return None
-    return "".join([*parts, text[end:]]), _Origins(positions, sources)
-
-
-def _meaning(match: re.Match[str]) -> Iterator[tuple[str, int]]:
-    """Yield the characters that an escape stands for, each with how much of it that took."""
-    whole = match[0]
-    if match["percent"]:
-        yield from _of_bytes(bytes.fromhex(whole.replace("%", "")), 3)
-    elif match["bytes"]:
-        digits = whole.split("\\")[1:]
-        base = [int(part[1:], 16) if part[0] == "x" else int(part, 8) & 255 for part in digits]
-        yield from _of_bytes(bytes(base), 4)
-    elif match["utf16"]:
-        units = re.findall(r"\\u(?:\{0{0,4})?([0-9A-Fa-f]{4})", whole)
-        width = len(whole) // len(units)
-        data = b"".join(bytes.fromhex(unit) for unit in units)
-        for char in data.decode("utf-16-be", "surrogatepass"):
-            yield char, width * (1 if ord(char) < 0x10000 else 2)
-    elif match["entity"]:
-        yield _entity(whole), len(whole)
-    elif match["quote"]:
-        yield "'", len(whole)
-    elif match["char"]:
-        yield _CHARS.get(match["char"], match["char"]), len(whole)
-    elif match["fold"]:
-        yield "", len(whole)
-    else:  # \U0001f600
-        code = int(whole[2:], 16)
-        yield chr(code) if code <= 0x10FFFF else whole, len(whole)
-
-
-def _entity(text: str) -> str:
-    """Return the character of ``&#39;``, ``&#x27;`` or ``&quot;``; itself if it is none."""
-    if text[1] == "#":
-        code = int(text[3:-1], 16) if text[2] in "xX" else int(text[2:-1])
-        return chr(code) if code <= 0x10FFFF else text
-    from html import unescape
-
-    return unescape(text)
-
-
-def _of_bytes(data: bytes, width: int) -> Iterator[tuple[str, int]]:
-    """Yield the characters of UTF-8; bytes that are none are characters of Latin-1."""
-    try:
-        chars = data.decode()
-    except UnicodeDecodeError:
-        chars = data.decode("latin-1")
-        yield from ((char, width) for char in chars)
-        return
-    for char in chars:
-        yield char, width * len(char.encode())
