@@ -22,7 +22,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-browser demo-service test interop conformance relay-conformance frameworks lint docs screenshots
-.PHONY: bench bench-view bench-peers daemon requirements ledger walk coverage fuzz hostile release-check audit clean stale
+.PHONY: bench bench-view bench-peers relay-peers daemon requirements ledger walk coverage fuzz hostile release-check audit clean stale
 
 .PHONY: bulk
 
@@ -78,6 +78,9 @@ bench-view: $(STAMP) ## measure the page of a trace in Chromium: 100,000 message
 
 bench-peers: $(STAMP) ## measure other clients beside it, and how each takes a fault (installs them in .cache)
 	@$(RUN) benchmarks/peers/run.py $(ARGS)
+
+relay-peers: $(STAMP) ## what passes through this relay, and through those of others (installs them in .cache)
+	@$(RUN) -m benchmarks.relay_peers.main $(ARGS)
 
 daemon: $(STAMP) ## many hosts on one daemon while everything is killed (ARGS="--hosts 50 --seconds 300")
 	@$(RUN) -m tools.daemon_soak $(ARGS)
