@@ -17,6 +17,20 @@ def test_installation_leads_to_a_first_call(tmp_path: Path) -> None:
     assert [one.fault for one in tried] == ["", "", ""]
 
 
+@pytest.mark.req("N4", "N6")
+def test_a_configured_server_becomes_a_command_and_another_comes_from_a_registry(
+    tmp_path: Path,
+) -> None:
+    python = Path(sys.executable)
+    added = newcomer.at_a_prompt(
+        "holdfast add demo -- python -m holdfast.demo.server", python, tmp_path
+    )
+    assert added.returncode == 0, added.stdout
+    tried = list(newcomer.go_on(python, tmp_path))
+    assert len(tried) == len(newcomer.TASKS)
+    assert not [step for step in tried if step.fault]
+
+
 def test_a_step_that_prints_something_else_is_a_fault(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```console\necho a\n```\n\n```text\nb\n```\n", encoding="utf-8")

@@ -37,7 +37,7 @@ def cli(
 
     \b
     holdfast cli git -o git-tools
-    ./git-tools git-log --repo-path . --max-count 5
+    ./git-tools git_log --repo-path . --max-count 5
     ./git-tools --completion bash
     """
     from holdfast.codegen.command import generate_command
