@@ -368,6 +368,8 @@ class _Pool:
             url,
             max_connections=CONNECTIONS,
             socket_connect_timeout=patience,
+            # redis-py 8 gives up by itself after five seconds; only the patience bounds a command.
+            socket_timeout=None,
             retry=Retry(NoBackoff(), 0),
             decode_responses=False,
             # With 3, redis-py 8 does not look whether a connection that rested was closed, and the
