@@ -199,9 +199,16 @@ def test_a_folder_that_cannot_be_used_is_named(cli: Cli, runtime: Path) -> None:
 
 
 @pytest.mark.req("Y4")
-def test_it_ends_by_itself(cli: Cli) -> None:
-    pid = cli("daemon", "start", "--json", "--idle", "0.05", "--linger", "0.05").value["pid"]
-    wait_for_end(pid)
+def test_it_ends_by_itself() -> None:
+    command = [*COMMAND, "daemon", "run", "--idle", "0.05", "--linger", "0.05"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "nothing to do" in done.stderr
+
+
+@pytest.mark.req("Y4")
+def test_it_is_started_with_the_times_that_were_asked_for(cli: Cli) -> None:
+    pid = cli("daemon", "start", "--json", "--idle", "70", "--linger", "80").value["pid"]
+    assert Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[-3:-1] == [b"70.0", b"80.0"]
 
 
 @pytest.mark.req("Y4")
@@ -261,8 +268,11 @@ import os, socket
 os.setgid(65534); os.setuid(65534)
 connection = socket.socket(socket.AF_UNIX)
 connection.connect({socket_path()!r})
-connection.sendall({encode_line(Hello(verb="stop"))!r})
-print(connection.recv(1000))
+try:
+    connection.sendall({encode_line(Hello(verb="stop"))!r})
+    print(connection.recv(1000))
+except (BrokenPipeError, ConnectionResetError):  # it was closed before all was sent, or read
+    print(b"")
 """
     # Every folder above may be entered: the socket itself must refuse.
     opened = []
@@ -283,7 +293,7 @@ print(connection.recv(1000))
         for folder, mode in opened:
             folder.chmod(mode)
         os.chmod(os.path.dirname(socket_path()), 0o700)
-    assert done.stdout.strip() == "b''" or "reset" in done.stderr, done.stderr
+    assert done.stdout.strip() == "b''", done.stderr
     assert "a process of another user was refused" in Path(log_path()).read_text()
     assert daemon_pid() is not None, "it was not stopped by a stranger"
 
