@@ -113,12 +113,13 @@ async def test_a_store_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 async def test_a_login_that_is_held_for_too_long_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast._core.auth.logins.LOCK_TIMEOUT", 0.01)
     logins, others = Logins(FileStore(tmp_path)), Logins(FileStore(tmp_path))
     async with others.hold(KEY):
-        with pytest.raises(AuthError, match="held the stored login for too long"):
-            async with logins.hold(KEY):
-                pass
+        with monkeypatch.context() as hasty:
+            hasty.setattr("holdfast._core.auth.logins.LOCK_TIMEOUT", 0.01)
+            with pytest.raises(AuthError, match="held the stored login for too long"):
+                async with logins.hold(KEY):
+                    pass
     async with logins.hold(KEY) as slot:
         assert await slot.read() is None
 

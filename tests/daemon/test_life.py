@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -259,11 +260,14 @@ async def test_a_fork_of_a_client_leaves_the_connection_alone() -> None:
 
 @pytest.mark.req("Y4")
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's process needs root to be started")
-def test_a_process_of_another_user_is_refused() -> None:
-    life.start()
-    os.chmod(os.path.dirname(socket_path()), 0o777)
-    os.chmod(socket_path(), 0o777)
-    code = f"""
+def test_a_process_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    # In a folder that everybody may enter: the socket itself must refuse.
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        life.start()
+        for place in (folder, os.path.dirname(socket_path()), socket_path()):
+            os.chmod(place, 0o777)
+        code = f"""
 import os, socket
 os.setgid(65534); os.setuid(65534)
 connection = socket.socket(socket.AF_UNIX)
@@ -274,14 +278,6 @@ try:
 except (BrokenPipeError, ConnectionResetError):  # it was closed before all was sent, or read
     print(b"")
 """
-    # Every folder above may be entered: the socket itself must refuse.
-    opened = []
-    for folder in Path(socket_path()).parents:
-        mode = folder.stat().st_mode
-        if not mode & 1:
-            opened.append((folder, mode))
-            folder.chmod(mode | 1)
-    try:
         done = subprocess.run(
             [sys._base_executable, "-c", code],  # type: ignore[attr-defined]
             capture_output=True,
@@ -289,13 +285,14 @@ except (BrokenPipeError, ConnectionResetError):  # it was closed before all was 
             check=False,
             env={},
         )
-    finally:
-        for folder, mode in opened:
-            folder.chmod(mode)
-        os.chmod(os.path.dirname(socket_path()), 0o700)
-    assert done.stdout.strip() == "b''", done.stderr
-    assert "a process of another user was refused" in Path(log_path()).read_text()
-    assert daemon_pid() is not None, "it was not stopped by a stranger"
+        for place in (folder, os.path.dirname(socket_path())):
+            os.chmod(place, 0o700)
+        assert done.stdout.strip() == "b''", done.stderr
+        assert "a process of another user was refused" in Path(log_path()).read_text()
+        pid = daemon_pid()
+        assert pid is not None, "it was not stopped by a stranger"
+        life.stop()
+        wait_for_end(pid)
 
 
 # The command line
