@@ -8,6 +8,7 @@
     stderr    written to stderr at the start
     exit      end at the start, with this code
     delay     seconds before it reads its input
+    gate      a pipe with a name; it reads its input once that was written to
     deaf      ["eof", "SIGTERM"]: what does not end it
     notify    [[method, params], …]: sent once it is initialized
     question  the parameters of an elicitation; sent once it is initialized, and before each result
@@ -104,6 +105,9 @@ def main() -> None:
     if "banner" in told:
         print(told["banner"], flush=True)
     time.sleep(told.get("delay", 0))
+    if "gate" in told:
+        with open(told["gate"], encoding="utf-8") as gate:
+            gate.read()
     for line in sys.stdin:
         if "journal" in told:
             with open(told["journal"], "a", encoding="utf-8") as file:

@@ -56,7 +56,7 @@ def test_arguments_come_from_stdin_a_file_or_one_object(cli: Cli, tmp_path: Path
         (["echo", "-"], 2, "stdin: not JSON"),
         (["countdown", "steps=0"], 2, "steps"),
         (["fail", "message=oh no"], 1, "fail: oh no"),
-        (["sleep", "seconds=9", "--timeout", "1"], 4, "no answer within 1 s"),
+        (["sleep", "seconds=60", "--timeout", "8"], 4, "no answer within 8 s"),
         (["crash"], 3, "crashing with exit code 1, as asked"),
     ],
 )

@@ -49,7 +49,8 @@ def test_a_key_at_the_terminal_from_the_call_to_its_end(cli: Cli) -> None:
     assert done.code == 0
     assert cli("once", "settle", "order-2", "--not-run").code == 2
     done = cli("call", "crash", "--once", "order-2", *SERVER)
-    assert (done.code, json.loads(done.out)) == (0, {"sum": 7})
+    assert (done.code, done.err) == (0, "")
+    assert json.loads(done.out) == {"sum": 7}
 
     assert cli("once", "forget", "--older-than", "90d", "--json").out.strip() == '{"forgotten":0}'
     assert cli("once", "forget", "order-1").code == 0

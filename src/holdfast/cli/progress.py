@@ -145,7 +145,10 @@ def line(words: str, detail: str, elapsed: float, progress: Progress | None, col
     frame = FRAMES[int(elapsed / PERIOD) % len(FRAMES)]
     room = columns - 4  # the frame, and the ^C that a terminal writes
     if progress is None:
-        return f"{frame} {_fit(words, f' … {elapsed:.0f} s{detail}', room)}"
+        clock = f" … {elapsed:.0f} s"
+        if len(clock) + len(detail) > room // 2:
+            detail = ""  # in a narrow window the name of the server says more
+        return f"{frame} {_fit(words, clock + detail, room)}"
     words = progress.message or words
     if not progress.total or progress.total <= 0:
         return f"{frame} {_fit(words, f' {progress.progress:g}', room)}"
