@@ -22,6 +22,8 @@ QUIET: Final = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--disable-quic", "--hide-scrollbars", "--remote-debugging-port=0"),
+    # A test changes the address faster than a person can.
+    "--disable-ipc-flooding-protection",
 )
 
 

@@ -77,11 +77,11 @@ HOSTILE: tuple[str, ...] = (
 
 def hostile_trace() -> str:
     """Return a trace with each string in each place that a server's words can reach."""
-    names = {text[:2000]: {"transport": text[:100], "target": text[:100]} for text in HOSTILE[:6]}
+    names = {text[:2000]: {"transport": text[:100], "target": text[:100]} for text in HOSTILE}
     trace = TraceWriter(names)
     servers = list(names)
     for number, text in enumerate(HOSTILE):
-        server, t = servers[number % len(servers)], 1.0 + number
+        server, t = servers[number], 1.0 + number
         wire_id = trace.tool(t, server, text, {text: text, "list": [text, {text: [text]}]})
         content = [
             {"type": "text", "text": text},
@@ -94,11 +94,16 @@ def hostile_trace() -> str:
             t + 0.1, server, wire_id, result, faults={f"/result/structuredContent/{text}": text}
         )
         trace.error(t + 0.3, server, trace.request(t + 0.2, server, text, {text: text}), -1, text)
+        asked = {"jsonrpc": "2.0", "id": text, "method": text, "params": {"message": text}}
+        trace.put(t + 0.35, server, "request", "<", id=text, method=text, body=asked)
+        answer = {"jsonrpc": "2.0", "id": text, "result": {"action": text, "content": text}}
+        trace.put(t + 0.37, server, "result", ">", id=text, of=text, body=answer)
         trace.notify(t + 0.4, server, text, {"data": text, "message": text, "progress": text})
         trace.put(t + 0.5, server, "stderr", "<", text=text)
         trace.put(t + 0.6, server, "junk", "<", text=text)
         trace.state(t + 0.7, server, (text, text), why=text)
         trace.put(t + 0.8, server, "outcome", of=text, outcome=text, why=text)
         trace.put(t + 0.85, server, "http", "<", status=500, headers={text: text})
+        trace.put(t + 0.88, server, "login", why=text)
         trace.put(t + 0.9, server, text, "<", text=text, sidecar=text)
     return trace.text()

@@ -13,7 +13,7 @@ import pytest
 from holdfast.trace.format import Reading
 from holdfast.view.exports import FORMS, Recording, to_chrome, to_har, to_otlp
 from tests.view.hostile import hostile_trace
-from tests.view.sample import bad_day
+from tests.view.sample import TraceWriter, bad_day, text_result
 
 
 def recording(text: str) -> Recording:
@@ -136,6 +136,14 @@ def test_trace_events_have_a_process_per_server_and_calls_that_do_not_overlap(
 def test_whatever_a_server_wrote_can_be_exported(form: str) -> None:
     text = json.dumps(FORMS[form](recording(hostile_trace())))
     assert json.loads(text)
+
+
+@pytest.mark.req("W4")
+@pytest.mark.parametrize("form", FORMS)
+def test_a_trace_without_a_change_of_state_can_be_exported(form: str) -> None:
+    trace = TraceWriter({"git": {}})
+    trace.result(1.5, "git", trace.tool(1.0, "git", "log", {}), text_result("ok"))
+    assert "log" in json.dumps(FORMS[form](recording(trace.text())))
 
 
 @pytest.mark.req("W4")

@@ -109,6 +109,9 @@ async def test_strangers_are_refused(live: Live) -> None:
         ("GET", f"{origin}/{'x' * 43}/", {}, 404),
         ("GET", f"{url[:-2]}/", {}, 404),
         ("GET", f"{url}body/1/999", {}, 404),
+        ("GET", f"{url}body/1/{'9' * 5000}", {}, 404),
+        ("GET", f"{url}body/1/../../../etc/passwd", {}, 404),
+        ("GET", f"{url}%2e%2e/%2e%2e/etc/passwd", {}, 404),
         ("POST", f"{url}call", {"Content-Type": "application/json"}, 403),
         ("POST", f"{url}call", {"Origin": "null", "Content-Type": "application/json"}, 403),
         ("POST", f"{url}call", {"Origin": "http://evil.example"}, 403),
@@ -204,6 +207,38 @@ async def test_a_stream_goes_on_where_a_page_was(live: Live) -> None:
         async for name, _ in live.events(place):
             assert name == "reset"
             break
+
+
+@pytest.mark.req("W3")
+async def test_a_page_that_does_not_read_costs_no_memory(
+    live: Live, caplog: pytest.LogCaptureFixture
+) -> None:
+    host, port = live.origin.removeprefix("http://").split(":")
+    path = live.server.url.removeprefix(live.origin)
+    reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
+    writer.write(f"GET {path}events HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+    await reader.readuntil(b"retry: 500\n\n")
+    runner = live.server._runner
+    assert runner is not None
+    assert runner.server is not None
+    (slow,) = runner.server.connections
+    assert slow.transport is not None
+    for start in range(0, 90_000, 1000):
+        numbers = range(start, start + 1000)
+        live.feed.add(Line(t=float(number), kind="stderr", text="x" * 200) for number in numbers)
+        await asyncio.sleep(0)
+    # Another page has everything, while the first one has read nothing yet.
+    seen = 0
+    async for name, event in live.events():
+        seen += len(event["rows"]) if name == "rows" else 0
+        if name == "rows" and not event["more"]:
+            break
+    assert seen == 90_000
+    assert slow.transport.get_write_buffer_size() < 4_000_000
+    # It goes away in the middle of an event.
+    writer.transport.abort()
+    await live.server.close()
+    assert caplog.records == []
 
 
 @pytest.mark.req("W3")

@@ -235,10 +235,27 @@ async def test_every_message_is_shown_as_it_was_whatever_its_shape(chrome: Brows
 async def test_whatever_a_server_writes_nothing_runs_and_no_request_leaves(
     chrome: Browser,
 ) -> None:
-    tab = await chrome.show(hostile_trace())
-    for fragment in ("", "#wire", "#stats"):
+    tab = await chrome.show(hostile_trace(), "#wire")
+    # Every row is chosen, and all of it unfolded; then the statistics, the lanes and the filter.
+    count = hostile_trace().count("\n") - 1
+    await tab.ask(
+        """
+        (async () => {
+          const turn = () => new Promise(resolve => setTimeout(resolve));
+          for (let row = 0; row < COUNT; row++) {
+            location.hash = `#wire&m=${row}`;
+            await turn();
+            await turn();
+            for (let deep = 0; deep < 3; deep++)
+              document.querySelectorAll("#detail details").forEach(node => { node.open = true; });
+          }
+        })()
+        """.replace("COUNT", str(count))
+    )
+    assert f"of {count} messages" in await tab.ask(SHOWN)
+    for fragment in ("#wire", "#stats", "#"):
         await tab.ask(f"location.hash = {json.dumps(fragment)}")
-        for key in "jjjjjjjjjj]]]":
+        for key in "jjj]]]":
             await tab.press(key)
     assert await tab.ask("window.pwned === undefined")
     assert (

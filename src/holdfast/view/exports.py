@@ -6,6 +6,7 @@ only. The trace itself has everything.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -236,7 +237,7 @@ def _process(recording: Recording, process: int, server: str) -> Iterator[Json]:
 
 def _state_events(process: int, states: list[Row], recording: Recording) -> Iterator[Json]:
     end = recording.rows[-1].t if recording.rows else 0.0
-    for row, following in zip(states, [*states[1:], None], strict=True):
+    for row, following in itertools.zip_longest(states, states[1:]):
         span = round(((following.t if following else end) - row.t) * 1e6, 3)
         yield _event("X", process, _STATE_THREAD, row, {"why": row.note}, dur=span)
 

@@ -78,7 +78,7 @@ class LiveServer:
         base = f"/{self._token}"
         app.router.add_get(f"{base}/", self._show_page)
         app.router.add_get(f"{base}/events", self._events)
-        app.router.add_get(f"{base}/body/{{epoch:\\d+}}/{{number:\\d+}}", self._body)
+        app.router.add_get(f"{base}/body/{{epoch:\\d{{1,9}}}}/{{number:\\d{{1,9}}}}", self._body)
         app.router.add_get(f"{base}/save", self._save)
         for name, act in _ACTIONS.items():
             app.router.add_post(f"{base}/{name}", self._action(act))
@@ -174,8 +174,9 @@ class LiveServer:
         self._pages += 1
         try:
             await response.prepare(request)
-            await response.write(b"retry: 500\n\n")
-            with suppress(ConnectionResetError, asyncio.CancelledError):
+            # A page that is closed, or gone in the middle of a line, is nobody's fault.
+            with suppress(ConnectionError, asyncio.CancelledError):
+                await response.write(b"retry: 500\n\n")
                 await self._stream(response, request.headers.get("Last-Event-ID", ""))
         finally:
             self._pages -= 1

@@ -146,7 +146,10 @@ class Page {
     if (this.range) parts.push(`t=${this.range.map(t => t.toFixed(4)).join("-")}`);
     if (this.lanes.isZoomed) parts.push(`z=${this.lanes.from.toFixed(4)}-${this.lanes.to.toFixed(4)}`);
     if (this.chosen) parts.push(`m=${this.chosen.n}`);
-    try { history.replaceState(null, "", `#${parts.join("&")}`); } catch { /* A page from disk may not in some browsers. */ }
+    const fragment = `#${parts.join("&")}`;
+    if (fragment === this.fragment) return;
+    this.fragment = fragment;
+    try { history.replaceState(null, "", fragment); } catch { /* A page from disk may not in some browsers. */ }
   }
 
   recall() {

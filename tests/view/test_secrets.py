@@ -1,0 +1,112 @@
+"""Secrets are in no part of a trace, and so in nothing that is made of it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast._core.boundary import Generation
+from holdfast._core.tap import TraceEvent
+from holdfast.trace.format import Reading
+from holdfast.trace.writer import TraceFile
+from holdfast.view.exports import FORMS, Recording
+from holdfast.view.page import build_page
+from tests.redact.corpus import TEXTS, VALUES
+
+SHORTEST = 7
+"""Characters of a secret that ordinary words do not have by chance."""
+LARGE = "x" * 70_000
+CORPUS = [*TEXTS, *((json.dumps(value), parts) for value, parts in VALUES)]
+# What is a secret in one text may stand openly in another.
+SECRETS = sorted(
+    {
+        part
+        for _, parts in CORPUS
+        for part in parts
+        if len(part) >= SHORTEST
+        and all(
+            any(part in other for other in others) or part not in text for text, others in CORPUS
+        )
+    }
+)
+
+
+def messages() -> list[tuple[str, Any]]:
+    """Return messages that have each secret where a server or a caller could put it."""
+    rows: list[tuple[str, Any]] = []
+    for number, (text, _) in enumerate(TEXTS, 1):
+        call = {"name": "say", "arguments": {"words": text}}
+        content = [{"type": "text", "text": text}]
+        rows += [
+            ("→", {"id": number, "method": "tools/call", "params": call}),
+            ("←", {"method": "notifications/message", "params": {"data": text}}),
+            ("←", {"id": number, "result": {"content": content, "isError": True}}),
+        ]
+    for number, (value, _) in enumerate(VALUES, 10_000):
+        call = {"name": "say", "arguments": {"value": value}}
+        rows += [
+            ("→", {"id": number, "method": "tools/call", "params": call}),
+            ("←", {"id": number, "error": {"code": -1, "message": "no", "data": value}}),
+        ]
+    large = {"content": [{"type": "text", "text": f"{LARGE}\n{TEXTS[0][0]}"}], "data": VALUES[0][0]}
+    return [*rows, ("←", {"id": 99_999, "result": large})]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a trace of all of them, and its sidecars."""
+    folder = tmp_path_factory.mktemp("secrets")
+    trace = TraceFile(folder / "run.jsonl", sidecars=True)
+    tap, stderr = trace.tap("git"), trace.stderr("git")
+    for direction, body in messages():
+        frame = json.dumps(body).encode()
+        tap(TraceEvent(1.0, "message", Generation(1), direction, frame))
+    for text, _ in TEXTS:
+        tap(TraceEvent(1.0, "message", Generation(1), "←", text.encode()))
+        if "\n" not in text:
+            stderr(text)
+    trace.close()
+    return folder
+
+
+def parts_of(page: str) -> str:
+    """Return what is packed in a page."""
+    packed = re.findall(r'<script type="text/plain"[^>]*>([^<]*)</script>', page)
+    return "".join(gzip.decompress(b64decode(text)).decode("utf-8", "replace") for text in packed)
+
+
+def leaks(text: str) -> list[str]:
+    """Return the secrets that are in a text, as they are or as JSON writes them."""
+    return [secret for secret in SECRETS if secret in text or json.dumps(secret)[1:-1] in text]
+
+
+@pytest.mark.req("W1")
+def test_no_secret_is_in_a_trace_or_beside_it(folder: Path) -> None:
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    assert len(files) == 2
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        assert len(text) > 50_000
+        assert leaks(text) == [], file.name
+    assert len(SECRETS) > 60
+
+
+@pytest.mark.req("W2")
+def test_no_secret_is_in_a_page_or_an_export(folder: Path) -> None:
+    rows = (folder / "run.jsonl").read_bytes().splitlines(keepends=True)
+    reading = Reading("run.jsonl")
+    page = build_page(reading, reading.lines(rows))
+    packed = parts_of(page)
+    assert "notifications/message" in packed
+    assert leaks(page + packed) == []
+    for name, export in FORMS.items():
+        reading = Reading("run.jsonl")
+        text = json.dumps(export(Recording(reading, reading.lines(rows))))
+        assert "tools/call" in text
+        assert leaks(text) == [], name
