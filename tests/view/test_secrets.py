@@ -7,7 +7,7 @@ import json
 import re
 from base64 import b64decode
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -37,9 +37,9 @@ SECRETS = sorted(
 )
 
 
-def messages() -> list[tuple[str, Any]]:
+def messages() -> list[tuple[Literal["→", "←"], Any]]:
     """Return messages that have each secret where a server or a caller could put it."""
-    rows: list[tuple[str, Any]] = []
+    rows: list[tuple[Literal["→", "←"], Any]] = []
     for number, (text, _) in enumerate(TEXTS, 1):
         call = {"name": "say", "arguments": {"words": text}}
         content = [{"type": "text", "text": text}]
