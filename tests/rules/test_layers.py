@@ -63,7 +63,9 @@ ABOVE: dict[str, tuple[str, ...]] = {
     "_core.alarm": (),
     "_core.jitter": (),
     "_core.limits": ("_core.engine", "_core.rate", "stores"),
+    "_core.waiting": ("_core.boundary",),
     "_core.driver": (
+        "_core.waiting",
         "_core.alarm",
         "_core.jitter",
         "_core.engine",

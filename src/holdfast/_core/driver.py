@@ -15,7 +15,7 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from holdfast._core import boundary as b
 from holdfast._core.alarm import Alarm
@@ -29,6 +29,7 @@ from holdfast._core.eras.base import Era, Reading
 from holdfast._core.eras.conversation import Facts, Plan
 from holdfast._core.jitter import JITTER
 from holdfast._core.mailbox import Mailbox
+from holdfast._core.waiting import Failure, Receiver, Waiter
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
 from holdfast.types.lifecycle import Progress
@@ -38,17 +39,6 @@ if TYPE_CHECKING:
     from holdfast._core.tap import Crossing, Tap
 
 log: logging.Logger = logging.getLogger("holdfast")
-
-
-class Waiter(Struct, gc=False):
-    """A caller: its future, and its callbacks for what comes before the answer."""
-
-    future: asyncio.Future[Raw]
-    on_progress: Callable[[list[Progress]], None] | None = None
-    on_related: Callable[[Raw], None] | None = None
-    on_sent: Callable[[WireId], None] | None = None
-    context: Context | None = None
-    """The context of the caller, if credentials or handlers may depend on it."""
 
 
 class Driver:
@@ -79,7 +69,7 @@ class Driver:
         self._keeps_context = transport.traits.credentials is None or bool(plan.abilities)
         self.listener: b.DriverListener = listener
         self._waiters: dict[Ticket, Waiter] = {}
-        self._failures: dict[Ticket, HoldfastError | b.LinkChanged] = {}
+        self._failures: dict[Ticket, Failure] = {}
         """The errors of requests whose callers were cancelled, until they go on."""
         self._link: Link | None = None
         self._links: dict[b.Generation, Link] = {}
@@ -127,6 +117,29 @@ class Driver:
             outcome = failure if future.cancelled() else future.exception()
             cancelled.__cause__ = messages.ended(self.engine.name, call, outcome)
             raise
+
+    def begin(
+        self,
+        call: Call,
+        receiver: Receiver,
+        on_progress: Callable[[list[Progress]], None] | None = None,
+    ) -> Ticket:
+        """Send a request and have its outcome given to a receiver; return what `end` takes.
+
+        The same as `request` where no limit is set (there is no `gate`), without a task to wait.
+        """
+        assert self.gate is None
+        context = copy_context() if self._keeps_context else None
+        ticket, effects = self.engine.call(call, self.loop.time())
+        self._waiters[ticket] = Waiter(receiver, on_progress, None, None, context)
+        self._apply(effects)
+        return ticket
+
+    def end(self, ticket: Ticket, receiver: Receiver) -> None:
+        """Cancel a request that was begun: its receiver is given nothing any more."""
+        receiver.cancel()
+        self._apply(self.engine.cancel(ticket, "cancelled", self.loop.time()))
+        self._failures.pop(ticket, None)
 
     def _throttled(self, outcome: b.Throttled) -> None:
         """Let no call pass for a while."""
@@ -275,8 +288,10 @@ class Driver:
             # Before the engine takes it: a call that is answered is not under way any more.
             self._trace(report)
         effects = self.engine.report(report, self.loop.time())
-        if len(effects) == 1 and type(effects[0]) is b.Completed:
-            self._resume(effects[0])
+        if len(effects) == 1 and type(outcome := effects[0]) is b.Completed:
+            waiter = self._waiters.pop(outcome.ticket, None)
+            if waiter is not None and not waiter.future.done():
+                waiter.resume(outcome.result, self.loop, is_late=self.mailbox.task is not None)
             return
         self._apply(effects)
         if type(report) is b.Drained:
@@ -389,26 +404,6 @@ class Driver:
         if waiter is not None and not waiter.future.done():
             waiter.future.set_result(outcome.result)
 
-    def _resume(self, outcome: b.Completed) -> None:
-        """Give the only answer of a read to its caller, who goes on at once.
-
-        A future's own callbacks run in the next turn of the loop, which first asks for events:
-        that would be a tenth of a call. They do so here as well if this is inside of a task (a
-        loop runs one at a time), or if a handler waits to be told what came before the answer.
-        """
-        waiter = self._waiters.pop(outcome.ticket, None)
-        if waiter is None or waiter.future.done():
-            return
-        future = waiter.future
-        callbacks = getattr(future, "_callbacks", None)
-        if not callbacks or self.mailbox.task or asyncio.current_task(self.loop) is not None:
-            future.set_result(outcome.result)
-            return
-        wakeup, context = callbacks[0]
-        future.remove_done_callback(wakeup)
-        future.set_result(outcome.result)
-        context.run(wakeup, future)
-
     def _failed(self, outcome: b.Failed) -> None:
         waiter = self._waiters.pop(outcome.ticket, None)
         if self.tap is not None:
@@ -418,7 +413,7 @@ class Driver:
         elif waiter is not None:
             waiter.future.set_exception(self._truth(outcome))
 
-    def _truth(self, outcome: b.Failed) -> HoldfastError | b.LinkChanged:
+    def _truth(self, outcome: b.Failed) -> Failure:
         """Return the error of a request, which says whether it may have run."""
         withdrawn = self._withdrawn == outcome.ticket and outcome.unsent is not None
         return outcome.unsent if withdrawn else outcome.error  # type: ignore[return-value]

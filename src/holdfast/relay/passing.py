@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Raw
 
-from holdfast._core.boundary import LinkChanged
+from holdfast._core.boundary import Call, LinkChanged
 from holdfast._core.calls.handlers import Notification
+from holdfast._core.calls.requester import Requester
 from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, LOG_LEVEL, VERSIONS
 from holdfast._core.eras.serving import LEVELS, Json, begin
 from holdfast._core.server import lifecycle
 from holdfast._core.server.request import ServerRequest
 from holdfast._core.server.server import Server
 from holdfast._core.server.session import CANCELLED, ServerSession
+from holdfast._core.waiting import Failure
 from holdfast._core.wire.codes import (
-    INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -34,17 +35,17 @@ from holdfast.errors import (
     HoldfastError,
     RpcError,
 )
+from holdfast.relay import passage
 from holdfast.relay.envelope import (
     fault_of,
     fields_of,
     is_of_hop,
-    item_name,
-    items_of,
     of_any_hop,
     of_other_era,
     without_hop,
 )
 from holdfast.relay.questions import MAY_ASK, STATE, Questions
+from holdfast.relay.tool_rules import ToolRules
 from holdfast.types.lifecycle import Progress
 
 if TYPE_CHECKING:
@@ -74,9 +75,11 @@ class Relay:
     """
 
     def __init__(self, shared: SharedRelay, *, is_lasting: bool = False) -> None:
-        self._shared = shared
+        self.shared = shared
         self._client = shared.client
+        self.requester: Requester = shared.client._requester
         self.is_lasting = is_lasting
+        self.rules: ToolRules = ToolRules(shared.client, shared.tools)
         self._questions = Questions()
         self._sessions: dict[ServerSession, None] = {}
         """The sessions of the host, the one that spoke last at the end."""
@@ -85,6 +88,9 @@ class Relay:
         """Set once a handshake host may be asked."""
         self._followed: dict[ServerRequest, None] = {}
         """Requests of the host that are under way."""
+        self._hop_key: tuple[Any, ...] = ()
+        self._hop_meta: Json = {}
+        """What a stateless server was told of the host last, and of what it was made."""
         self.capabilities: Json | None = None
         self.log_level: str | None = None
         self.watched: set[str] = set()
@@ -115,11 +121,13 @@ class Relay:
 
     def heard(self, request: ServerRequest) -> None:
         """Note where the host is, and what it can do."""
-        self._sessions.pop(request.session, None)
-        self._sessions[request.session] = None
+        if next(reversed(self._sessions), None) is not request.session:
+            self._sessions.pop(request.session, None)
+            self._sessions[request.session] = None
         if request.stateless:
             # Whatever its method: "initialize" is not one of this era.
-            self._declare(request.era.capabilities)
+            if request.era.capabilities != self.capabilities:
+                self._declare(request.era.capabilities)
             level = request.era.log_level
             if request.id is not None:
                 self.log_level = level if level in LEVELS else None
@@ -133,17 +141,17 @@ class Relay:
         declared = capabilities if isinstance(capabilities, dict) else {}
         if declared != self.capabilities:
             self.capabilities = declared
-            self._shared.declare()
+            self.shared.declare()
 
     def left(self, session: ServerSession) -> None:
         """Forget a session; a host leaves with its last one."""
         self._sessions.pop(session, None)
         if self.is_lasting:
             if self.watched:
-                self._shared.spawn(self._end_unwanted())
+                self.shared.spawn(self._end_unwanted())
         else:
             self._questions.close()
-            self._shared.leave_soon(self)
+            self.shared.leave_soon(self)
 
     async def leave(self) -> None:
         """End all that is of this host: calls, questions, subscriptions."""
@@ -151,7 +159,7 @@ class Relay:
         for session in list(self._sessions):
             session.close()
         self._questions.close()
-        await self._shared.leave(self)
+        await self.shared.leave(self)
 
     def _capabilities(self) -> Json:
         """Return the server's capabilities, decoded."""
@@ -182,8 +190,10 @@ class Relay:
 
     async def handle(self, request: ServerRequest) -> Any:
         """Handle a request or notification that another server took for this one."""
-        handler = self.server.handlers.get(request.method) or self._pass
-        result = handler(request)
+        handler = self.server.handlers.get(request.method)
+        if handler is None and request.id is not None:
+            return await self.pass_request(request)
+        result = (handler or self._pass)(request)
         return await result if isinstance(result, Awaitable) else result
 
     async def _introduction(self) -> Json:
@@ -222,8 +232,8 @@ class Relay:
     def _pass(self, request: ServerRequest) -> Any:
         """Handle whatever has no handler of its own."""
         if request.id is not None:
-            return self.pass_request(request)
-        if self._shared.declared is None:
+            return passage.begin(self, request) or self.pass_request(request)
+        if self.shared.declared is None:
             return None
         params = None if bytes(request.params_raw) == b"{}" else request.params_raw
         self._client._requester.driver.notify(request.method, params)
@@ -241,7 +251,7 @@ class Relay:
                 # What is passed, and how, depends on the era of the server.
                 await self._client.open()
             if request.method == "tools/list":
-                await self._check_list()
+                await self.rules.check_list()
             if self.log_level is not None:
                 await self.tell_level()
             pass_on = self._pass_stateless if request.stateless else self._forward
@@ -250,17 +260,60 @@ class Relay:
             raise fault_of(error) from error
         finally:
             del self._followed[request]
+        return self.returned(request, result)
+
+    def returned(self, request: ServerRequest, result: Raw) -> Any:
+        """Return a result of the server as the host is given it."""
         self._name_server()
         if request.method == "tools/list":
-            result = self._enabled(result)
-        if request.stateless == self._shared.is_stateless:
+            result = self.rules.enabled(result)
+        if request.stateless == self.shared.is_stateless:
             return result
         return of_other_era(result)
+
+    # What goes straight (`Passage`)
+
+    def enter(self, request: ServerRequest) -> None:
+        """Count a request that is sent to the server."""
+        self._followed[request] = None
+        self.open_calls += 1
+
+    def exit(self, request: ServerRequest) -> None:
+        """Count it no more."""
+        del self._followed[request]
+        self.open_calls -= 1
+
+    def time_for(self, method: str) -> float:
+        """Return the seconds that a request may take.
+
+        The host has its own patience, and a question may wait for a person: no idle clock.
+        """
+        timeouts = self._client._policy.timeouts
+        return timeouts.total_for(timeouts.for_method(method))
+
+    def fault(self, call: Call, error: Failure) -> RequestError:
+        """Return the error to answer the host with, for a call that failed."""
+        assert isinstance(error, HoldfastError)
+        self.requester.hold_secrets(error, call)
+        return fault_of(error)
+
+    async def go_on(self, request: ServerRequest, call: Call, raw: Raw) -> Any:
+        """Answer what a stateless server asks in the result of a call, until it is answered."""
+        self._followed[request] = None
+        self.shared.begin_call(self)
+        progressed = partial(self.report, request) if call.progress else None
+        try:
+            result = await self.requester.go_on(call, raw, progressed)
+        except HoldfastError as error:
+            raise fault_of(error) from error
+        finally:
+            self.exit(request)
+        return self.returned(request, result)
 
     async def _pass_stateless(self, request: ServerRequest) -> Raw:
         """Pass a request whose host is asked by results."""
         if request.method not in MAY_ASK or (
-            self._shared.is_stateless and STATE.encode() not in bytes(request.params_raw)
+            self.shared.is_stateless and STATE.encode() not in bytes(request.params_raw)
         ):
             # Questions of a stateless server are results, too: they pass as they are.
             return await self._forward(request)
@@ -268,36 +321,35 @@ class Relay:
         if isinstance(state, str) and state.startswith(STATE):
             return await self._questions.resume(request, state)
         is_repeated = state is not None or "inputResponses" in request.params
-        if is_repeated and not self._shared.is_stateless:
+        if is_repeated and not self.shared.is_stateless:
             # The server knows no rounds: it would run the call from the beginning.
             raise RequestError(INVALID_PARAMS, "requestState is not of this server")
         return await self._questions.begin(request, self._forward(request))
 
     async def _forward(self, request: ServerRequest) -> Raw:
-        # The host has its own patience, and a question may wait for a person: no idle clock.
-        timeouts = self._client._policy.timeouts
-        total = timeouts.total_for(timeouts.for_method(request.method))
+        total = self.time_for(request.method)
         wants_progress = "progressToken" in request.meta
-        self._shared.begin_call(self)
+        is_call = request.method == "tools/call"
+        self.shared.begin_call(self)
         try:
             while True:
-                rules = await self._check_call(request) if request.method == "tools/call" else {}
+                options = await self.rules.check_call(request) if is_call else {}
                 try:
                     return await self._client._requester.forward(
                         request.method,
                         self._outgoing(request),
                         timeout=total,
                         total_timeout=total,
-                        on_progress=partial(self._report, request) if wants_progress else None,
+                        on_progress=partial(self.report, request) if wants_progress else None,
                         passes_questions=request.stateless,
-                        **rules,
+                        **options,
                     )
                 except LinkChanged:
                     continue  # not sent: the server was replaced after it was checked
         finally:
             self.open_calls -= 1
 
-    def _report(self, request: ServerRequest, progress: Progress) -> None:
+    def report(self, request: ServerRequest, progress: Progress) -> None:
         """Pass the progress of a call, with the fields that nobody knows."""
         fields = {"total": progress.total, "message": progress.message, "_meta": progress.meta}
         present = {name: value for name, value in fields.items() if value is not None}
@@ -305,7 +357,7 @@ class Relay:
 
     def _outgoing(self, request: ServerRequest) -> Raw | None:
         """Return the parameters with the ``_meta`` that describes this hop, not the host's."""
-        raw, hop = request.params_raw, self._hop(request)
+        raw, hop = request.params_raw, self.hop(request)
         if bytes(raw) == b"{}" and not hop:
             return None
         if not hop and not any(map(is_of_hop, request.meta)):
@@ -314,92 +366,27 @@ class Relay:
         meta = {**without_hop(fields_of.decode(fields.pop("_meta", Raw(b"{}")))), **hop}
         return Raw(encode({**fields, "_meta": meta} if meta else fields))
 
-    def _hop(self, request: ServerRequest) -> Json:
+    def hop(self, request: ServerRequest) -> Json:
         """Return what a stateless server is told of this host with a request."""
-        if not self._shared.is_stateless:
+        if not self.shared.is_stateless:
             return {}
-        hop: Json = {}
         capabilities = request.era.capabilities if request.stateless else self.capabilities
-        declared = self._shared.declaring(capabilities or {})
-        if declared is not None:
-            hop[CLIENT_CAPABILITIES] = declared
         level = request.era.log_level if request.stateless else self.log_level
-        if level is not None:
-            hop[LOG_LEVEL] = level
-        return hop
-
-    # Tools, where there are rules for them
-
-    async def _check_list(self) -> None:
-        """Refuse a list of tools that a lock file refuses."""
-        table = self._client._tools
-        if table.guarded:
-            await table.list(None, self._client._requester.deadline("tools/list"))
-
-    async def _check_call(self, request: ServerRequest) -> Json:
-        """Refuse a call that a lock file or a policy refuses; return options of `forward`."""
-        name = request.params.get("name") if self._has_rules else None
-        if not isinstance(name, str):
-            return {}
-        if not self._enables(name):
-            raise self._client._tools.disabled(name)
-        return await self._sending(request, name)
-
-    async def _sending(self, request: ServerRequest, name: str) -> Json:
-        """Return options of `forward` for a call.
-
-        A call that a guard has seen is sent on the connection that it saw; a server of the
-        stateless era gets the arguments in headers that its tool wants there.
-        """
-        table = self._client._tools
-        if not (table.guarded or self._wants_headers):
-            return {}
-        try:
-            tool = await table.find(name, self._client._requester.deadline("tools/call"))
-        except HoldfastError:
-            if table.guarded:
-                raise
-            return {}  # the server says itself what is wrong
-        arguments = request.params.get("arguments")
-        if tool.headers is None or not isinstance(arguments, dict):
-            return {"epoch": tool.epoch}
-        return {"epoch": tool.epoch, "param_headers": tool.headers(arguments)}
-
-    @property
-    def _wants_headers(self) -> bool:
-        driver = self._client._requester.opener.started
-        return driver is not None and driver.engine.param_headers
-
-    @property
-    def _has_rules(self) -> bool:
-        return self._is_restricted or self._client._tools.guarded or self._wants_headers
-
-    @property
-    def _is_restricted(self) -> bool:
-        policies = self._client._policy.tools, self._shared.tools
-        return any(policy.allow is not None or policy.deny for policy in policies)
-
-    def _enables(self, name: str) -> bool:
-        return self._client._policy.tools.enables(name) and self._shared.tools.enables(name)
-
-    def _enabled(self, result: Raw) -> Raw:
-        """Return a page of tools without those that may not be called."""
-        if not self._is_restricted:
-            return result
-        try:
-            fields: dict[str, Any] = dict(fields_of.decode(result))
-            tools = items_of.decode(fields.get("tools", Raw(b"[]")))
-            enabled = [tool for tool in tools if self._enables(item_name(tool))]
-        except MALFORMED as error:
-            raise RequestError(INTERNAL_ERROR, f"the list of tools is malformed: {error}") from None
-        return Raw(encode({**fields, "tools": enabled}))
+        key = (self.requester.opener.era(), capabilities, level)
+        if key != self._hop_key:
+            declared = self.shared.declaring(capabilities or {})
+            self._hop_meta = {} if declared is None else {CLIENT_CAPABILITIES: declared}
+            if level is not None:
+                self._hop_meta[LOG_LEVEL] = level
+            self._hop_key = key
+        return self._hop_meta
 
     # Log levels and subscriptions
 
     async def tell_level(self) -> None:
         """Tell the server which messages are wanted, if it has any."""
-        if self._shared.is_level_new and "logging" in (self.server_capabilities or ()):
-            await self._shared.tell_level()
+        if self.shared.is_level_new and "logging" in (self.server_capabilities or ()):
+            await self.shared.tell_level()
 
     async def watch(self, uri: str) -> None:
         """Subscribe to a resource.
@@ -408,7 +395,7 @@ class Relay:
             RequestError: The server refuses.
         """
         try:
-            await self._shared.watch(self, uri)
+            await self.shared.watch(self, uri)
         except HoldfastError as error:
             raise fault_of(error) from error
 
@@ -417,7 +404,7 @@ class Relay:
         former, self.log_level = self.log_level, request.params["level"]
         try:
             await self._client.open()
-            await self._shared.tell_level()
+            await self.shared.tell_level()
         except HoldfastError as error:
             self.log_level = former
             raise fault_of(error) from error
@@ -430,7 +417,7 @@ class Relay:
     async def _unsubscribe(self, request: ServerRequest) -> Json:
         result = lifecycle.unsubscribe(request)
         try:
-            await self._shared.unwatch(self, lifecycle.uri_of(request))
+            await self.shared.unwatch(self, lifecycle.uri_of(request))
         except HoldfastError as error:
             raise fault_of(error) from error
         return result
@@ -462,7 +449,7 @@ class Relay:
             wanted_uris |= session.subscribed
             for filters in session.streams.values():
                 wanted_uris.update(filters.get("resourceSubscriptions", ()))
-        await self._shared.end_unwanted(self, wanted_uris)
+        await self.shared.end_unwanted(self, wanted_uris)
 
     # From the server
 
@@ -518,7 +505,7 @@ class Relay:
             # In the stateless era nothing is sent unasked; before it, the server chooses.
             if not self._is_handshake:
                 return False
-            if not self._shared.is_level_set:
+            if not self.shared.is_level_set:
                 return True
             least = DEFAULT_LEVEL
         return LEVELS.index(level) >= LEVELS.index(least)

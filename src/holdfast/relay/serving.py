@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 
-from holdfast._core.serve.http import Endpoint
 from holdfast._core.server.server import Server
 from holdfast.relay.merging import MergedRelay
 from holdfast.relay.sharing import SharedRelay
+
+if TYPE_CHECKING:
+    from holdfast._core.serve.http import Endpoint
 
 
 class Host(Protocol):

@@ -223,6 +223,14 @@ class Requester(Struct, eq=False):
         raw, _ = await self.request(call, deadline, on_progress, passes_questions=passes)
         return raw
 
+    async def go_on(self, call: Call, raw: Raw, on_progress: ProgressHandler | None = None) -> Raw:
+        """Answer the questions that a forwarded call was answered with; return its final result."""
+        deadline = self.deadline(
+            call.method, call.idle, call.total, since=call.since, about=call.about
+        )
+        work = self._exchange(deadline, self.sink(on_progress), False, call, raw=raw)
+        return (await work)[0]
+
     async def request(
         self,
         call: Call,
@@ -279,8 +287,13 @@ class Requester(Struct, eq=False):
         passes_questions: bool,
         call: Call,
         on_sent: Callable[[WireId], None] | None = None,
+        *,
+        raw: Raw | None = None,
     ) -> tuple[Raw, int]:
-        """Send a request, log in if it needs that, answer the questions, send it again."""
+        """Send a request, log in if it needs that, answer the questions, send it again.
+
+        ``raw`` is the answer of one that was sent already.
+        """
         driver, rounds, first = self.driver, 0, call.params
 
         def attempt(logins: int) -> Awaitable[Raw]:
@@ -289,7 +302,8 @@ class Requester(Struct, eq=False):
 
         while True:
             try:
-                raw = await self.opener.with_logins(attempt, deadline.until, deadline.idle)
+                if raw is None:
+                    raw = await self.opener.with_logins(attempt, deadline.until, deadline.idle)
             except HoldfastError as error:
                 hold_arguments(error, _readable(first), None)
                 raise
@@ -297,7 +311,11 @@ class Requester(Struct, eq=False):
             if reading is COMPLETE or passes_questions:
                 return raw, rounds
             rounds += 1
-            call = await self.answer(call, first, reading, rounds, deadline)
+            call, raw = await self.answer(call, first, reading, rounds, deadline), None
+
+    def hold_secrets(self, error: HoldfastError, call: Call) -> None:
+        """Hide the secret arguments of a forwarded call while its error lives."""
+        hold_arguments(error, _readable(call.params), None)
 
     async def answer(
         self,
@@ -355,7 +373,7 @@ class Requester(Struct, eq=False):
         return messages.bad_answer(self.name, call, reason, *hints)
 
 
-_NAMING: Final = ("name", "uri", "taskId")
+NAMING: Final = ("name", "uri", "taskId")
 """Parameters that name what a request is about: some transports repeat them in headers."""
 
 
@@ -372,13 +390,13 @@ def _split(
     try:
         fields: dict[str, Any] = _fields.decode(params)
         meta = _fields.decode(fields.pop("_meta")) if "_meta" in fields else {}
-        for name in _NAMING:
+        for name in NAMING:
             if name in fields:
                 fields[name] = msgspec.json.decode(fields[name])
     except UNREADABLE as error:
         raise ValidationError(f"{method}: the parameters cannot be forwarded: {error}") from error
     meta.pop("progressToken", None)
-    subject = next((fields[name] for name in _NAMING if name in fields), "")
+    subject = next((fields[name] for name in NAMING if name in fields), "")
     return fields, meta or None, subject if isinstance(subject, str) else ""
 
 

@@ -52,6 +52,7 @@ _HANDSHAKE_ONLY: Final = frozenset(
     {"initialize", "ping", "logging/setLevel", "tasks/result", "tasks/list"}
     | {"resources/subscribe", "resources/unsubscribe"}
 )
+_STATELESS_VERSIONS: Final = frozenset(STATELESS)
 _STATELESS_ONLY: Final = frozenset({"server/discover", "subscriptions/listen", "tasks/update"})
 
 _ADDED: Final[dict[str, dict[str, str]]] = {
@@ -224,7 +225,7 @@ ServingEra: TypeAlias = HandshakeServing | StatelessServing
 def is_stateless(meta: Json, supported: Iterable[str]) -> bool:
     """Return whether a request claims the stateless era, complete or not, and it is served."""
     claimed = PROTOCOL_VERSION in meta or CLIENT_CAPABILITIES in meta
-    return claimed and any(version in STATELESS for version in supported)
+    return claimed and not _STATELESS_VERSIONS.isdisjoint(supported)
 
 
 def known_version(sent: str | None) -> bool:

@@ -24,7 +24,7 @@ from holdfast._core.eras import headers
 from holdfast._core.eras.revisions import HEADER_MISMATCH, PROTOCOL_VERSION, VERSIONS
 from holdfast._core.eras.serving import Json, is_stateless, known_version
 from holdfast._core.serve.runner import LoopRunner
-from holdfast._core.server.message import ClientMessage, decode, read
+from holdfast._core.server.message import ClientMessage, decode, meta_of, read
 from holdfast._core.server.server import Server
 from holdfast._core.server.session import ServerSession
 from holdfast._core.wire.codes import PARSE_ERROR, RequestError
@@ -188,7 +188,7 @@ class HttpServer:
         if isinstance(message, RequestError):
             if message.code == PARSE_ERROR:
                 return _refused(None, message)
-        elif is_stateless(meta := message.meta(), VERSIONS):
+        elif is_stateless(meta := meta_of(message.fields()), VERSIONS):
             server = self._endpoints[request.path].stateless()
             if is_stateless(meta, server.versions):
                 return await self._post_stateless(request, server, message, meta)

@@ -115,7 +115,10 @@ class Conversation:
             # Where the next message begins is not known: as good as the end.
             self._end()
             return
-        for line in lines.splitlines():
+        if lines.find(b"\n") == len(lines) - 1:
+            self._session.feed(lines)  # a copy of one that is large would be another as large
+            return
+        for line in lines.split(b"\n"):
             self._session.feed(line)
 
     def _end(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from holdfast._core.eras.serving import Json
 from holdfast._core.wire.codes import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RequestError
@@ -42,30 +42,43 @@ class ClientMessage(Struct):
         """Raise `RequestError` for what is no JSON-RPC request; the method is checked later."""
         if self.jsonrpc != "2.0":
             raise RequestError(INVALID_REQUEST, _NOT_A_MESSAGE)
-        if self.id is not UNSET and not is_id(self.id):
+        if not (type(self.id) is int or self.id is UNSET or is_id(self.id)):
             raise RequestError(INVALID_REQUEST, "id must be a string or an integer")
         if not isinstance(self.method, str):
             raise RequestError(INVALID_REQUEST, "method must be a string")
-        if self.params is not UNSET and not bytes(self.params).lstrip().startswith(b"{"):
+        if self.params is not UNSET and memoryview(self.params)[0] != _OBJECT:
             raise RequestError(INVALID_PARAMS, "params must be an object")
 
-    def meta(self) -> Json:
-        """Return the ``_meta`` of the parameters; empty if there is none."""
-        try:
-            meta = _meta_decoder.decode(EMPTY if self.params is UNSET else self.params).meta
-        except MALFORMED:
-            return {}
-        return meta if isinstance(meta, dict) else {}
+    def fields(self) -> dict[str, Raw]:
+        """Return the parameters by their names, each as it came."""
+        return {} if self.params is UNSET else raw_fields(self.params)
 
 
-class _WithMeta(Struct):
-    meta: Any = field(default=None, name="_meta")
+def raw_fields(params: Raw) -> dict[str, Raw]:
+    """Return the fields of parameters, each as it came; none if they cannot be read."""
+    try:
+        return _fields_decoder.decode(params)
+    except MALFORMED:
+        return {}
+
+
+def meta_of(fields: dict[str, Raw]) -> Json:
+    """Return the ``_meta`` among the fields of parameters; empty if there is none."""
+    raw = fields.get("_meta")
+    if raw is None:
+        return {}
+    try:
+        meta = msgspec.json.decode(raw)
+    except MALFORMED:
+        return {}
+    return meta if isinstance(meta, dict) else {}
 
 
 _NOT_A_MESSAGE: Final = 'a message is an object with "jsonrpc": "2.0"'
 _decoder = msgspec.json.Decoder(ClientMessage)
 _batch_decoder = msgspec.json.Decoder(list[Raw])
-_meta_decoder = msgspec.json.Decoder(_WithMeta)
+_fields_decoder = msgspec.json.Decoder(dict[str, Raw])
+_OBJECT: Final = ord("{")
 
 
 def read(frame: bytes, *, batches: bool = False) -> list[ClientMessage | RequestError]:
@@ -79,11 +92,12 @@ def read(frame: bytes, *, batches: bool = False) -> list[ClientMessage | Request
         except MALFORMED as error:
             return [_unreadable(error)]
         # An empty batch is an invalid request (section 6); one inside another is, too.
-        return [_read(bytes(item)) for item in items] or [_read(frame)]
-    return [_read(frame)]
+        return [read_message(bytes(item)) for item in items] or [read_message(frame)]
+    return [read_message(frame)]
 
 
-def _read(frame: bytes) -> ClientMessage | RequestError:
+def read_message(frame: bytes) -> ClientMessage | RequestError:
+    """Return the only message of a frame, or the error to answer it with."""
     try:
         if not frame.isascii():
             # The decoder does not look at strings that stay raw.
@@ -117,4 +131,4 @@ def decode(raw: Raw) -> Any:
 
 def is_id(value: Any) -> bool:
     """Return whether a value can be the id of a request (MCP allows no null)."""
-    return isinstance(value, str | int) and not isinstance(value, bool)
+    return type(value) is int or type(value) is str

@@ -16,7 +16,7 @@ from holdfast._core.eras.serving import (
     answers_before,
     request_state,
 )
-from holdfast._core.server.message import EMPTY, ClientMessage, decode, is_id
+from holdfast._core.server.message import EMPTY, ClientMessage, decode, is_id, raw_fields
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
 
 if TYPE_CHECKING:
@@ -54,31 +54,41 @@ class ServerRequest:
         method: The JSON-RPC method.
         params: Its parameters, decoded when they are first asked for; empty if there were none.
         params_raw: The same as they came, for a handler that passes them on.
+        fields: The same by their names, each as it came.
         meta: The ``_meta`` of the parameters; empty if there is none.
         id: The request's id; None for a notification.
+        stateless: It belongs to the stateless era.
         connection: The number of the connection it came on, from 1.
     """
+
+    _params: dict[str, Any] | None = None
+    cancelled: bool = False
+    stop: Callable[[], object] = staticmethod(lambda: None)
+    """Ends the work on it; set by whoever does that work."""
+    noted: Callable[[str], object] = staticmethod(lambda message: None)
+    """Called with the message of each progress report."""
 
     def __init__(
         self,
         session: ServerSession,
         era: ServingEra,
         message: ClientMessage,
+        fields: dict[str, Raw],
         meta: Json,
     ) -> None:
         self.session = session
         self.era = era
         self.method: str = message.method
         self.params_raw: Raw = EMPTY if message.params is UNSET else message.params
-        self._params: dict[str, Any] | None = None
-        self.meta: dict[str, Any] = meta
-        self.id: int | str | None = message.request_id
-        self.connection: int = session.number
-        self.cancelled: bool = False
-        self.stop: Callable[[], object] = lambda: None
+        self.fields = fields
+        self.meta = meta
+        self.id: int | str | None = None if message.id is UNSET else message.id
+        self.stateless: bool = not era.asks
         self.write: Write = session.write
-        self.noted: Callable[[str], object] = lambda message: None
-        """Called with the message of each progress report."""
+
+    @property
+    def connection(self) -> int:
+        return self.session.number
 
     def __repr__(self) -> str:
         return f"<ServerRequest {self.method} id={self.id!r}>"
@@ -92,13 +102,8 @@ class ServerRequest:
     def with_params(self, raw: Raw) -> Self:
         """Return the same request with other parameters, for a handler that passes it on."""
         request = copy.copy(self)
-        request.params_raw, request._params = raw, None
+        request.params_raw, request._params, request.fields = raw, None, raw_fields(raw)
         return request
-
-    @property
-    def stateless(self) -> bool:
-        """Return whether the request belongs to the stateless era."""
-        return not self.era.asks
 
     def progress(self, progress: float, **fields: Any) -> None:
         """Report progress, if the client asked for it with a token.

@@ -22,7 +22,14 @@ from holdfast._core.eras.serving import (
     no_era,
     subscription_meta,
 )
-from holdfast._core.server.message import ClientMessage, decode, is_id, read
+from holdfast._core.server.message import (
+    ClientMessage,
+    decode,
+    is_id,
+    meta_of,
+    read,
+    read_message,
+)
 from holdfast._core.server.request import SILENCE, Handler, ServerRequest, Write, outcome
 from holdfast._core.server.server import Server
 from holdfast._core.wire.codes import (
@@ -134,9 +141,12 @@ class ServerSession:
 
     def feed(self, frame: bytes) -> None:
         """Take one line; a blank one is ignored."""
-        if not frame.strip():
+        if not frame or frame.isspace():
             return
-        for message in read(frame, batches=self.era is not None and self.era.batches):
+        if self.era is None or not self.era.batches:
+            self.take(read_message(frame))
+            return
+        for message in read(frame, batches=True):
             self.take(message)
 
     def take(self, message: ClientMessage | RequestError, write: Write | None = None) -> None:
@@ -150,7 +160,7 @@ class ServerSession:
         write = write or self.write
         if isinstance(message, RequestError):
             self._send_error(None, message, write)
-        elif message.is_answer:
+        elif message.method is UNSET and message.is_answer:
             self._settle(message)
         else:
             self._take(message, write)
@@ -162,12 +172,15 @@ class ServerSession:
     def _take(self, message: ClientMessage, write: Write) -> None:
         try:
             message.check()
-            meta = message.meta()
+            fields = message.fields()
+            meta = meta_of(fields)
             # The era that the message claims; `_find` checks it.
-            era: ServingEra = self.era or HandshakeServing()
+            era: ServingEra
             if is_stateless(meta, self.server.versions):
                 era = StatelessServing(meta)
-            request = ServerRequest(self, era, message, meta)
+            else:
+                era = self.era or HandshakeServing()
+            request = ServerRequest(self, era, message, fields, meta)
             request.write = write
             self._dispatch(request)
         except RequestError as error:
@@ -239,20 +252,29 @@ class ServerSession:
             result = handler(request)
         except Exception as error:
             result = outcome(request, error)
+        if result is SILENCE:
+            return
         if isinstance(result, Awaitable):
-            self.runner.start(request, self._wait(request, result))
+            self.wait_for(request, result)
         else:
-            self._finish(request, result)
+            self.finish(request, result)
+
+    def wait_for(self, request: ServerRequest, work: Awaitable[Any]) -> None:
+        """Answer a request with what an awaitable returns or raises."""
+        self.runner.start(request, self._wait(request, work))
 
     async def _wait(self, request: ServerRequest, work: Awaitable[Any]) -> None:
         try:
             result = await work
         except Exception as error:
             result = outcome(request, error)
-        self._finish(request, result)
+        self.finish(request, result)
 
-    def _finish(self, request: ServerRequest, result: Any) -> None:
-        """Answer a request with a result or a `RequestError`, if it still waits for an answer."""
+    def finish(self, request: ServerRequest, result: Any) -> None:
+        """Answer a request with a result or a `RequestError`, if it still waits for an answer.
+
+        A handler that returned `SILENCE` may do this later.
+        """
         if request.id is None or result is SILENCE:
             return
         # A cancelled id may already belong to a newer request.
@@ -288,7 +310,7 @@ class ServerSession:
     def close(self) -> None:
         """Cancel running handlers, and answer the requests that opened streams."""
         for stream in self.streams:
-            self._finish(self._running[stream], subscription_meta(stream))
+            self.finish(self._running[stream], subscription_meta(stream))
         self.streams.clear()
         for request in list(self._running.values()):
             request.stop()
@@ -306,14 +328,14 @@ def _response(request_id: int | str, result: Any) -> bytes:
 
     Results may have many megabytes, and a relay should not need them three times.
     """
-    parts: list[bytes | memoryview] = [b'{"jsonrpc":"2.0","id":', encode(request_id), b',"result":']
+    parts: list[Any] = [b'{"jsonrpc":"2.0","id":', encode(request_id), b',"result":']
     if isinstance(result, Raw):
-        parts.append(memoryview(result))
+        parts.append(result)
     elif isinstance(result, dict) and any(isinstance(value, Raw) for value in result.values()):
         mark = b"{"
         for key, value in result.items():
             parts += (mark, encode(key), b":")
-            parts.append(memoryview(value) if isinstance(value, Raw) else encode(value))
+            parts.append(value if isinstance(value, Raw) else encode(value))
             mark = b","
         parts.append(b"}")
     else:

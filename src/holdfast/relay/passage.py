@@ -1,0 +1,199 @@
+"""One request on the straight way: to the server and back, without a task."""
+
+# Most requests need nothing of a relay but another id. For them, each step of the general way
+# (`Relay.pass_request`) is idle: a task that waits, a deadline that the engine has as well, rounds
+# of questions that do not come, rules that are not there. They go straight:
+#
+#   host ─▶ ServerSession ─▶ Passage.begin ─▶ Driver.begin ─▶ server        in the host's read
+#   host ◀─ ServerSession ◀─ Passage.ended ◀─ Driver.report ◀ server        in the server's read
+#
+# `begin` says whether a request may. It may not
+#
+# - where something has to be waited for or done before: the server is not connected, a limit, a
+#   list of allowed tools, a lock file, another log level, headers for arguments (HTTP, which also
+#   has logins);
+# - where something looks at the call: an observer, a handler of all progress;
+# - where it may be parked: a stateless host is asked by results, a handshake server by requests,
+#   and the two meet in `Questions`; so do requests that bring a ``requestState``.
+#
+# What is the same on both ways, because hosts and servers can tell: the parameters that are sent,
+# the order of what the host gets (its progress comes before its answer, and so do notifications:
+# the driver does not hurry past a handler that waits), errors, time limits, and that a cancelled
+# call is cancelled at the server. A result of a stateless server that asks a handshake host
+# something leaves the straight way: a task goes on with the rounds.
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from holdfast._core.boundary import Call
+from holdfast._core.calls.requester import NAMING
+from holdfast._core.engine.state import State
+from holdfast._core.eras.base import COMPLETE
+from holdfast._core.eras.revisions import (
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    LOG_LEVEL,
+    PROTOCOL_VERSION,
+)
+from holdfast._core.server.request import SILENCE, ServerRequest, outcome
+from holdfast._core.waiting import Receiver
+from holdfast._core.wire.jsonrpc import MALFORMED
+from holdfast.relay.envelope import fields_of, without_hop
+from holdfast.relay.questions import MAY_ASK
+from holdfast.types.lifecycle import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from holdfast._core.boundary import Ticket
+    from holdfast._core.driver import Driver
+    from holdfast._core.waiting import Failure
+    from holdfast.relay.passing import Relay
+
+_OF_HOP_ONLY: Final = frozenset(
+    {PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL, "progressToken"}
+)
+"""Entries of ``_meta`` that do not pass."""
+
+
+class Passage(Receiver):
+    """A request that is at the server.
+
+    Args:
+        relay: Of the host that sent it.
+        request: What it sent.
+        call: What the server is sent.
+        driver: Of the client that sends it.
+    """
+
+    __slots__ = ("_call", "_driver", "_relay", "_request", "_ticket")
+
+    def __init__(self, relay: Relay, request: ServerRequest, call: Call, driver: Driver) -> None:
+        super().__init__(driver.loop)
+        self._relay = relay
+        self._request = request
+        self._call = call
+        self._driver = driver
+        self._ticket: Ticket
+
+    def begin(self) -> None:
+        """Send it."""
+        request = self._request
+        self._relay.enter(request)
+        request.stop = self.stop
+        on_progress = self._progressed if self._call.progress else None
+        self._ticket = self._driver.begin(self._call, self, on_progress)
+
+    def stop(self) -> None:
+        """Cancel it at the server: nobody waits for its answer any more."""
+        self._leave()
+        self._driver.end(self._ticket, self)
+
+    def _leave(self) -> None:
+        self._relay.exit(self._request)
+        # A request that leads back to itself would be left to the garbage collector.
+        del self._request.stop
+
+    def _progressed(self, reports: list[Progress]) -> None:
+        for progress in reports:
+            self._relay.report(self._request, progress)
+
+    def ended(self, result: Raw | None, error: Failure | None) -> None:
+        """Answer the host."""
+        request = self._request
+        self._leave()
+        try:
+            answer = self._answer(result, error)
+        except Exception as defect:
+            answer = outcome(request, defect)
+        request.session.finish(request, answer)
+
+    def _answer(self, result: Raw | None, error: Failure | None) -> Any:
+        """Return what the host is answered with; SILENCE if it has to wait."""
+        relay, request, call = self._relay, self._request, self._call
+        if result is None:
+            assert error is not None
+            return relay.fault(call, error)
+        is_stateless = relay.shared.is_stateless
+        if request.stateless is is_stateless:
+            return result
+        if not request.stateless and self._driver.read(call.method, result) is not COMPLETE:
+            request.session.wait_for(request, relay.go_on(request, call, result))
+            return SILENCE
+        return relay.returned(request, result)
+
+
+def begin(relay: Relay, request: ServerRequest) -> object | None:
+    """Send a request on the straight way; None if it needs another, or is not to be sent."""
+    driver = straight_driver(relay)
+    era = None if driver is None else driver.engine.link.era
+    if driver is None or era is None or _may_wait(relay, request, is_asked=era.listens):
+        return None
+    try:
+        meta = _meta(relay, request, is_told=era.listens)
+        about = _subject(request.fields)
+    except MALFORMED:
+        return None  # it is refused where that is explained
+    fields: dict[str, Any] = request.fields
+    if not fields and len(request.params_raw) > len("{}"):
+        return None  # the same
+    if "_meta" in fields:
+        fields = fields.copy()
+        del fields["_meta"]
+    span = relay.time_for(request.method)
+    call = Call(
+        request.method,
+        fields or None,
+        meta,
+        idle=span,
+        total=span,
+        about=about,
+        progress="progressToken" in request.meta,
+        since=driver.loop.time(),
+    )
+    Passage(relay, request, call, driver).begin()
+    return SILENCE
+
+
+def straight_driver(relay: Relay) -> Driver | None:
+    """Return the driver of a server that a request can be given at once, and without a look."""
+    requester = relay.requester
+    driver = requester.opener.started
+    if driver is None or driver.gate is not None or relay.rules.are_there:
+        return None
+    engine = driver.engine
+    if engine.state is not State.READY or engine.link.streams:
+        return None
+    return None if requester.observers.all or requester.progress_handlers else driver
+
+
+def _may_wait(relay: Relay, request: ServerRequest, *, is_asked: bool) -> bool:
+    """Return whether a request may be parked, or has to wait for something else."""
+    if relay.log_level is not None and relay.shared.is_level_new:
+        return True
+    if not request.stateless or request.method not in MAY_ASK:
+        return False
+    return not is_asked or "requestState" in request.fields
+
+
+def _meta(relay: Relay, request: ServerRequest, *, is_told: bool) -> dict[str, Any] | None:
+    """Return the entries of ``_meta`` that pass, and those of this hop."""
+    hop = relay.hop(request) if is_told else {}
+    if request.meta.keys() <= _OF_HOP_ONLY:
+        return hop or None
+    meta = without_hop(fields_of.decode(request.fields["_meta"]))
+    meta.pop("progressToken", None)
+    return {**meta, **hop} or None
+
+
+def _subject(fields: Mapping[str, Raw]) -> str:
+    """Return what a request is about, for messages."""
+    for name in NAMING:
+        if name in fields:
+            subject = msgspec.json.decode(fields[name])
+            return subject if isinstance(subject, str) else ""
+    return ""

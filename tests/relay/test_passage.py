@@ -1,0 +1,65 @@
+"""What goes straight through a relay: what it costs, and that nothing else is different."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast._core.server.request import ServerRequest, text_result
+from tests.relay import peak
+from tests.relay.rig import Pair
+
+pytestmark = pytest.mark.req("Y1")
+
+ERAS = ("handshake", "stateless")
+SLACK = 1024 * 1024
+"""Bytes that a relay needs beside what it passes."""
+
+
+@pytest.mark.parametrize("server_era", ERAS)
+@pytest.mark.parametrize("host_era", ERAS)
+async def test_a_large_result_needs_twice_its_size(
+    host_era: str, server_era: str, tmp_path: Path
+) -> None:
+    note = tmp_path / "peak"
+    command = [sys.executable, peak.__file__, server_era, str(note)]
+    async with holdfast.connect(command, protocol=Pair(host_era, server_era).host) as host:
+        assert len((await host.call_tool("large")).text) == peak.SIZE
+    assert int(note.read_text()) <= 2 * peak.SIZE + SLACK
+
+
+@pytest.mark.parametrize(("host_era", "server_era"), [(era, era) for era in ERAS])
+async def test_a_call_needs_no_task(host_era: str, server_era: str) -> None:
+    pair = Pair(host_era, server_era)
+    peer, tasks = pair.peer(), list[int]()
+
+    def count(request: ServerRequest) -> Any:
+        tasks.append(len(asyncio.all_tasks()))
+        return text_result("counted")
+
+    peer.on("tools/call", count)
+    async with pair.connect(peer) as host:
+        await host.call_tool("count")  # the first one lists the tools
+        before = len(asyncio.all_tasks())
+        assert (await host.call_tool("count")).text == "counted"
+        assert tasks[1] <= before
+
+
+@pytest.mark.parametrize("limited", [{"limits": holdfast.Limits(concurrent=1)}, {"log": "calls"}])
+async def test_what_is_limited_or_watched_goes_the_other_way(
+    limited: dict[str, Any], tmp_path: Path
+) -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer()
+    peer.on("tools/call", lambda request: text_result("hello"))
+    if "log" in limited:
+        limited = {"log": tmp_path / "calls.jsonl"}
+    async with pair.connect(peer, upstream=limited) as host:
+        assert (await host.call_tool("echo")).text == "hello"
+    if "log" in limited:
+        assert '"echo"' in (tmp_path / "calls.jsonl").read_text()
