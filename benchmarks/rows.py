@@ -249,9 +249,10 @@ ROWS = (
 
 
 def all_rows() -> tuple[Row, ...]:
-    from benchmarks import cli_rows, http_rows, relay_rows, slopes, user_rows
+    from benchmarks import cli_rows, http_rows, relay_rows, scale_rows, slopes, user_rows
 
-    return ROWS + cli_rows.ROWS + http_rows.ROWS + user_rows.ROWS + relay_rows.ROWS + slopes.ROWS
+    users = user_rows.ROWS + scale_rows.ROWS + relay_rows.ROWS
+    return ROWS + cli_rows.ROWS + http_rows.ROWS + users + slopes.ROWS
 
 
 def by_key(key: str) -> Row:
