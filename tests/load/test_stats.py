@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast._core.bulk.outcomes import RowOutcome
-from holdfast.load.page import page
+from holdfast.load.page import page, round_up
 from holdfast.load.report import summary
 from holdfast.load.stats import SLICES, Durations, LoadStats
 
@@ -78,3 +78,25 @@ def test_the_page_is_one_file_and_names_are_text() -> None:
 @pytest.mark.req("S4")
 def test_a_test_without_a_call_has_a_page() -> None:
     assert "0 calls" in page(LoadStats(1).facts(), "nothing")
+
+
+@pytest.mark.req("S4")
+@given(st.floats(1e-6, 1e9))
+def test_an_axis_ends_at_a_number_above_all_values_that_reads_well(value: float) -> None:
+    top = round_up(value)
+    assert value <= top <= value * 1.6
+    assert float(f"{top:.1e}") == pytest.approx(top, rel=1e-12), "two digits are enough for it"
+
+
+@pytest.mark.req("S4")
+def test_the_page_tells_failures_apart_and_never_rounds_them_away() -> None:
+    stats = LoadStats(10)
+    stats.elapsed = 1.0
+    for _ in range(9_999):
+        stats.add("add", outcome("ok"), 0.5)
+    stats.add("add", outcome("unknown", kind="<u>"), 0.5)
+    text = page(stats.facts(), "one of many")
+    assert "<dt>unknown</dt><dd>&lt; 0.1 %</dd>" in text
+    assert "<dt>errors</dt><dd>0</dd>" in text
+    assert "<td>&lt;u&gt;</td><td>1</td>" in text
+    assert "Failures by kind" not in page(LoadStats(1).facts(), "nothing")

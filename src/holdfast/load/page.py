@@ -1,18 +1,21 @@
-"""The result of a load test as one page: the table, and two plots. No script, nothing fetched."""
+"""The result of a load test as one page: figures, plots, tables. No script, nothing fetched."""
 
 from __future__ import annotations
 
+import math
 from base64 import b64encode
+from collections.abc import Iterable
 from hashlib import sha256
 from html import escape
 from typing import Any, Final
 
-from holdfast.load.report import HEAD, milliseconds, rows_of, summary
+from holdfast._core.text import visible
+from holdfast.load.report import HEAD, milliseconds, rows_of
 
 WIDTH: Final = 960
-HEIGHT: Final = 220
-LEFT: Final = 64
-BOTTOM: Final = 28
+HEIGHT: Final = 180
+ENDINGS: Final = ("ok", "error", "unknown")
+SPREAD: Final = ("p50", "p95")
 STYLE: Final = """
 :root { color-scheme: light dark;
   --bg: light-dark(#f4f7f5, #0c1311); --panel: light-dark(#ffffff, #121b18);
@@ -20,28 +23,63 @@ STYLE: Final = """
   --muted: light-dark(#475852, #a4b5ae); --accent: light-dark(#0a6b5e, #54d3b6);
   --ok: light-dark(#0e755b, #4fbf9b); --error: light-dark(#b4232c, #ff7b7b);
   --unknown: light-dark(#7b3db8, #c39bf5); --slow: light-dark(#855c00, #e3b341); }
+* { box-sizing: border-box; }
 body { margin: 0; background: var(--bg); color: var(--text);
   font: 14px/1.5 -apple-system, "Segoe UI", Roboto, Cantarell, "Noto Sans", Arial, sans-serif; }
-main { max-width: 1008px; margin: 0 auto; padding: 24px; }
-h1 { font-size: 22px; font-weight: 600; margin: 0 0 4px; }
-h2 { font-size: 14px; font-weight: 600; margin: 0 0 8px; }
-p { color: var(--muted); margin: 0 0 24px; }
+main { max-width: 1080px; margin: 0 auto; padding: 32px 24px 48px; }
+h1 { font-size: 22px; line-height: 1.3; font-weight: 600; margin: 0 0 4px;
+  overflow-wrap: anywhere; }
+p { color: var(--muted); margin: 0 0 20px; }
+h2 { font-size: 14px; font-weight: 600; margin: 0; }
+header { display: flex; flex-wrap: wrap; align-items: baseline; gap: 4px 20px; margin: 0 0 12px; }
 section { background: var(--panel); border: 1px solid var(--line); border-radius: 12px;
-  padding: 16px; margin: 0 0 20px; overflow-x: auto; }
+  padding: 16px 20px 20px; margin: 0 0 16px; }
+dl { display: grid; grid-template-columns: repeat(8, 1fr); gap: 1px;
+  background: var(--line); border: 1px solid var(--line); border-radius: 12px; overflow: hidden;
+  margin: 0 0 16px; }
+dl div { background: var(--panel); padding: 12px 16px; }
+dt { color: var(--muted); font-size: 12px; }
+dd { margin: 0; font-size: 20px; font-weight: 600; white-space: nowrap;
+  font-variant-numeric: tabular-nums; }
+.scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: 4px 8px; text-align: right; border-bottom: 1px solid var(--line); }
-th:first-child, td:first-child { text-align: left; }
-th { color: var(--muted); font-weight: 600; }
-svg { display: block; width: 100%; height: auto; }
-svg text { fill: var(--muted); font-size: 12px; }
-.grid { stroke: var(--line); } .end { text-anchor: end; } .middle { text-anchor: middle; }
-.ok { fill: var(--ok); } .error { fill: var(--error); } .unknown { fill: var(--unknown); }
-.p50 { stroke: var(--accent); } .p95 { stroke: var(--slow); stroke-dasharray: 6 3; }
-.line { fill: none; stroke-width: 2; }
-.key { display: inline-block; width: 12px; height: 12px; border-radius: 2px; margin: 0 4px 0 16px; }
-.key.ok { background: var(--ok); } .key.error { background: var(--error); }
-.key.unknown { background: var(--unknown); } .key.p50 { background: var(--accent); }
-.key.p95 { background: var(--slow); }
+th, td { padding: 6px 0 6px 16px; text-align: right; white-space: nowrap;
+  border-bottom: 1px solid var(--line); }
+tr:last-child td { border-bottom: 0; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; white-space: normal;
+  overflow-wrap: anywhere; min-width: 120px; }
+td:first-child { font-family: ui-monospace, "Cascadia Mono", Menlo, Consolas, monospace;
+  font-size: 13px; }
+th { color: var(--muted); font-size: 12px; font-weight: 600; }
+tr.all td { font-weight: 600; } .none { color: var(--muted); }
+td.error { color: var(--error); } td.unknown { color: var(--unknown); }
+.plot { display: grid; grid-template-columns: 64px 1fr; gap: 4px 8px; color: var(--muted);
+  font-size: 12px; font-variant-numeric: tabular-nums; }
+.y { display: flex; flex-direction: column; justify-content: space-between; text-align: right;
+  margin: -9px 0; }
+.x { grid-column: 2; display: flex; justify-content: space-between; }
+svg { display: block; width: 100%; height: 180px; }
+svg line { stroke: var(--line); stroke-width: 1; } svg * { vector-effect: non-scaling-stroke; }
+svg .ok { fill: var(--ok); } svg .error { fill: var(--error); }
+svg .unknown { fill: var(--unknown); } .spot { fill: transparent; }
+.spot:hover { fill: light-dark(#13201c18, #e3ece820); }
+.trend { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
+svg .p50 { stroke: var(--accent); } svg .p95 { stroke: var(--slow); stroke-dasharray: 6 4; }
+.key { color: var(--muted); font-size: 12px; }
+.key::before { content: ""; display: inline-block; width: 10px; height: 10px; border-radius: 2px;
+  margin-right: 6px; background: currentColor; }
+.key.ok::before { color: var(--ok); } .key.error::before { color: var(--error); }
+.key.unknown::before { color: var(--unknown); } .key.p50::before { color: var(--accent); }
+.key.p95::before { color: var(--slow); }
+meter { appearance: none; width: 100%; min-width: 96px; height: 8px; border: 0;
+  border-radius: 4px; background: var(--line); overflow: hidden; }
+meter::-webkit-meter-bar { background: var(--line); border: 0; border-radius: 4px; height: 8px; }
+meter::-webkit-meter-optimum-value { background: var(--error); }
+meter::-moz-meter-bar { background: var(--error); }
+@media (max-width: 1000px) { dl { grid-template-columns: repeat(4, 1fr); } }
+@media (max-width: 560px) { main { padding: 20px 12px; } section { padding: 12px; }
+  dl { grid-template-columns: repeat(2, 1fr); }
+  .plot { grid-template-columns: 52px 1fr; } }
 """
 
 
@@ -49,11 +87,6 @@ def page(facts: dict[str, Any], title: str) -> str:
     """Return the page."""
     digest = b64encode(sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'"
-    head = "".join(f"<th>{escape(name)}</th>" for name in HEAD)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in rows_of(facts)
-    )
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -66,79 +99,180 @@ def page(facts: dict[str, Any], title: str) -> str:
 <body>
 <main>
 <h1>{escape(title)}</h1>
-<p>{escape(summary(facts))}</p>
-<section><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></section>
-<section><h2>Calls per second{_keys("ok", "error", "unknown")}</h2>{_rates(facts)}</section>
-<section><h2>Duration of answered calls{_keys("p50", "p95")}</h2>{_durations(facts)}</section>
-</main>
+<p>{facts["total"]["calls"]:,} calls in {facts["seconds"]:.3g} s</p>
+{_figures(facts)}
+<section>{_head("Calls per second", ENDINGS)}{_rates(facts)}</section>
+<section>{_head("Duration of answered calls", SPREAD)}{_durations(facts)}</section>
+<section>{_head("Tools")}{_tools(facts)}</section>
+{_failures(facts)}</main>
 </body>
 </html>
 """
 
 
-def _keys(*names: str) -> str:
-    return "".join(f'<span class="key {name}"></span>{name}' for name in names)
+def _figures(facts: dict[str, Any]) -> str:
+    """Return what one wants to know first."""
+    total = facts["total"]
+    figures = {
+        "calls/s": f"{facts['calls_per_second']:,.0f}",
+        "p50": milliseconds(total["p50"]),
+        "p95": milliseconds(total["p95"]),
+        "p99": milliseconds(total["p99"]),
+        "slowest": milliseconds(total["max"]),
+        "errors": _share(total["error"], total["calls"]),
+        "unknown": _share(total["unknown"], total["calls"]),
+        "reconnects": f"{facts['reconnects']:,}",
+    }
+    cells = (f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in figures.items())
+    return f"<dl>{''.join(cells)}</dl>"
 
 
-def _frame(facts: dict[str, Any], top: float, label: str, marks: str) -> str:
-    """Return a plot with its axes; ``label`` is that of the top line."""
-    plot = HEIGHT - BOTTOM
-    lines = "".join(
-        f'<line class="grid" x1="{LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        for y in (8, 8 + (plot - 8) / 2, plot)
+def _share(count: int, calls: int) -> str:
+    """Return a count as a part of all calls; what is there is never rounded to nothing."""
+    if not count:
+        return "0"
+    percent = 100 * count / calls
+    return "&lt; 0.1 %" if percent < 0.1 else f"{percent:.1f} %"
+
+
+def _head(title: str, keys: Iterable[str] = ()) -> str:
+    names = "".join(f'<span class="key {name}">{name}</span>' for name in keys)
+    return f"<header><h2>{escape(title)}</h2>{names}</header>"
+
+
+# Tables
+
+
+def _tools(facts: dict[str, Any]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in HEAD)
+    rows = rows_of(facts)
+    body = "".join(
+        _row(row, is_all=len(rows) > 1 and number == len(rows))
+        for number, row in enumerate(rows, 1)
     )
-    span = facts["slices"][-1]["at"] + facts["width"] if facts["slices"] else facts["width"]
+    return _table(head, body)
+
+
+def _row(row: tuple[str, ...], *, is_all: bool) -> str:
+    """Return a row of the table: failures in their colour, zeroes in none."""
+    cells = []
+    for name, cell in zip(HEAD, row, strict=True):
+        kind = "none" if cell == "0" else name if name in ("error", "unknown") else ""
+        mark = f' class="{kind}"' if kind else ""
+        cells.append(f"<td{mark}>{escape(cell)}</td>")
+    mark = ' class="all"' if is_all else ""
+    return f"<tr{mark}>{''.join(cells)}</tr>"
+
+
+def _failures(facts: dict[str, Any]) -> str:
+    """Return the failures by kind, the most frequent first; nothing if there are none."""
+    failures = facts["total"]["failures"]
+    if not failures:
+        return ""
+    most = max(failures.values())
+    head = "<th>kind</th><th>calls</th><th>of all calls</th><th></th>"
+    body = "".join(
+        f"<tr><td>{escape(visible(kind, 40))}</td><td>{count:,}</td>"
+        f"<td>{_share(count, facts['total']['calls'])}</td>"
+        f'<td><meter max="{most}" value="{count}"></meter></td></tr>'
+        for kind, count in failures.items()
+    )
+    return f"<section>{_head('Failures by kind')}{_table(head, body)}</section>\n"
+
+
+def _table(head: str, body: str) -> str:
     return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{lines}{marks}'
-        f'<text class="end" x="{LEFT - 8}" y="14">{escape(label)}</text>'
-        f'<text class="end" x="{LEFT - 8}" y="{plot}">0</text>'
-        f'<text x="{LEFT}" y="{HEIGHT - 8}">0 s</text>'
-        f'<text class="end" x="{WIDTH}" y="{HEIGHT - 8}">{span:g} s</text></svg>'
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody>'
+        "</table></div>"
     )
 
 
-def _scale(facts: dict[str, Any], top: float) -> tuple[float, float, Any]:
-    slices = facts["slices"]
-    count = round(slices[-1]["at"] / facts["width"]) + 1 if slices else 1
-    step = (WIDTH - LEFT) / count
-    plot = HEIGHT - BOTTOM
-
-    def height(value: float) -> float:
-        return (plot - 8) * value / top if top else 0.0
-
-    return step, plot, height
+# Plots
 
 
 def _rates(facts: dict[str, Any]) -> str:
     slices, width = facts["slices"], facts["width"]
-    top = max((part["calls"] / width for part in slices), default=1.0)
-    step, plot, height = _scale(facts, top)
+    top = round_up(max((part["calls"] / width for part in slices), default=0.0))
+    step = WIDTH / _count(facts)
     bars = []
     for part in slices:
-        x, y = LEFT + part["at"] / width * step, plot
-        for name in ("ok", "error", "unknown"):
-            size = height(part[name] / width)
+        x, y = part["at"] / width * step, float(HEIGHT)
+        for name in ENDINGS:
+            size = HEIGHT * part[name] / width / top
             y -= size
             if size:
                 bars.append(
-                    f'<rect class="{name}" x="{x + 0.5:.1f}" y="{y:.1f}" '
-                    f'width="{max(step - 1, 0.5):.1f}" height="{size:.1f}"/>'
+                    f'<rect class="{name}" x="{x:.2f}" y="{y:.2f}" '
+                    f'width="{step * 0.88:.2f}" height="{size:.2f}"/>'
                 )
-    return _frame(facts, top, f"{top:,.0f}/s", "".join(bars))
+    labels = [f"{value:,.10g}/s" for value in (top, top / 2, 0)]
+    return _frame(facts, labels, "".join(bars), "calls per second")
 
 
 def _durations(facts: dict[str, Any]) -> str:
     slices, width = facts["slices"], facts["width"]
-    top = max((part["p95"] or 0.0 for part in slices), default=1.0)
-    step, plot, height = _scale(facts, top)
+    top = round_up(max((part["p95"] or 0.0 for part in slices), default=0.0))
+    step = WIDTH / _count(facts)
     lines = []
-    for name in ("p50", "p95"):
+    for name in SPREAD:
         points = [
-            f"{LEFT + (part['at'] / width + 0.5) * step:.1f},{plot - height(part[name]):.1f}"
+            ((part["at"] / width + 0.5) * step, HEIGHT * (1 - part[name] / top))
             for part in slices
             if part[name] is not None
         ]
         if len(points) == 1:  # a line of one point cannot be seen
-            points.append(f"{WIDTH},{points[0].partition(',')[2]}")
-        lines.append(f'<polyline class="line {name}" points="{" ".join(points)}"/>')
-    return _frame(facts, top, milliseconds(top), "".join(lines))
+            points = [(0.0, points[0][1]), (float(WIDTH), points[0][1])]
+        text = " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
+        lines.append(f'<polyline class="trend {name}" points="{text}"/>')
+    labels = [milliseconds(value) for value in (top, top / 2, 0.0)]
+    return _frame(facts, labels, "".join(lines), "duration of answered calls")
+
+
+def _frame(facts: dict[str, Any], labels: list[str], marks: str, name: str) -> str:
+    """Return a plot with its axes. The picture stretches, so its labels stand outside of it."""
+    grid = "".join(f'<line x1="0" x2="{WIDTH}" y1="{y}" y2="{y}"/>' for y in (0, 90, 180))
+    span = _count(facts) * facts["width"]
+    marked = "".join(f"<span>{text}</span>" for text in labels)
+    return (
+        f'<div class="plot"><div class="y">{marked}</div>'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" '
+        f'aria-label="{name}">{grid}{marks}{_spots(facts)}</svg>'
+        f'<div class="x"><span>0 s</span><span>{span / 2:g} s</span><span>{span:g} s</span>'
+        "</div></div>"
+    )
+
+
+def _spots(facts: dict[str, Any]) -> str:
+    """Return what shows the numbers of a stretch of time to a mouse."""
+    step, width = WIDTH / _count(facts), facts["width"]
+    spots = []
+    for part in facts["slices"]:
+        x = part["at"] / width * step
+        spots.append(
+            f'<rect class="spot" x="{x:.2f}" y="0" width="{step:.2f}" height="{HEIGHT}">'
+            f"<title>{escape(_numbers(part, width))}</title></rect>"
+        )
+    return "".join(spots)
+
+
+def _numbers(part: dict[str, Any], width: float) -> str:
+    counts = ", ".join(f"{part[name]:,} {name}" for name in ENDINGS if part[name])
+    spread = ", ".join(f"{name} {milliseconds(part[name])}" for name in SPREAD)
+    return f"{part['at']:g} to {part['at'] + width:g} s: {counts}; {spread}"
+
+
+def _count(facts: dict[str, Any]) -> int:
+    """Return how many stretches of time there are, empty ones included."""
+    slices = facts["slices"]
+    return round(slices[-1]["at"] / facts["width"]) + 1 if slices else 1
+
+
+def round_up(value: float) -> float:
+    """Return the next number that reads well on an axis: 1, 1.5, 2, … times a power."""
+    if value <= 0:
+        return 1.0
+    power: float = 10.0 ** math.floor(math.log10(value))
+    for factor in (1, 1.5, 2, 3, 4, 5, 6, 8):
+        if value <= factor * power:
+            return factor * power
+    return 10 * power
