@@ -61,6 +61,7 @@ AIMS: Final = {
     "events": Aim(1.15, "plain"),
     "opentelemetry": Aim(1.75, "plain"),
     "lock": Aim(1.02, "plain"),
+    "limit": Aim(1.05, "plain"),
     "relay-memory": Aim(1.6, "plain"),
     "relay-stdio": Aim(2.2, "plain"),
     "threads": Aim(1.5, "plain"),

@@ -35,7 +35,7 @@ from holdfast.policies import Policy
 from holdfast.types.lifecycle import Progress
 
 if TYPE_CHECKING:
-    from holdfast._core.limits.gate import Gate
+    from holdfast._core.limits.gate import Gate, Places
     from holdfast._core.tap import Crossing, Tap
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -95,20 +95,22 @@ class Driver:
         on_progress: Callable[[list[Progress]], None] | None = None,
         on_related: Callable[[Raw], None] | None = None,
         on_sent: Callable[[WireId], None] | None = None,
-        is_admitted: bool = False,
     ) -> Raw:
         """Send a request and wait for its one outcome; first for its place under a limit."""
-        if self.gate is not None and not is_admitted:
-            return await self.gate.request(self, call, on_progress, on_related, on_sent)
-        future: asyncio.Future[Raw] = self.loop.create_future()
-        # A function of the application gives each request its credentials. It may depend on
-        # who is calling, so it runs in the caller's context, also if the request waits first.
-        context = copy_context() if self._keeps_context else None
-        ticket, effects = self.engine.call(call, self.loop.time())
-        self._waiters[ticket] = Waiter(future, on_progress, on_related, on_sent, context)
-        self._apply(effects)
-        del effects  # They hold the frame, which is not needed while waiting.
+        places: Places = ()
+        if self.gate is not None:
+            if (entered := self.gate.admit(self, call)) is None:
+                call, entered = await self.gate.wait(self, call)
+            places = entered
         try:
+            future: asyncio.Future[Raw] = self.loop.create_future()
+            # A function of the application gives each request its credentials. It may depend on
+            # who is calling, so it runs in the caller's context, also if the request waits first.
+            context = copy_context() if self._keeps_context else None
+            ticket, effects = self.engine.call(call, self.loop.time())
+            self._waiters[ticket] = Waiter(future, on_progress, on_related, on_sent, context)
+            self._apply(effects)
+            del effects  # They hold the frame, which is not needed while waiting.
             return await future
         except asyncio.CancelledError as cancelled:
             # This has no effect if the outcome and the cancellation met.
@@ -117,6 +119,9 @@ class Driver:
             outcome = failure if future.cancelled() else future.exception()
             cancelled.__cause__ = messages.ended(self.engine.name, call, outcome)
             raise
+        finally:
+            for limiter in places:
+                limiter.leave()
 
     def begin(
         self,

@@ -73,24 +73,25 @@ class TokenBucket:
     """
 
     def __init__(self, rate: Rate, now: float, tokens: float | None = None) -> None:
-        self.rate = rate
         self.at: float = now
         self.tokens: float = rate.burst if tokens is None else min(tokens, rate.burst)
+        self._per_second, self._burst = rate.per_second, rate.burst
 
     def __repr__(self) -> str:
-        return f"<TokenBucket {self.tokens:.3g} of {self.rate.burst:.3g}>"
+        return f"<TokenBucket {self.tokens:.3g} of {self._burst:.3g}>"
 
     def fill(self, now: float) -> None:
         """Add what has come since the last time."""
         if now > self.at:
-            grown = self.tokens + (now - self.at) * self.rate.per_second
-            self.tokens, self.at = min(grown, self.rate.burst), now
+            grown = self.tokens + (now - self.at) * self._per_second
+            self.tokens, self.at = (grown if grown < self._burst else self._burst), now
         elif self.at - now > JUMP:
             self.at = now
 
     def take(self, now: float, tokens: int = 1) -> bool:
         """Take tokens; False if there are not so many."""
-        self.fill(now)
+        if now != self.at:
+            self.fill(now)
         if self.tokens < tokens - _ROUNDING:
             return False
         self.tokens -= tokens
@@ -98,9 +99,9 @@ class TokenBucket:
 
     def give_back(self) -> None:
         """Return the token of a call that was not made."""
-        self.tokens = min(self.tokens + 1, self.rate.burst)
+        self.tokens = min(self.tokens + 1, self._burst)
 
     def ready_at(self, now: float) -> float:
         """Return the time from which there is a token."""
         self.fill(now)
-        return now + max(0.0, 1.0 - self.tokens) / self.rate.per_second
+        return now + max(0.0, 1.0 - self.tokens) / self._per_second

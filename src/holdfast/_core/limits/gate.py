@@ -42,11 +42,8 @@ from holdfast._core.limits.waiting import Sender, wait_for_place
 from holdfast._core.rate import parse_rate
 
 if TYPE_CHECKING:
-    from msgspec import Raw
-
-    from holdfast._core.boundary import Call, WireId
+    from holdfast._core.boundary import Call
     from holdfast.policies import Limits, ToolPolicy
-    from holdfast.types.lifecycle import Progress
 
 TOOL_CALL: Final = "tools/call"
 LIST: Final = "/list"
@@ -91,48 +88,30 @@ class Gate:
         self._of_all = () if server is None else (server,)
         self._fitting = fitting
 
-    async def request(
-        self,
-        driver: Sender,
-        call: Call,
-        on_progress: Callable[[list[Progress]], None] | None,
-        on_related: Callable[[Raw], None] | None,
-        on_sent: Callable[[WireId], None] | None,
-    ) -> Raw:
-        """Send a request by a driver when the limits let it pass."""
-        places: Places = ()
-        if not call.lasting and call.method not in UNLIMITED:
-            now = driver.loop.time()
-            if driver.engine.state is not State.READY and driver.engine.state is not State.NEW:
-                # Raise if the server is down and the call does not wait for it.
-                driver.engine.open(now, call)
-            entered = self.try_enter(call, now)
-            if entered is None:
-                call, entered = await wait_for_place(driver, self, call)
-            places = entered
-        try:
-            return await driver.request(
-                call,
-                on_progress=on_progress,
-                on_related=on_related,
-                on_sent=on_sent,
-                is_admitted=True,
-            )
-        finally:
-            for limiter in places:
-                limiter.leave()
+    def admit(self, driver: Sender, call: Call) -> Places | None:
+        """Return the places of a request that a driver is to send now; None if it has to wait.
 
-    def try_enter(self, call: Call, now: float) -> Places | None:
-        """Take the places of a call at once; None if it has to wait."""
+        Raises:
+            StateError: The server is down, and the call does not wait for it.
+        """
+        if call.lasting or call.method in UNLIMITED:
+            return ()
+        now, state = driver.loop.time(), driver.engine.state
+        if state is not State.READY and state is not State.NEW:
+            driver.engine.open(now, call)
         if self.closed_until > now:
             return None
         limiters = self._limiters(call)
-        for number, limiter in enumerate(limiters):
+        for limiter in limiters:
             if not limiter.try_enter(now):
-                for taken in limiters[:number]:
+                for taken in limiters[: limiters.index(limiter)]:
                     taken.give_back()
                 return None
         return limiters
+
+    async def wait(self, driver: Sender, call: Call) -> tuple[Call, Places]:
+        """Wait for the places of a call; return it with what is left of its time."""
+        return await wait_for_place(driver, self, call)
 
     async def enter(self, call: Call, caller: Hashable, on_wait: Callable[[Wait], None]) -> Places:
         """Wait for the places of a call; tell what it waits for first."""

@@ -49,9 +49,9 @@ class Limiter:
 
     def try_enter(self, now: float) -> bool:
         """Take a place at once; False if there is none, or somebody waits for it."""
-        if self._queue or self.running >= self._capacity:
+        if self._queue.size or self.running >= self._capacity:
             return False
-        if self._rate is not None and not self._tokens(now).take(now):
+        if self._rate is not None and not (self._bucket or self._tokens(now)).take(now):
             return False
         self.running += 1
         return True
@@ -73,7 +73,7 @@ class Limiter:
     def leave(self) -> None:
         """Give the place of a call that has ended to the next."""
         self.running -= 1
-        if self._queue:
+        if self._queue.size:
             self._wake(asyncio.get_running_loop().time())
 
     def give_back(self) -> None:

@@ -33,24 +33,25 @@ class FairQueue(Generic[W]):
 
     def __init__(self) -> None:
         self._lines: OrderedDict[Hashable, OrderedDict[W, None]] = OrderedDict()
-        self._size = 0
+        self.size: int = 0
+        """The number of those who wait."""
 
     def __repr__(self) -> str:
-        return f"<FairQueue {self._size} of {len(self._lines)} callers>"
+        return f"<FairQueue {self.size} of {len(self._lines)} callers>"
 
     def __len__(self) -> int:
-        return self._size
+        return self.size
 
     def add(self, caller: Hashable, waiter: W) -> None:
         """Add one at the end of its caller's line; a caller who is new has the last turn."""
         self._lines.setdefault(caller, OrderedDict())[waiter] = None
-        self._size += 1
+        self.size += 1
 
     def next(self) -> W:
         """Take the one whose turn it is."""
         caller, line = next(iter(self._lines.items()))
         waiter, _ = line.popitem(last=False)
-        self._size -= 1
+        self.size -= 1
         if line:
             self._lines.move_to_end(caller)
         else:
@@ -63,7 +64,7 @@ class FairQueue(Generic[W]):
         if line is None or waiter not in line:
             return False
         del line[waiter]
-        self._size -= 1
+        self.size -= 1
         if not line:
             del self._lines[caller]
         return True

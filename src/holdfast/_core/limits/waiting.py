@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from msgspec import Raw
 from msgspec.structs import replace
 
 from holdfast._core.boundary import Call, DriverListener, Waiting
@@ -28,8 +26,6 @@ class Sender(Protocol):
     def engine(self) -> Connection: ...
     @property
     def listener(self) -> DriverListener: ...
-    @property
-    def request(self) -> Callable[..., Coroutine[Any, Any, Raw]]: ...
 
 
 async def wait_for_place(driver: Sender, gate: Gate, call: Call) -> tuple[Call, Places]:
