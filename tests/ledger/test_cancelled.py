@@ -65,7 +65,7 @@ async def ending_for_another(store: MemoryStore, shop: Shop) -> str:
     ledger = Ledger(store, by="name")
     async with holdfast.connect(shop.peer, ledger=ledger, name="shop") as other:
         try:
-            result = await other.call_tool("charge", {}, once="order-1", total_timeout=20)
+            result = await other.call_tool("charge", {}, once="order-1", total_timeout=5)
         except OutcomeUnknown:
             return "unknown"
         assert result.structured == {"receipt": 1}
@@ -89,3 +89,39 @@ async def test_a_call_that_is_cancelled_anywhere_leaves_no_doubt_that_could_be_a
     # Not sent: it runs for the other. Sent: unknown. Answered: known from there on.
     order = [(0, "result"), (0, "unknown"), (1, "unknown"), (1, "result")]
     assert [order.index(ending) for ending in endings] == sorted(map(order.index, endings))
+
+
+async def test_an_end_that_is_cancelled_while_sent_is_being_noted_is_noted_too() -> None:
+    noting, release = asyncio.Event(), asyncio.Event()
+
+    class Held(MemoryStore):
+        """A store that takes long to note that a call was sent."""
+
+        async def swap(
+            self, key: str, old: bytes | None, new: bytes | None, ttl: float | None = None
+        ) -> bool:
+            if b'"state":"sent"' in (new or b""):
+                noting.set()
+                await release.wait()
+            return await super().swap(key, old, new, ttl)
+
+    shop, store, answer = Shop(), Held(), asyncio.Event()
+
+    @shop.peer.tool()
+    async def slow(**arguments: Any) -> Any:
+        shop.runs += 1
+        await answer.wait()
+        return {"receipt": shop.runs}
+
+    async with holdfast.connect(shop.peer, ledger=Ledger(store), name="shop") as client:
+        task = asyncio.create_task(client.call_tool("slow", {}, once="order-1"))
+        await noting.wait()
+        answer.set()
+        for _ in range(20):  # the answer is there, and the end of the mark is waited for
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait((task,))
+        release.set()
+        result = await client.call_tool("slow", {}, once="order-1")
+    assert result.structured == {"receipt": 1}
+    assert shop.runs == 1

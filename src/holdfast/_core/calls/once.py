@@ -177,8 +177,8 @@ class OnceCall(Struct, eq=False):
         if self._mark is not None:
             self._mark.cancel()
         if self._marking is not None:
-            marking, self._marking = self._marking, None
-            await asyncio.wait((marking,))
+            await asyncio.wait((self._marking,))
+            self._marking = None
 
     async def release(self, call: ToolCall) -> None:
         """Give the key back before a login: whose key it is may be another one's after it."""
@@ -199,22 +199,27 @@ class OnceCall(Struct, eq=False):
             await self._settle(ran=False, note=note)
 
     async def _settle(self, **facts: Any) -> None:
-        """Note how the call ended, for at most `SETTLE_TIME`; it is noted to the end in any case.
+        """Note how the call ended, for at most `SETTLE_TIME`.
 
-        What the server said is known, whoever is cancelled meanwhile: a record that is left open
-        would have others wait for as long as this process lives.
+        What the server said is known, whoever is cancelled meanwhile, so it is noted in any case:
+        a record that is left open would have others wait for as long as this process lives.
         """
         claim, self.claim = self.claim, None
         if claim is None:
             return
-        settling = asyncio.create_task(self._write_end(claim, facts))
-        _SETTLING.add(settling)
-        settling.add_done_callback(_SETTLING.discard)
-        await asyncio.wait((settling,), timeout=SETTLE_TIME)
-        if settling.done():
-            settling.result()
+        try:
+            async with asyncio.timeout(SETTLE_TIME):
+                await self._end_mark()
+                await self.ledger.settle(claim, **facts)
+        except (TimeoutError, asyncio.CancelledError) as error:
+            if claim.is_held:  # a mark was being written, and the ledger was not told yet
+                settling = asyncio.create_task(self._settle_later(claim, facts))
+                _SETTLING.add(settling)
+                settling.add_done_callback(_SETTLING.discard)
+            if isinstance(error, asyncio.CancelledError):
+                raise
 
-    async def _write_end(self, claim: Claim, facts: dict[str, Any]) -> None:
+    async def _settle_later(self, claim: Claim, facts: dict[str, Any]) -> None:
         await self._end_mark()
         await self.ledger.settle(claim, **facts)
 

@@ -75,6 +75,10 @@ class Owner:
         """Write a record when the store is back; until then the lease says that this lives."""
         if len(self.unwritten) < MOST_UNWRITTEN:
             self.unwritten[key] = unwritten
+        if self._renewing is not None:
+            # It sleeps for as long as a lease allows; others wait for this record.
+            self._renewing.cancel()
+            self._renewing = asyncio.create_task(self._keep())
 
     async def flush(self, key: str) -> None:
         """Write what could not be written; raise `StoreError` if it still cannot."""
