@@ -207,7 +207,7 @@ def test_a_program_gets_plain_lines(cli: Cli) -> None:
     assert "! output       what it should not send:" in lines
     assert "               → a stdio server must write only messages to stdout: " in done.out
     first, advice = cli("doctor", "--", "no-such-command").out.splitlines()[:2]
-    assert first.startswith("It does not work: no-such-command: command not found: ")
+    assert first == "It does not work: no-such-command: command not found: 'no-such-command'"
     assert advice.startswith("→ check the spelling")
 
 

@@ -21,15 +21,25 @@ from tests.cli.terminal import PATIENCE, interruptible
 
 
 @pytest.mark.req("F3")
-@pytest.mark.parametrize("columns", [80, 40])
+@pytest.mark.parametrize("columns", [120, 80, 40])
 def test_the_first_screen_fits_the_window(seen: Seen, columns: int) -> None:
     golden.check(f"help-{columns}", seen("--help", columns=columns).lines)
 
 
 @pytest.mark.req("F3")
-@pytest.mark.parametrize("columns", [80, 40])
+@pytest.mark.parametrize("columns", [120, 80, 40])
 def test_the_help_of_a_verb_fits_the_window(seen: Seen, columns: int) -> None:
     golden.check(f"help-call-{columns}", seen("call", "--help", columns=columns).lines)
+
+
+@pytest.mark.req("N3")
+@pytest.mark.parametrize(
+    ("topic", "columns"),
+    [("--all", 120), ("--all", 80), ("servers", 120), ("servers", 80), ("servers", 40)],
+)
+def test_the_other_helps_fit_the_window(seen: Seen, topic: str, columns: int) -> None:
+    name = topic.removeprefix("--")
+    golden.check(f"help-{name}-{columns}", seen("help", topic, columns=columns).lines)
 
 
 def test_a_real_window_is_measured(terminal: Open) -> None:

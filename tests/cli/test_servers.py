@@ -44,7 +44,7 @@ def test_each_server_has_its_standing(cli: Cli, several: Path) -> None:
 
 
 @pytest.mark.req("F3")
-@pytest.mark.parametrize("columns", [80, 40])
+@pytest.mark.parametrize("columns", [120, 80, 40])
 def test_they_fit_the_window(seen: Seen, configure: Configure, columns: int) -> None:
     git = stdio(["uvx", "mcp-server-git", "--repository", "."])
     configure(git=git, web={"url": "https://example.org/mcp"})

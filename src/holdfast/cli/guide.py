@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from textwrap import fill
 from typing import Final
 
 import click
@@ -12,6 +14,7 @@ from holdfast.cli.app import COMMON, HELP, OPTIONS, root
 from holdfast.cli.main import (
     EXAMPLES,
     MOTTO,
+    ROOMY,
     SECTIONS,
     TARGETS,
     USAGE,
@@ -102,12 +105,25 @@ def skill() -> str:
 
 def servers(columns: int | None = None) -> str:
     """Return how a server is named, and the options that every verb about one takes."""
-    formatter = click.HelpFormatter(width=min(columns or columns_of_terminal(), 80))
+    columns = columns or columns_of_terminal()
+    formatter = click.HelpFormatter(width=min(columns, 80))
     context = click.Context(root)
     records = (option.get_help_record(context) for option in OPTIONS if option.name in COMMON)
     with formatter.section("Server options"):
         formatter.write_dl([record for record in records if record is not None])
-    return f"{SERVERS}\n{formatter.getvalue()}"
+    ways = SERVERS if columns >= ROOMY else _narrow(SERVERS, columns)
+    return f"{ways}\n{formatter.getvalue()}"
+
+
+def _narrow(text: str, columns: int) -> str:
+    """Return paragraphs folded, and what an indented command means on a line below it."""
+    paragraphs = []
+    for paragraph in text.strip().split("\n\n"):
+        if paragraph.startswith("  "):
+            paragraphs.append(re.sub(r"(?<=\S) {2,}", "\n      ", paragraph))
+        else:
+            paragraphs.append(fill(" ".join(paragraph.split()), columns))
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def man() -> str:

@@ -123,7 +123,7 @@ def help_text(columns: int = ROOMY, *, everything: bool = False) -> str:
     }
     width = max(len(name) for verbs in sections.values() for name in verbs)
     parts = [_fold(USAGE, columns, 7), _fold(MOTTO, columns)]
-    parts.append(f"{_fold(TARGETS, columns)}\n{EXAMPLES}")
+    parts.append(f"{_fold(TARGETS, columns)}\n{_fold_lines(EXAMPLES, columns, 6)}")
     for title, verbs in sections.items():
         lines = [
             _fold(f"  {name:<{width}}  {summary}", columns, width + 4)
@@ -134,8 +134,8 @@ def help_text(columns: int = ROOMY, *, everything: bool = False) -> str:
     return "\n\n".join([*parts, *(_fold_lines(text, columns) for text in texts)])
 
 
-def _fold_lines(text: str, columns: int) -> str:
-    return "\n".join(_fold(line, columns) for line in text.splitlines())
+def _fold_lines(text: str, columns: int, indent: int = 0) -> str:
+    return "\n".join(_fold(line, columns, indent) for line in text.splitlines())
 
 
 def _fold(text: str, columns: int, indent: int = 0) -> str:

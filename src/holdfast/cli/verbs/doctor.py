@@ -89,7 +89,7 @@ def _headline(findings: Sequence[Mapping[str, str]]) -> str:
     bad = [finding for finding in findings if finding["verdict"] == "bad"]
     if bad:
         more = f" ({counted(len(bad), 'problem')} in all)" if len(bad) > 1 else ""
-        words = next(iter(bad[0]["text"].splitlines()), "")
+        words = next(iter(bad[0]["text"].splitlines()), "").partition("; PATH is ")[0]
         cure = f"\n→ {bad[0]['advice']}" if bad[0]["advice"] else ""
         return f"It does not work: {words}{more}{cure}"
     warned = sum(finding["verdict"] == "warn" for finding in findings)
