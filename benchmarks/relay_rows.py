@@ -1,4 +1,9 @@
-"""The price of a relay: the same calls through one and without, in turns in one process."""
+"""The price of a relay: the same calls through one and without, in turns in one process.
+
+The server in C answers in the time of two switches of processes, so that what a relay adds shows
+at its largest: `copy_relay.py` is what remains of it if a relay does nothing at all. Servers that
+people use are slower by far; the rows with a server in Python show the least of that.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +13,9 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import holdfast
+from benchmarks import server
 from benchmarks.server import Target
-from benchmarks.user_rows import Once, echo, opened, row
+from benchmarks.user_rows import Once, Pair, echo, opened, row, shared
 from holdfast._core.serve.memory import accept
 from holdfast._core.transports.memory import MemoryLink
 from holdfast.relay.sharing import SharedRelay
@@ -40,7 +46,27 @@ async def on_stdio(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
     return echo(plain), echo(await opened(command, stack))
 
 
+async def copied(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
+    plain = await opened(target, stack)
+    command = [sys.executable, str(server.HERE / "copy_relay.py"), *list(target)]
+    return echo(plain), echo(await opened(command, stack))
+
+
+def to_python(pair: Pair) -> Pair:
+    """The same with the server in Python, which takes three times as long for a call."""
+
+    async def measured(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
+        return await pair(server.find(compiled=False).listing(8), stack)
+
+    return measured
+
+
 ROWS = (
     row("relay-memory", "a relay in memory", in_memory),
     row("relay-stdio", "`holdfast serve` between", on_stdio),
+    row("relay-copy", "a copy of bytes between", copied),
+    row("relay-memory-python", "in memory, server in Python", to_python(in_memory)),
+    row("relay-stdio-python", "`serve`, server in Python", to_python(on_stdio)),
+    row("shared-python", "the daemon, server in Python", to_python(shared)),
+    row("relay-copy-python", "a copy, server in Python", to_python(copied)),
 )

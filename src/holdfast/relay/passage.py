@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from holdfast._core.boundary import Ticket
     from holdfast._core.driver import Driver
+    from holdfast._core.eras.base import Era
     from holdfast._core.waiting import Failure
     from holdfast.relay.passing import Relay
 
@@ -70,10 +71,13 @@ class Passage(Receiver):
         driver: Of the client that sends it.
     """
 
-    __slots__ = ("_call", "_driver", "_relay", "_request", "_ticket")
+    __slots__ = ("_call", "_driver", "_is_stateless", "_relay", "_request", "_ticket")
 
     def __init__(self, relay: Relay, request: ServerRequest, call: Call, driver: Driver) -> None:
         super().__init__(driver.loop)
+        era = driver.engine.link.era
+        self._is_stateless = era is not None and era.listens
+        """The server is of the stateless era."""
         self._relay = relay
         self._request = request
         self._call = call
@@ -118,8 +122,7 @@ class Passage(Receiver):
         if result is None:
             assert error is not None
             return relay.fault(call, error)
-        is_stateless = relay.shared.is_stateless
-        if request.stateless is is_stateless:
+        if request.stateless is self._is_stateless:
             return result
         if not request.stateless and self._driver.read(call.method, result) is not COMPLETE:
             request.session.wait_for(request, relay.go_on(request, call, result))
@@ -134,7 +137,7 @@ def begin(relay: Relay, request: ServerRequest) -> object | None:
     if driver is None or era is None or _may_wait(relay, request, is_asked=era.listens):
         return None
     try:
-        meta = _meta(relay, request, is_told=era.listens)
+        meta = _meta(relay, request, era)
         about = _subject(request.fields)
     except MALFORMED:
         return None  # it is refused where that is explained
@@ -180,9 +183,9 @@ def _may_wait(relay: Relay, request: ServerRequest, *, is_asked: bool) -> bool:
     return not is_asked or "requestState" in request.fields
 
 
-def _meta(relay: Relay, request: ServerRequest, *, is_told: bool) -> dict[str, Any] | None:
+def _meta(relay: Relay, request: ServerRequest, era: Era) -> dict[str, Any] | None:
     """Return the entries of ``_meta`` that pass, and those of this hop."""
-    hop = relay.hop(request) if is_told else {}
+    hop = relay.hop(request, era) if era.listens else {}
     if request.meta.keys() <= _OF_HOP_ONLY:
         return hop or None
     meta = without_hop(fields_of.decode(request.fields["_meta"]))

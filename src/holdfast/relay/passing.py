@@ -17,6 +17,7 @@ from msgspec import Raw
 from holdfast._core.boundary import Call, LinkChanged
 from holdfast._core.calls.handlers import Notification
 from holdfast._core.calls.requester import Requester
+from holdfast._core.eras.base import Era
 from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, LOG_LEVEL, VERSIONS
 from holdfast._core.eras.serving import LEVELS, Json, begin
 from holdfast._core.server import lifecycle
@@ -55,6 +56,8 @@ MESSAGE: Final = "notifications/message"
 UPDATED: Final = "notifications/resources/updated"
 INITIALIZED: Final = "notifications/initialized"
 
+MOST_TIMES: Final = 100
+"""Methods whose time is remembered: a host may invent any number of them."""
 DEFAULT_LEVEL: Final = "info"
 """From where a host that names no level gets log messages, once another has named one."""
 
@@ -88,6 +91,8 @@ class Relay:
         """Set once a handshake host may be asked."""
         self._followed: dict[ServerRequest, None] = {}
         """Requests of the host that are under way."""
+        self._times: dict[str, float] = {}
+        """The seconds that a request may take, by its method."""
         self._hop_key: tuple[Any, ...] = ()
         self._hop_meta: Json = {}
         """What a stateless server was told of the host last, and of what it was made."""
@@ -288,8 +293,13 @@ class Relay:
 
         The host has its own patience, and a question may wait for a person: no idle clock.
         """
-        timeouts = self._client._policy.timeouts
-        return timeouts.total_for(timeouts.for_method(method))
+        span = self._times.get(method)
+        if span is None:
+            timeouts = self._client._policy.timeouts
+            span = timeouts.total_for(timeouts.for_method(method))
+            if len(self._times) < MOST_TIMES:
+                self._times[method] = span
+        return span
 
     def fault(self, call: Call, error: Failure) -> RequestError:
         """Return the error to answer the host with, for a call that failed."""
@@ -357,7 +367,8 @@ class Relay:
 
     def _outgoing(self, request: ServerRequest) -> Raw | None:
         """Return the parameters with the ``_meta`` that describes this hop, not the host's."""
-        raw, hop = request.params_raw, self.hop(request)
+        era = self.requester.opener.era()
+        raw, hop = request.params_raw, self.hop(request, era)
         if bytes(raw) == b"{}" and not hop:
             return None
         if not hop and not any(map(is_of_hop, request.meta)):
@@ -366,13 +377,13 @@ class Relay:
         meta = {**without_hop(fields_of.decode(fields.pop("_meta", Raw(b"{}")))), **hop}
         return Raw(encode({**fields, "_meta": meta} if meta else fields))
 
-    def hop(self, request: ServerRequest) -> Json:
+    def hop(self, request: ServerRequest, era: Era | None) -> Json:
         """Return what a stateless server is told of this host with a request."""
-        if not self.shared.is_stateless:
+        if era is None or not era.listens:
             return {}
         capabilities = request.era.capabilities if request.stateless else self.capabilities
         level = request.era.log_level if request.stateless else self.log_level
-        key = (self.requester.opener.era(), capabilities, level)
+        key = (era, capabilities, level)
         if key != self._hop_key:
             declared = self.shared.declaring(capabilities or {})
             self._hop_meta = {} if declared is None else {CLIENT_CAPABILITIES: declared}

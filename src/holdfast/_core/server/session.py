@@ -173,7 +173,7 @@ class ServerSession:
         try:
             message.check()
             fields = message.fields()
-            meta = meta_of(fields)
+            meta = meta_of(fields) if "_meta" in fields else {}
             # The era that the message claims; `_find` checks it.
             era: ServingEra
             if is_stateless(meta, self.server.versions):
