@@ -19,7 +19,11 @@ INTRODUCTION: Final = """\
 # Peers side by side
 
 The same work through Holdfast and through other clients of the protocol, in turns, in one run; and
-what each of them does when a server misbehaves. This page and its plot are written by
+what each of them does when a server misbehaves.
+"""
+
+MEASURED_BY: Final = """\
+× is the time as a multiple of Holdfast's. This page and its plot are written by
 
 ```console
 make bench-peers
@@ -86,6 +90,8 @@ next call fails, a new client would work: making it is then up to the applicatio
 def page(results: Results) -> str:
     parts = [
         INTRODUCTION,
+        scores(results) if results.faults else "",
+        MEASURED_BY,
         measured_on(results),
         SPEED,
         speed_table(results),
