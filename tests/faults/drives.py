@@ -22,10 +22,10 @@ from tests.faults.harness import (
     peak_reset,
     quiet,
 )
-from tests.faults.rows import Fault, in_folder
+from tests.faults.rows import PATIENT, Fault, in_folder
 from tests.skipping import skip
 
-SLACK = 8.0
+SLACK = 25.0
 """Seconds that a machine may be slow by."""
 GROWTH = 64 << 20
 """Bytes that a client may grow by, whatever a server sends."""
@@ -80,7 +80,7 @@ class Bench:
             assert getattr(end.error, "exit_code", None) == fault.exit_code, end
         assert len(str(end.error)) < 20_000 or fault.name == "error-long-message"
 
-    async def echo(self, client: holdfast.Client, timeout: float = 20.0) -> str:
+    async def echo(self, client: holdfast.Client, timeout: float = PATIENT) -> str:
         """The id of the process that answers; asked in the raw, whatever tools were listed."""
         params = {"name": "echo", "arguments": {}}
         end = await ending(client.request("tools/call", params, timeout=timeout))
@@ -162,7 +162,7 @@ async def after_restarted(bench: Bench, client: holdfast.Client) -> None:
 async def after_either(bench: Bench, client: holdfast.Client) -> None:
     """A call or two may still be lost with the old process."""
     for _ in range(3):
-        end = await bench.call(client, "echo", timeout=20.0)
+        end = await bench.call(client, "echo", timeout=PATIENT)
         if end.ok:
             return
     raise AssertionError(f"the client did not recover: {end}")
@@ -201,7 +201,7 @@ async def program(bench: Bench) -> None:
 
 
 async def fails_to_start(bench: Bench) -> None:
-    hasty = 0.2 if "handshake" in bench.fault.ends else 20.0
+    hasty = 0.2 if "handshake" in bench.fault.ends else PATIENT
     client = bench.connect(
         when_down="fail", backoff={"first": 30.0, "max": 30.0}, timeouts={"handshake": hasty}
     )
@@ -238,9 +238,9 @@ async def start(bench: Bench) -> None:
     await fails_to_start(bench)
     if bench.fault.after != "mended":
         return
-    hasty = 0.4 if "handshake" in bench.fault.ends else 20.0
+    hasty = 0.4 if "handshake" in bench.fault.ends else PATIENT
     async with bench.connect(lives=1, timeouts={"handshake": hasty}) as client:
-        end = await bench.call(client, "echo", timeout=25.0)
+        end = await bench.call(client, "echo", timeout=PATIENT)
         assert end.ok, f"a mended server is not used: {end}"
     assert len(bench.mended_log.spawns) >= 2 or "ok" in bench.fault.ends
 
@@ -277,7 +277,10 @@ def told_once(bench: Bench) -> None:
     """A request that timed out is cancelled at the server, once."""
     identifier = bench.log.faults()[0]["id"]
     told = bench.log.messages("notifications/cancelled")
-    assert [note["params"]["requestId"] for note in told] == [identifier]
+    # On a slow machine the list of the tools is late as well, and a request of its own.
+    listed = {message["id"] for message in bench.log.messages("tools/list")}
+    cancelled = [note["params"]["requestId"] for note in told]
+    assert [request for request in cancelled if request not in listed] == [identifier]
 
 
 async def refused(bench: Bench) -> None:
@@ -309,12 +312,16 @@ async def halves(bench: Bench) -> None:
     """Every other call is answered: those end well, the others time out."""
     async with bench.connect() as client:
         await bench.begin(client)
-        ends = await asyncio.gather(*(bench.call(client) for _ in range(bench.fault.count)))
+        calls = [asyncio.ensure_future(bench.call(client)) for _ in range(bench.fault.count)]
+        half = bench.fault.count // 2
+        await eventually(lambda: sum(call.done() for call in calls) == half, "the answers")
+        skip(bench.fault.patience)
+        ends = await asyncio.gather(*calls)
         kinds = [end.kind for end in ends]
-        assert kinds.count("ok") == kinds.count("timeout") == bench.fault.count // 2, kinds
+        assert kinds.count("ok") == kinds.count("timeout") == half, kinds
         await bench.usable(client)
         told = bench.log.messages("notifications/cancelled")
-        assert len(told) == len({note["params"]["requestId"] for note in told}) == len(ends) // 2
+        assert len(told) == len({note["params"]["requestId"] for note in told}) == half
 
 
 async def bounded_memory(bench: Bench) -> None:
@@ -527,7 +534,7 @@ async def resumed(bench: Bench) -> None:
     fault = bench.fault
     async with bench.connect() as client:
         await bench.begin(client)
-        first = asyncio.ensure_future(bench.call(client, arguments={}, timeout=20.0))
+        first = asyncio.ensure_future(bench.call(client, arguments={}, timeout=PATIENT))
         await eventually(lambda: bench.log.events("waiting"), "the server to pause")
         calls = (bench.call(client, "echo", arguments=filler(fault)) for _ in range(fault.count))
         for end in await asyncio.gather(*calls):

@@ -16,8 +16,9 @@ from typing import Any
 
 import holdfast
 from holdfast import errors
+from tests.faults.rows import PATIENT
 
-HANG = 120.0
+HANG = 200.0
 """Seconds after which a test is called hung; nothing here should take a tenth of it."""
 PAUSE = 0.005
 GRACE = 0.1
@@ -251,7 +252,7 @@ POLICIES = {
     "backoff": holdfast.Backoff,
 }
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "timeouts": {"request": 20.0, "handshake": 20.0, "total": 60.0, "probe": 0.25},
+    "timeouts": {"request": PATIENT, "handshake": PATIENT, "total": PATIENT, "probe": 0.25},
     "backoff": {"first": 0.01, "max": 0.05, "jitter": 0.0, "healthy_after": 0.0},
     "limits": {},
 }

@@ -10,6 +10,9 @@ from typing import Any
 
 from tests.faults.rogue import encode_text
 
+PATIENT = 100.0
+"""Seconds for what a server does do, on a machine that may be busy."""
+
 ROGUE = Path(__file__).with_name("rogue.py")
 TEMPORARY = "{tmp}"
 """Stands for the test's own folder in rules, commands and options."""
@@ -88,7 +91,7 @@ class Fault:
     def patience(self) -> float:
         if self.timeout:
             return self.timeout
-        return 0.1 if "timeout" in self.ends else 20.0
+        return 0.1 if "timeout" in self.ends else PATIENT
 
     def argv(self, *, log: str | None = None, lives: int | None = None) -> list[str]:
         """The command line of this server."""

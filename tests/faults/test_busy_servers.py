@@ -26,6 +26,8 @@ for line in sys.stdin:
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "busy", "version": "1"},
         }
+    elif request["method"] == "tools/list":
+        result = {"tools": [{"name": "x", "inputSchema": {"type": "object"}}]}
     elif request["method"] == "tools/call":
         if not opened:
             with open(GATE) as gate:
@@ -60,7 +62,7 @@ async def test_calls_wait_for_a_server_that_is_at_work(
 ) -> None:
     target, gate = server(tmp_path)
     async with holdfast.connect(target, protocol="2025-11-25") as client:
-        await client.open()
+        await client.list_tools()
         waiting = [
             asyncio.ensure_future(client.call_tool("x", {"x": "." * size})) for _ in range(calls)
         ]
@@ -77,11 +79,11 @@ async def test_what_never_finds_room_ends_at_its_own_deadline_and_was_not_sent(
 ) -> None:
     target, gate = server(tmp_path)
     limits = Limits(backlog_bytes=64 * 1024)
-    timeouts = Timeouts(request=20)
+    timeouts = Timeouts(request=100)
     async with holdfast.connect(
         target, protocol="2025-11-25", limits=limits, timeouts=timeouts
     ) as client:
-        await client.open()
+        await client.list_tools()
         first = asyncio.ensure_future(client.call_tool("x", {"x": "."}))
         filler = asyncio.ensure_future(client.call_tool("x", {"x": "." * 300_000}))
         second = asyncio.ensure_future(client.call_tool("x", {"x": "."}, timeout=0.2))

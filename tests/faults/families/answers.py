@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.faults.rows import ANSWER, Fault, at, error, line, refusal, result, text
+from tests.faults.rows import ANSWER, PATIENT, Fault, at, error, line, refusal, result, text
 
 
 def answers() -> Iterator[Fault]:
@@ -259,5 +259,5 @@ def concurrency() -> Iterator[Fault]:
         ("R2", "R4"),
         "halves",
         count=40,
-        timeout=0.5,
+        timeout=PATIENT,
     )
