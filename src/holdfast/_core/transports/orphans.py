@@ -30,6 +30,8 @@ trap '' INT TERM HUP QUIT
 read -r end
 while read -r group; do [ -z "$group" ] || kill -s KILL -- "-$group"; done <&1 2>/dev/null
 """
+END_WAIT: Final = 1.0
+"""Seconds for which the end of this process waits for that of its watcher."""
 _SLOT: Final = 16
 """Bytes of a line of the list: a number and spaces."""
 
@@ -88,8 +90,10 @@ class Guard:
         """End the watcher; it kills what is still on its list."""
         shell = self._drop()
         if shell is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                shell.wait(1.0)
+            try:
+                shell.wait(END_WAIT)
+            except subprocess.TimeoutExpired:
+                shell.returncode = 0  # It ends by itself: not to be warned about.
 
     def _start(self) -> bool:
         if self._shell is not None and self._shell.stdin is not None:
