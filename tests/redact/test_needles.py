@@ -175,7 +175,8 @@ def test_hostile_text_takes_linear_time(unit: str, others: int) -> None:
         index.hide(unit * (size // len(unit)))
         return time.process_time() - began
 
-    short, long = cpu_time(10_000), cpu_time(80_000)
+    # The least of three: at times the process has something else to do.
+    short, long = (min(cpu_time(size) for _ in range(3)) for size in (10_000, 80_000))
     assert long < 24 * short + 0.05
 
 
