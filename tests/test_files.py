@@ -200,12 +200,12 @@ def test_two_holders_of_a_lock_take_turns(tmp_path: Path) -> None:
     def first() -> None:
         with files.locked(path):
             held.set()
-            done.wait(10)
+            done.wait(120)
             order.append("first")
 
     thread = threading.Thread(target=first)
     thread.start()
-    held.wait(10)
+    held.wait(120)
     with pytest.raises(TimeoutError, match="locked by another process"), files.locked(path, 0.0):
         order.append("never")
     done.set()

@@ -159,7 +159,7 @@ def test_the_caller_does_not_wait_for_the_writing(tmp_path: Path) -> None:
     cars, go = sidecars(tmp_path / "log"), threading.Event()
 
     def make() -> str:
-        assert go.wait(20)
+        assert go.wait(120)
         return "late"
 
     cars.keep(1, "t", ".txt", 4, make)
@@ -173,7 +173,7 @@ def test_one_large_result_alone_is_not_waited_for_either(tmp_path: Path) -> None
     cars, go = sidecars(tmp_path / "log", most_bytes=4 * MOST_WAITING), threading.Event()
 
     def late() -> str:
-        assert go.wait(20)
+        assert go.wait(120)
         return "late"
 
     cars.keep(1, "t", ".txt", 2 * MOST_WAITING, late)
@@ -187,7 +187,7 @@ def test_where_too_much_waits_the_caller_writes(tmp_path: Path) -> None:
     cars, go = sidecars(folder, most_bytes=4 * MOST_WAITING), threading.Event()
 
     def late() -> str:
-        assert go.wait(20)
+        assert go.wait(120)
         return "late"
 
     cars.keep(1, "t", ".txt", MOST_WAITING, late)

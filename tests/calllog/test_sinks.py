@@ -169,7 +169,7 @@ def test_the_lines_of_several_processes_do_not_run_together(tmp_path: Path) -> N
     )
     words = [sys.executable, "-c", program, str(path)]
     running = [subprocess.Popen([*words, letter]) for letter in "ab"]
-    assert [one.wait(30) for one in running] == [0, 0]
+    assert [one.wait(120) for one in running] == [0, 0]
     lines = path.read_text().splitlines()
     assert sorted(lines) == ["a" * 300] * 200 + ["b" * 300] * 200
 

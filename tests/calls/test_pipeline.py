@@ -1054,7 +1054,7 @@ async def test_a_plain_function_that_blocks_does_not_hold_up_other_calls(
 
     def blocks(*_: Any) -> Any:
         started.set()
-        assert go_on.wait(30)
+        assert go_on.wait(120)
         return {"roots": [], "sampling": "words"}.get(kind, {"action": "decline"})
 
     question = {"elicitation": form({}), "sampling": SAMPLE, "roots": {"method": "roots/list"}}[

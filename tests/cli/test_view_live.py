@@ -28,7 +28,7 @@ def served(words: list[str]) -> None:
         with urllib.request.urlopen(url) as answer:
             assert b"<title>Holdfast</title>" in answer.read()
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == Exit.INTERRUPTED
+        assert process.wait(120) == Exit.INTERRUPTED
 
 
 @pytest.mark.req("W3")

@@ -219,7 +219,7 @@ def test_it_runs_in_the_foreground_for_a_supervisor() -> None:
         time.sleep(0.01)
     assert not life.run()
     process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 0
+    assert process.wait(120) == 0
     assert process.stderr is not None
     process.stderr.close()
 

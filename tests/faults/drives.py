@@ -134,7 +134,7 @@ def handlers(kind: str, holder: list[holdfast.Client], gate: asyncio.Event) -> h
         if kind == "gated":
             await gate.wait()
         if kind == "long":
-            skip(12.0)
+            skip(40.0)
         if kind == "calling":
             await holder[0].call_tool("echo")
         return object() if kind == "nonsense" else result

@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[2]
 SILENT = at("fault")
 """Calls of ``fault`` are never answered."""
 STUBBORN = (*at("start", "ignore:SIGTERM"), *at("eof", "hang"))
-BOUND = 10.0
+BOUND = 100.0
 
 
 def command(log: Log, *rules: str, era: str = "legacy") -> list[str]:

@@ -46,7 +46,7 @@ def close(child: Child) -> None:
             pipe.close()
         except BrokenPipeError:
             pass
-    child.wait(10)
+    child.wait(120)
 
 
 def send(child: Child, method: str, identifier: int | None = None, **params: Any) -> None:
@@ -76,11 +76,11 @@ def finish(child: Child) -> int:
     """Close its stdin and wait; its exit code."""
     assert child.stdin is not None
     child.stdin.close()
-    return child.wait(10)
+    return child.wait(120)
 
 
 def gone(pid: int) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -146,7 +146,7 @@ def test_rules_hold_for_the_first_lives_only(tmp_path: Path) -> None:
     log = str(tmp_path / "log")
     arguments = ("--log", log, "--lives", "1", *at("start", "exit:3"))
     with rogue(*arguments) as child:
-        assert child.wait(10) == 3
+        assert child.wait(120) == 3
     with rogue(*arguments) as child:
         call(child)
         assert "result" in heard(child)
@@ -208,7 +208,7 @@ def test_part_of_a_request_can_be_acted_on() -> None:
 def test_it_dies_as_told(deed: str, code: int) -> None:
     with rogue(*at("fault", deed)) as child:
         call(child)
-        assert child.wait(10) == code
+        assert child.wait(120) == code
 
 
 def test_it_can_ignore_the_end_and_sigterm(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_it_can_ignore_the_end_and_sigterm(tmp_path: Path) -> None:
     with rogue("--log", str(log), *rules) as child:
         assert child.stdin is not None
         child.stdin.close()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         while '"hang"' not in log.read_text() if log.exists() else True:
             assert time.monotonic() < deadline
             time.sleep(0.005)

@@ -93,7 +93,7 @@ async def main():
             time.sleep(60)
             os._exit(0)
     try:
-        await client.call_tool("fault", timeout=20)
+        await client.call_tool("fault", timeout=100)
     except holdfast.TransportError:
         pass
     second = (await client.call_tool("echo")).text
@@ -126,7 +126,7 @@ async def test_whoever_reaps_our_children_the_client_recovers_and_closes(
         [sys.executable, "-W", "ignore", "-c", SCRIPT, how, *command(log, *rules)],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=200,
         check=False,
         env={**os.environ, "PYTHONPATH": path},
     )
@@ -144,7 +144,7 @@ async def live(log: Log, *rules: str) -> None:
         client = connect(command(log, *rules), {"grace": 0.1, "tools": unlisted})
         first = (await client.call_tool("echo")).text
         assert (await ending(client.call_tool("fault", timeout=0.1))).kind == "timeout"
-        assert (await ending(client.request("tools/list", timeout=20))).kind == "lost"
+        assert (await ending(client.request("tools/list", timeout=100))).kind == "lost"
         assert (await client.call_tool("echo")).text != first
         waiting = asyncio.ensure_future(client.call_tool("fault"))
         await eventually(lambda: len(log.faults()) == 2, "the call to arrive")

@@ -151,6 +151,6 @@ mcp.call("nav.back")
 def test_a_program_that_forgets_to_close_closes_its_session(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
     server = [sys.executable, str(SZKRABOK), "--journal", str(journal)]
-    subprocess.run([sys.executable, "-c", FORGETS, *server], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", FORGETS, *server], check=True, timeout=200)
     calls = [json.loads(line)["name"] for line in journal.read_text().splitlines()]
     assert calls == ["session.open", "nav.back", "session.close"]

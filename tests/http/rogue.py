@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from socket import SO_LINGER, SOL_SOCKET
 from typing import Any, Self, TypeAlias
 
-PATIENCE = 20.0
+PATIENCE = 100.0
 """Seconds after which waiting for something counts as hung."""
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"

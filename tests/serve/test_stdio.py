@@ -241,6 +241,6 @@ def test_a_program_ends_with_its_input_or_by_an_interrupt(ends: str) -> None:
     assert json.loads(child.stdout.readline())["id"] == 7
     if ends == "interrupt":
         child.send_signal(2)
-    out, errors = child.communicate(timeout=20)
+    out, errors = child.communicate(timeout=120)
     assert (out, errors) == (b"", b"")
     assert child.returncode == (130 if ends == "interrupt" else 0)

@@ -82,12 +82,12 @@ def progressing() -> Iterator[Fault]:
         beat += [say(progress(b"%d" % number)), line(question), f"listen:s{number}"]
     yield row(
         "progress-keeps-alive",
-        "asks four times what takes 12 s to answer, where 20 s are allowed, and reports progress",
+        "asks four times what takes 40 s to answer, where 70 s are allowed, and reports progress",
         *beat,
         ANSWER,
         reqs=("R3", "P5"),
-        timeout=20.0,
-        options={"handlers": "long", "timeouts": {"total": 60.0}},
+        timeout=70.0,
+        options={"handlers": "long", "timeouts": {"total": 190.0}},
     )
     yield row(
         "progress-for-ever",
