@@ -23,10 +23,14 @@ SCHEMA = {
     "properties": {"text": {"type": "string", "format": "password"}},
 }
 TOOLS = [{"name": "echo", "inputSchema": SCHEMA}]
+if "ECHO_TOOL" in os.environ:
+    TOOLS.append({"name": f"a tool {os.environ['ECHO_TOOL']}", "inputSchema": SCHEMA})
+SECRETS = [value for name, value in sorted(os.environ.items()) if name.startswith("ECHO_")]
 HELLO = {
     "protocolVersion": "2025-06-18",
     "capabilities": {"tools": {}, "logging": {}},
-    "serverInfo": {"name": "echo", "version": "1"},
+    "serverInfo": {"name": f"echo of {SECRETS}", "version": "1"},
+    "instructions": f"say {SECRETS}",
 }
 
 
@@ -37,8 +41,7 @@ def send(message: dict[str, Any]) -> None:
 
 def repeated(arguments: dict[str, Any]) -> str:
     """Every secret, wrapped and in its place, each on a line of its own."""
-    secrets = [value for name, value in sorted(os.environ.items()) if name.startswith("ECHO_")]
-    secrets += sys.argv[1:]
+    secrets = [*SECRETS, *sys.argv[1:]]
     if "text" in arguments:
         secrets.append(arguments["text"])
     place = PLACES[arguments["place"]]
@@ -68,6 +71,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
+    print(f"it begins with {SECRETS}", file=sys.stderr, flush=True)
     for line in sys.stdin:
         request = json.loads(line)
         if "id" not in request:

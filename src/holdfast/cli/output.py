@@ -134,9 +134,11 @@ class Output:
         write(data + b"\n")
 
     def note(self, text: str) -> None:
-        """Write a note to stderr; none with JSON."""
+        """Write a note to stderr, without secrets that a server repeats; none with JSON."""
         if not self.json:
-            print_error(wrap(visible_lines(text)))
+            from holdfast._core.redact.known import KNOWN
+
+            print_error(wrap(visible_lines(KNOWN.hide(text))))
 
     def fail(self, error: HoldfastError) -> Exit:
         """Report an error; return the exit code for it."""
@@ -151,7 +153,13 @@ class Output:
         return self.complain(message, code, kind) if self.json else code
 
     def complain(self, message: str, code: Exit, kind: str, /, **facts: Any) -> Exit:
-        """Write an error to stderr, a line of text or of JSON; return its exit code."""
+        """Write an error to stderr, a line of text or of JSON; return its exit code.
+
+        A tool's failure is the server's own text, which may repeat a secret.
+        """
+        from holdfast._core.redact.known import KNOWN
+
+        message = KNOWN.hide(message)
         if self.json:
             import msgspec
 

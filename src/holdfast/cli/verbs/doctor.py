@@ -107,8 +107,14 @@ class Examination:
         """For each step: its verdict, what was found, and what to do about it."""
 
     def find(self, step: str, verdict: str, text: str, advice: str = "") -> None:
-        """Keep a finding; the status line says which step was taken."""
-        self.findings.append({"step": step, "verdict": verdict, "text": text, "advice": advice})
+        """Keep a finding; the status line says which step was taken.
+
+        What a server says of itself may repeat a secret, and findings are sent to its author.
+        """
+        from holdfast._core.redact.known import KNOWN
+
+        finding = {"step": step, "verdict": verdict, "text": text, "advice": advice}
+        self.findings.append(KNOWN.hide_in(finding))
         status_line.say(f"examining it: {step} done")
 
     def show(self) -> None:
