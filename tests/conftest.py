@@ -14,11 +14,13 @@ import threading
 import traceback
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.posix import is_left_out
 from tests.skipping import SkippingLoop
 
 # No test reads or writes the logins of whoever runs it.
@@ -43,6 +45,20 @@ settings.load_profile("ci" if REQUIRE_ALL or os.environ.get("CI") else "default"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+# On Windows, what needs POSIX is left out: some of it could not even be imported
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    return True if is_left_out(collection_path, sys.platform) else None
+
+
+def pytest_report_header() -> str | None:
+    if sys.platform != "win32":
+        return None
+    files = [path for path in Path(__file__).parent.rglob("*.py") if is_left_out(path, "win32")]
+    return f"{len(files)} files are left out, for they need POSIX: tests/posix.py says why"
 
 
 # No deadline passes because the machine is slow
