@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import queue
@@ -192,17 +193,28 @@ def test_the_end_of_input_is_seen_while_nobody_reads_the_answers() -> None:
 @pytest.mark.parametrize("eras", ["handshake", "stateless"])
 async def test_a_countdown_may_become_a_task(eras: str) -> None:
     command = [sys.executable, "-m", "holdfast.demo.server", "--eras", eras]
-    seen: list[str | None] = []
     async with holdfast.connect(command) as client:
-        running = client.start_tool(
-            "countdown",
-            {"steps": 2, "seconds": 0.1},
-            task=True,
-            on_task=lambda task: seen.append(task.status_message),
-        )
+        running = client.start_tool("countdown", {"steps": 2, "seconds": 0.1}, task=True)
         assert await running.wait_task() is not None
         assert (await running).text == "counted down from 2"
-    assert "1 to go" in seen
+
+
+@pytest.mark.parametrize("eras", ["handshake", "stateless"])
+async def test_the_progress_of_a_task_is_what_its_state_says(eras: str) -> None:
+    command = [sys.executable, "-m", "holdfast.demo.server", "--eras", eras]
+    counting = asyncio.Event()
+
+    def on_task(task: holdfast.types.Task) -> None:
+        if task.status_message is not None and task.status_message.endswith(" to go"):
+            counting.set()
+
+    async with holdfast.connect(command) as client:
+        # Longer than anybody asks for its state, on any machine.
+        arguments = {"steps": 100_000, "seconds": 0.01}
+        running = client.start_tool("countdown", arguments, task=True, on_task=on_task)
+        async with asyncio.timeout(DEADLINE):
+            await counting.wait()
+        running.cancel()
 
 
 async def test_a_task_over_http_outlives_its_client(launch: Launch) -> None:
