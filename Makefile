@@ -111,14 +111,17 @@ ledger: $(STAMP) ## kill processes at every step of the ledger, and count what r
 
 # What other systems do, as far as Linux can show it. SHORT=1 leaves the heavy suites out.
 PORTABLE := tests/transports/test_child.py tests/transports/test_contract.py tests/transports/test_stdio.py tests/faults
+THREADED := tests/interop/test_everything.py tests/conformance/test_relay.py
 ifeq ($(SHORT),)
 PORTABLE += tests/soak tests/cli tests/test_client.py tests/sync tests/servers
+THREADED := tests/interop tests/conformance
 endif
 
 .PHONY: platforms
-platforms: $(STAMP) ## the suites over threads and without what only Linux has; jobs under Wine
+platforms: $(STAMP) ## the suites over threads and without what only Linux has; jobs under Wine (needs npm)
 	@$(RUN) -m pytest tests/windows $(ARGS)
 	@HOLDFAST_STDIO_THREADS=1 $(RUN) -m pytest $(PORTABLE) $(PARALLEL) $(ARGS)
+	@HOLDFAST_STDIO_THREADS=1 HOLDFAST_INTEROP=$(SERVERS) $(RUN) -m pytest $(THREADED) $(PARALLEL) $(ARGS)
 	@HOLDFAST_PLAIN_POSIX=1 $(RUN) -m pytest $(PORTABLE) $(PARALLEL) $(ARGS)
 
 requirements: $(STAMP) ## each requirement with the tests that prove it
