@@ -27,6 +27,7 @@ LONGEST: Final = 240.0
 
 SUITE: Final = (
     "conftest.py",
+    "posix.py",
     "skipping.py",
     "engine",
     "eras",
