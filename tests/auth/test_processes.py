@@ -68,7 +68,7 @@ asyncio.run(main(*sys.argv[1:3]))
 """
 
 
-@pytest.mark.hang(120)
+@pytest.mark.hang(400)
 @pytest.mark.req("B2", "B3", "B7")
 async def test_processes_share_a_login_whose_tokens_live_for_a_moment(tmp_path: Path) -> None:
     async with world() as here:
@@ -87,7 +87,7 @@ async def test_processes_share_a_login_whose_tokens_live_for_a_moment(tmp_path: 
         assert here.count["refresh_token"] >= 10
 
 
-@pytest.mark.hang(120)
+@pytest.mark.hang(400)
 @pytest.mark.req("B2", "B4")
 @pytest.mark.parametrize(
     ("save", "grace", "lost"),

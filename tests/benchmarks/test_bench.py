@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.req("V5")
-@pytest.mark.hang(120)
+@pytest.mark.hang(400)
 def test_a_message_is_parsed_within_its_budget(tmp_path: Path) -> None:
     """Ten milliseconds is thousands of times what it takes: this shows that it is measured."""
     out = tmp_path / "bench.json"

@@ -18,7 +18,7 @@ from holdfast.lock.lockfile import LockedServer
 from tests.cli.conftest import DEMO, Cli, Configure, Done, stdio
 from tests.cli.rig import puppet, tools
 
-pytestmark = [pytest.mark.req("H1"), pytest.mark.hang(60)]
+pytestmark = [pytest.mark.req("H1"), pytest.mark.hang(400)]
 
 HOSTILE = '"""\n\'\'\'\\\nimport os; os.system("id")\x1b[2J\u202e{x}{{}}%s'
 

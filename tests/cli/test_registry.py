@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Cli, Open
 from tests.registry.stub import Answer, Stub, listing, npm
 
-pytestmark = [pytest.mark.req("N6"), pytest.mark.hang(60)]
+pytestmark = [pytest.mark.req("N6"), pytest.mark.hang(400)]
 
 NAME = "io.github.owner/weather"
 PACKAGE = npm(

@@ -16,7 +16,7 @@ from holdfast.errors import RpcError
 from tests.cli.conftest import Cli
 from tests.relay import stdio_server
 
-pytestmark = [pytest.mark.req("X2"), pytest.mark.hang(60)]
+pytestmark = [pytest.mark.req("X2"), pytest.mark.hang(400)]
 
 REVISIONS = pytest.mark.parametrize("protocol", ["2025-11-25", "2026-07-28"])
 

@@ -118,7 +118,7 @@ def test_a_secret_of_ours_is_not_sent_before_an_approval(world: World) -> None:
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.hang(20)
+@pytest.mark.hang(120)
 def test_files_that_are_no_files_do_not_hang(world: World) -> None:
     world.own(good={"command": "a"})
     os.mkfifo(world.project / ".mcp.json")

@@ -53,7 +53,7 @@ PROVABLE = [page for page in PAGES if steps(read(page))]
 
 
 @pytest.mark.req("F1")
-@pytest.mark.hang(180)
+@pytest.mark.hang(400)
 @pytest.mark.parametrize("page", PROVABLE, ids=name_of)
 def test_every_example_runs_and_prints_what_the_page_says(page: Path) -> None:
     done = run_page(page)

@@ -206,7 +206,7 @@ while True:
 """
 
 
-@pytest.mark.hang(60)
+@pytest.mark.hang(400)
 def test_killed_at_any_moment_it_leaves_the_old_file_or_the_new(desk: Desk) -> None:
     new = desk.files.plan(str(desk.file), make_plan).after
     for delay in range(6):

@@ -13,7 +13,7 @@ from holdfast.registry import client
 from holdfast.registry.client import MAX_PAGES, OFFICIAL_URL, Registry, registry_url
 from tests.registry.stub import Stub, listing, npm, ok
 
-pytestmark = [pytest.mark.req("N6"), pytest.mark.hang(60)]
+pytestmark = [pytest.mark.req("N6"), pytest.mark.hang(400)]
 
 
 def names(result: Any) -> list[str]:

@@ -19,7 +19,7 @@ import pytest
 import holdfast
 from tests.rules.source import PROJECT, SRC
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.hang(900)]
 
 HERE = Path(__file__).parent
 API = HERE / "api.py"
