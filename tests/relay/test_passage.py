@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast._core.eras.revisions import STATELESS
 from holdfast._core.server.request import ServerRequest, text_result
+from holdfast.relay.sharing import SharedRelay
 from tests.relay import peak
-from tests.relay.rig import Pair
+from tests.relay.rig import Pair, RelayServer
 
 pytestmark = pytest.mark.req("Y1")
 
@@ -63,3 +65,27 @@ async def test_what_is_limited_or_watched_goes_the_other_way(
         assert (await host.call_tool("echo")).text == "hello"
     if "log" in limited:
         assert '"echo"' in (tmp_path / "calls.jsonl").read_text()
+
+
+async def test_an_answer_is_of_the_era_that_the_server_speaks_now() -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer()
+    peer.on("tools/call", lambda request: text_result("hello"))
+    backoff = holdfast.Backoff(first=0.001)
+    async with holdfast.connect(peer, when_down="wait", backoff=backoff) as client:
+        relay = SharedRelay(client).join()
+        hear = relay.server.heard
+
+        def replace_server(request: ServerRequest) -> None:
+            """Have the link end after the call was given to it, and before the server has it."""
+            if request.method == "tools/call":
+                peer.versions = STATELESS
+                peer.hang_up()
+            hear(request)
+
+        relay.server.heard = replace_server
+        server: Any = RelayServer(relay)
+        async with holdfast.connect(server, protocol=pair.host) as host:
+            result = await host.request("tools/call", {"name": "echo"})
+            assert client.protocol_version == STATELESS[0]
+            assert result == {"content": [{"type": "text", "text": "hello"}]}

@@ -71,13 +71,10 @@ class Passage(Receiver):
         driver: Of the client that sends it.
     """
 
-    __slots__ = ("_call", "_driver", "_is_stateless", "_relay", "_request", "_ticket")
+    __slots__ = ("_call", "_driver", "_relay", "_request", "_ticket")
 
     def __init__(self, relay: Relay, request: ServerRequest, call: Call, driver: Driver) -> None:
         super().__init__(driver.loop)
-        era = driver.engine.link.era
-        self._is_stateless = era is not None and era.listens
-        """The server is of the stateless era."""
         self._relay = relay
         self._request = request
         self._call = call
@@ -122,7 +119,9 @@ class Passage(Receiver):
         if result is None:
             assert error is not None
             return relay.fault(call, error)
-        if request.stateless is self._is_stateless:
+        # Not the era in which it was sent first: the server may have been replaced meanwhile.
+        era = self._driver.engine.link.era
+        if era is not None and request.stateless is era.listens:
             return result
         if not request.stateless and self._driver.read(call.method, result) is not COMPLETE:
             request.session.wait_for(request, relay.go_on(request, call, result))
