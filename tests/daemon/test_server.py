@@ -271,11 +271,14 @@ async def test_a_server_that_hangs_at_the_start_is_ended_with_its_last_client() 
     async with running() as daemon:
         command = ["sh", "-c", "echo $$ >&2; exec sleep 1000"]
         pids: list[str] = []
-        quick = {"timeouts": Timeouts(handshake=0.2), "startup": 0.0}
-        client = holdfast.connect(command, shared=True, stderr=pids.append, **quick)  # type: ignore[arg-type]
+        times = {"timeouts": Timeouts(handshake=60), "startup": 0.0}
+        client = holdfast.connect(command, shared=True, stderr=pids.append, **times)  # type: ignore[arg-type]
         async with client:
+            opening = asyncio.create_task(client.open())
+            await until(lambda: pids)
+            skip(61)
             with pytest.raises(HoldfastError, match="could not be reached within"):
-                await client.open()
+                await opening
         await until(lambda: not daemon.status()["servers"])
         await gone(pids[0])
 

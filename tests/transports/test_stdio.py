@@ -254,16 +254,17 @@ async def test_a_launcher_gets_its_time_before_the_handshake_counts(tmp_path: Pa
     demo = shlex.join(DEMO)
     command = [launcher(tmp_path, f"read x < {release}\nexec {demo}"), "-y", "server"]
     seen: asyncio.Queue[float] = asyncio.Queue()
-    times = Timeouts(handshake=0.5, request=0.5)
+    times = Timeouts(handshake=4, request=4)
     client = holdfast.connect(command, timeouts=times, backoff=ONCE)
     client.events.subscribe(lambda event: seen.put_nowait(event.elapsed), "server.starting")
     async with client:
         call = asyncio.create_task(client.call_tool("echo", {"text": "at last"}))
-        elapsed = [await seen.get() for _ in range(3)]
+        elapsed = [await seen.get()]
+        while elapsed[-1] < 4.5:
+            elapsed.append(await seen.get())
         await asyncio.to_thread(release.write_text, "go")
         assert (await call).text == "at last"
-    assert elapsed[0] < elapsed[1] < elapsed[2]
-    assert elapsed[2] > 1.5
+    assert elapsed == sorted(set(elapsed))
 
 
 @pytest.mark.req("N1", "L6")
@@ -289,12 +290,11 @@ async def test_a_command_whose_children_are_busy_gets_time_too(tmp_path: Path) -
     seen = asyncio.Event()
     spin = f"{sys.executable} -c 'while True: pass'"
     server = Stdio(["sh", "-c", f"{spin}; true"], grace=0.1)
-    client = holdfast.connect(server, timeouts=Timeouts(handshake=4), backoff=ONCE)
+    client = holdfast.connect(server, timeouts=Timeouts(handshake=60), backoff=ONCE)
     client.events.subscribe(lambda _: seen.set(), "server.starting")
     async with client:
         opening = asyncio.create_task(client.open())
-        async with asyncio.timeout(30):
-            await seen.wait()
+        await seen.wait()
         opening.cancel()
 
 
