@@ -60,6 +60,28 @@ def test_other_numbers_are_read_however_many(number: bytes, count: int) -> None:
     assert len(msgspec.json.decode(message.result)["data"]) == count  # type: ignore[arg-type]
 
 
+LONG_STRINGS = [
+    b"x" * 100_000,
+    b"\\\\",
+    b'\\"',
+    b'\\\\\\"',
+    b'\\"1e308 ' * 20_000,
+    b"\\n, 1e308" * 20_000,
+]
+
+
+@pytest.mark.req("M2")
+@pytest.mark.parametrize("string", LONG_STRINGS, ids=range(len(LONG_STRINGS)))
+def test_costly_numbers_do_not_hide_behind_strings(string: bytes) -> None:
+    strings = b'"' + string + b'"'
+    (message,) = jsonrpc.decode_lines(answer(strings, 3))
+    assert isinstance(message, Envelope), "the strings alone"
+    costly = b",".join([strings, *([b"1e308"] * 60_000), strings])
+    (message,) = jsonrpc.decode_lines(answer(costly, 1))
+    assert isinstance(message, Junk)
+    assert message.reason == "too many numbers with large exponents"
+
+
 @pytest.mark.req("M2")
 def test_a_million_exponents_are_enough() -> None:
     """1e23 takes 0.4 µs: it is in the middle between two floats."""
