@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, Struct, structs
@@ -189,9 +189,9 @@ class ToolCall(Struct, eq=False):
 
     # Sending
 
-    async def send(self, tool: ReadyTool) -> tuple[Raw, ToolResult]:
+    def send(self, tool: ReadyTool) -> Awaitable[tuple[Raw, ToolResult]]:
         """Make the present attempt, under the claim of its key if it has one."""
-        return await (self.attempt(tool) if self.once is None else self.once.send(self, tool))
+        return self.attempt(tool) if self.once is None else self.once.send(self, tool)
 
     async def attempt(self, tool: ReadyTool) -> tuple[Raw, ToolResult]:
         """Send it, and answer the server's questions."""

@@ -34,7 +34,6 @@ from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import INVALID_REQUEST, PARSE_ERROR
 from holdfast._core.wire.jsonrpc import Envelope, ErrorObject, Id, Junk, decode_error_object
 from holdfast.errors import HoldfastError
-from holdfast.types.base import attach
 from holdfast.types.lifecycle import Progress
 
 Hear = Callable[[Envelope, float, list[Effect]], bool]
@@ -211,8 +210,9 @@ class Inbox:
             return
         pending = self._inflight.sent(progress.progress_token)
         if pending is not None:
-            # A copy: the parameters keep everything that was read with them in memory.
-            attach(progress, message.params.copy())  # type: ignore[union-attr]
+            # Its source, as `attach` stores it in an object without parts. A copy: the parameters
+            # keep everything that was read with them in memory.
+            progress.__dict__ = {"_source": message.params.copy()}  # type: ignore[union-attr]
             if out and type(last := out[-1]) is Progressed and last.ticket == pending.ticket:
                 last.progress.append(progress)
                 return
