@@ -105,7 +105,9 @@ class ObservedCall(Struct, weakref=True):
 # ``format: password``) or because of its name. What the server sends back may repeat it: in an
 # error, in a result that the call log writes down, in a notification that a trace shows. So it is
 # announced with the call, or with the error that ended it, and known as long as one of them lives.
-# Which of the arguments are secret is found out when the first text is searched.
+# Which of the arguments are secret is found out when the first text is searched. Most calls have
+# none, and to announce them would take longer than to look at the names of a few arguments: so that
+# is done first, once it is known that the tool's schema declares no secrets.
 
 
 def hold_arguments(
@@ -114,11 +116,39 @@ def hold_arguments(
     tool: Tool | None,
 ) -> None:
     """Hide the secret arguments of a call while ``owner`` lives; None: for a while."""
-    if params:
-        from holdfast._core.redact.known import KNOWN, Holder
+    if not params:
+        return
+    arguments = params.get("arguments", params)
+    if (tool is None or tool.settings.secret_names == frozenset()) and _are_plain(arguments):
+        return
+    from holdfast._core.redact.known import KNOWN, Holder
 
-        arguments = params.get("arguments", params)
-        KNOWN.hold(owner or Holder(), partial(_secret_arguments, arguments, tool))
+    KNOWN.hold(owner or Holder(), partial(_secret_arguments, arguments, tool))
+
+
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+
+
+def _are_plain(arguments: Any) -> bool:
+    """Return True for a few values, none of which is inside of another or has a secret's name."""
+    if type(arguments) is not dict or len(arguments) > _FEW:
+        return False
+    is_secret = _is_secret_name()
+    for name, value in arguments.items():
+        if type(value) not in _SCALARS or type(name) is not str or is_secret(name):
+            return False
+    return True
+
+
+_FEW: Final = 32
+"""Names of arguments that are looked at; of more, the values are read when they are needed."""
+
+
+@cache
+def _is_secret_name() -> Callable[[str], bool]:
+    from holdfast._core.redact.names import default_names
+
+    return default_names().has
 
 
 def _secret_arguments(arguments: Any, tool: Tool | None) -> Iterable[str]:
