@@ -189,6 +189,18 @@ def test_odd_parameters_reach_the_tool_by_their_names(cli: Cli) -> None:
     assert run("tool", "ok").value == {}
 
 
+def test_the_name_of_a_tool_is_not_read_as_an_option(cli: Cli, configure: Configure) -> None:
+    server = [sys.executable, "-c", SERVER, json.dumps([{"name": "--help", "inputSchema": {}}])]
+    configure(odd=stdio(server))
+    assert cli("lock", "odd").code == 0
+    assert cli("cli", "odd", "-o", "by-command", "--", *server).code == 0
+    done = run("by-command", "tool-1")
+    assert (done.code, "begins with a dash" in done.err) == (2, True)
+    assert cli("cli", "odd", "-o", "by-name").code == 0
+    done = run("by-name", "tool-1")
+    assert (done.code, done.value) == (0, {})
+
+
 def _option_for(text: str, name: str) -> str:
     """Return the option that help gives for an odd name, which stands behind it in parentheses."""
     before, found, _ = text.partition(f"({visible(name, 80)})")

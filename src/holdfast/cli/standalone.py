@@ -88,6 +88,11 @@ class _Way:
     def words(self, tool: str, arguments: dict[str, Any], options: list[str]) -> list[str]:
         """Return the words that call a tool."""
         name = f"{self._target[0]}.{tool}" if self._kind == "name" else tool
+        if name.startswith("-"):  # a server's words would be read as options of ours
+            raise ValidationError(
+                f"tool '{visible(tool, 80)}': a name that begins with a dash can be called only of "
+                "a server that is configured by name"
+            )
         words = ["call", name, f"--args={json.dumps(arguments)}", f"--lock={self._lock}", *options]
         if self._kind == "url":
             return [*words, f"--url={self._target[0]}"]
