@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from base64 import b64encode
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast._core.redact.escapes import MOST_ESCAPES, unescaped
+from holdfast._core.redact.escapes import MOST_ESCAPES, Budget, unescaped
 from holdfast._core.redact.needles import NeedleIndex, needles_of
 from holdfast._core.text import HIDDEN
 from tests.redact.wraps import ENCODINGS, ESCAPES, PLACES, SECRETS, WRAPS
@@ -181,9 +182,21 @@ def test_hostile_text_takes_linear_time(unit: str, others: int) -> None:
 
 
 @pytest.mark.req("T8")
+def test_what_is_encoded_in_a_text_is_searched_once() -> None:
+    index, budget = index_of("hunter2abc"), Budget()
+    word = b64encode(b"nothing to see here").decode()
+    # A nested escape makes layers, each of which has the words again.
+    text = "%252525252541 " + f"{word} " * 1000
+    assert index.spans(text, budget) == []
+    assert MOST_ESCAPES - budget.escapes < 100
+
+
+@pytest.mark.req("T8")
 def test_a_text_with_too_many_escapes_is_hidden_whole() -> None:
     index = index_of("hunter2abc")
     assert index.hide("%41" * (MOST_ESCAPES + 1)) == HIDDEN
+    words = (b64encode(f"number {number}".encode()).decode() for number in range(MOST_ESCAPES))
+    assert index.hide(" ".join(words)) == HIDDEN
     hidden = index.hide_in(["%41" * 1000] * (MOST_ESCAPES // 1000 + 2))
     assert hidden[0] == "%41" * 1000
     assert hidden[-1] == HIDDEN

@@ -45,11 +45,13 @@ Undone = tuple[str, Origins]
 class Budget:
     """The work that may still be done for a value: escapes to undo, characters to search."""
 
-    __slots__ = ("characters", "escapes")
+    __slots__ = ("characters", "decoded", "escapes")
 
     def __init__(self) -> None:
         self.escapes: int = MOST_ESCAPES
         self.characters: int = MOST_SEARCHED
+        self.decoded: dict[tuple[str, int], bool] = {}
+        """Texts that were encoded in it, and whether a value is in them; how deep they stand."""
 
     def take(self, *, escapes: int = 0, characters: int = 0) -> None:
         """Count work that is to be done.

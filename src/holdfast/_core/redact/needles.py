@@ -83,6 +83,8 @@ _MOST_CUTS: Final = 16
 """Ellipses of a text before and after which the rest of a value is searched for."""
 _LONGEST_CUT: Final = 4096
 """Characters of such a rest."""
+_DECODING: Final = 4
+"""A word that is decoded and searched costs as much as so many escapes."""
 _LONGEST_ESCAPE: Final = 6
 """Characters that one may become: ``\\u002f``."""
 DEEPEST: Final = 64
@@ -226,8 +228,16 @@ class NeedleIndex:
         """Yield the words of a layer in which a value is encoded."""
         for word, inner in decoded(layer):
             span = _traced(word, undone)
-            if not _touches(before, span) and self.spans(inner, budget, nested - 1):
+            if not _touches(before, span) and self._is_inside(inner, budget, nested - 1):
                 yield span
+
+    def _is_inside(self, text: str, budget: Budget, nested: int) -> bool:
+        """Return whether a value is in a decoded text; what comes again is searched once."""
+        has_value = budget.decoded.get((text, nested))
+        if has_value is None:
+            budget.take(escapes=_DECODING)
+            has_value = budget.decoded[text, nested] = bool(self.spans(text, budget, nested))
+        return has_value
 
     def _in_layer(self, text: str) -> Iterator[tuple[Span, Span]]:
         """Yield where a value is, and what to hide for it."""
