@@ -21,7 +21,7 @@ from holdfast._core.calls.cache import (
     ResponseVersion,
 )
 from holdfast.policies import Cache
-from holdfast.stores import MemoryStore, SqliteStore, Store
+from holdfast.stores import MemoryStore, SqliteStore, Store, StoreError
 
 LIST = "tools/list"
 
@@ -308,6 +308,29 @@ async def test_a_store_that_failed_is_left_alone_for_a_while_and_logged_once(
     rig.cache._down_until = 0.0  # the time is over
     await rig.keep()
     assert await rig.fresh()
+
+
+@pytest.mark.req("C4")
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [(StoreError("the disk is full"), "the disk is full"), (None, "no answer within 0.25 s")],
+    ids=["fails", "hangs"],
+)
+async def test_a_store_that_fails_as_stores_do_is_one_line_of_the_log(
+    failure: StoreError | None, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Bad(MemoryStore):
+        async def get(self, key: str) -> bytes | None:
+            if failure is not None:
+                raise failure
+            await asyncio.get_running_loop().create_future()
+            return None
+
+    rig = Rig(Cache(ttl=60, store=Bad()))
+    assert await rig.cache.find(LIST, None) is None
+    (record,) = [record for record in caplog.records if "store failed" in record.message]
+    assert record.message.endswith(f": {reason}")
+    assert record.exc_info is None
 
 
 # Clients that share a store

@@ -333,7 +333,7 @@ class RedisStore:
             from redis.exceptions import TimeoutError as Late
 
             try:
-                async with _patience(loop, self._patience):
+                async with _Patience(loop, self._patience):
                     answer = await pool.run(*words)
             except (Unreachable, Late, TimeoutError, OSError) as error:
                 raise self._failed(error) from error
@@ -359,12 +359,12 @@ class _Pool:
     """The connections of one event loop."""
 
     def __init__(self, url: str, patience: float) -> None:
-        from redis.asyncio import BlockingConnectionPool
+        from redis.asyncio import ConnectionPool
         from redis.asyncio import Redis as Client
         from redis.asyncio.retry import Retry
         from redis.backoff import NoBackoff
 
-        pool = BlockingConnectionPool.from_url(
+        pool = ConnectionPool.from_url(
             url,
             max_connections=CONNECTIONS,
             socket_connect_timeout=patience,
@@ -381,21 +381,28 @@ class _Pool:
         self.places = asyncio.Semaphore(CONNECTIONS)
 
 
-@asynccontextmanager
-async def _patience(loop: asyncio.AbstractEventLoop, seconds: float) -> AsyncIterator[None]:
+class _Patience:
     """Bound what is inside, but read what has arrived before it is given up."""
-    async with asyncio.timeout(None) as limit:
-        timers: list[asyncio.TimerHandle] = []
 
-        def read_first() -> None:
-            timers.append(loop.call_later(_GRACE, lambda: limit.reschedule(loop.time())))
+    __slots__ = ("_limit", "_loop", "_seconds", "_timer")
 
-        timers.append(loop.call_later(seconds, read_first))
-        try:
-            yield
-        finally:
-            for timer in timers:
-                timer.cancel()
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+        self._loop, self._seconds = loop, seconds
+        self._limit = asyncio.timeout(None)
+
+    async def __aenter__(self) -> None:
+        await self._limit.__aenter__()
+        self._timer = self._loop.call_later(self._seconds, self._read_first)
+
+    async def __aexit__(self, *error: Any) -> None:
+        self._timer.cancel()
+        await self._limit.__aexit__(*error)
+
+    def _read_first(self) -> None:
+        self._timer = self._loop.call_later(_GRACE, self._give_up)
+
+    def _give_up(self) -> None:
+        self._limit.reschedule(self._loop.time())
 
 
 async def _whole(work: Coroutine[Any, Any, T]) -> T:

@@ -190,16 +190,22 @@ class ResponseCache(Struct, eq=False):
         except BaseException as error:
             if ends_task(error):
                 raise
-            from holdfast.stores.base import StoreDown
-
             self._down_until = now + DOWN_TIME
-            if not isinstance(error, StoreDown):  # which the store has told
-                log.exception(
-                    "the cache's store failed, and is not used for %g s: %r",
-                    DOWN_TIME,
-                    self.policy.store,
-                )
+            self._log_failure(error)
             return None
+
+    def _log_failure(self, error: BaseException) -> None:
+        """Log why the store is not used; what is no failure of a store has a traceback."""
+        from holdfast.stores.base import StoreDown, StoreError
+
+        if isinstance(error, StoreDown):  # which the store has told
+            return
+        text = "the cache's store failed, and is not used for %g s: %r"
+        if isinstance(error, TimeoutError | StoreError):
+            reason = str(error) or f"no answer within {PATIENCE:g} s"
+            log.warning(f"{text}: %s", DOWN_TIME, self.policy.store, reason)
+        else:
+            log.error(text, DOWN_TIME, self.policy.store, exc_info=error)
 
     def is_fresh(self, method: str, params: dict[str, Any] | None, entry: CacheEntry) -> bool:
         now = self.clock()
