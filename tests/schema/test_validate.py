@@ -88,6 +88,25 @@ def test_every_fault_is_told_with_its_path() -> None:
 
 
 @pytest.mark.req("T5")
+def test_a_fault_of_a_small_value_has_its_place_whatever_else_the_schema_has() -> None:
+    schema = {
+        "properties": {
+            "amount": {"type": "integer", "maximum": 5000},
+            "address": {"properties": {"zip": {"type": "string", "pattern": "^[0-9]{5}$"}}},
+            "how": {
+                "oneOf": [
+                    {"type": "object", "properties": {"number": {"type": "string"}}},
+                    {"type": "object", "properties": {"days": {"type": "integer"}}},
+                ]
+            },
+            "items": {"type": "array", "items": {"required": ["sku"]}},
+        }
+    }
+    value = {"amount": 99999, "currency": "EUR", "items": [{"count": 1}], "express": False}
+    assert faults(schema, value) == {"/amount": "maximum", "/items/0": "required"}
+
+
+@pytest.mark.req("T5")
 def test_a_path_is_a_json_pointer() -> None:
     schema = {"properties": {"a/b": {"properties": {"c~d": {"type": "string"}}}}}
     assert faults(schema, {"a/b": {"c~d": 1}}) == {"/a~1b/c~0d": "type"}

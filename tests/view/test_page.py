@@ -346,6 +346,14 @@ async def test_arguments_that_never_change_come_last(chrome: Browser) -> None:
 
 
 @pytest.mark.req("W2")
+async def test_what_fits_inside_of_calls_only_is_offered(chrome: Browser) -> None:
+    tab = await chrome.show(bad_day(5), "#q=kind%3Aresult")
+    await tab.until("document.getElementById('space').innerText.includes('Nothing matches')")
+    await tab.ask("document.querySelector('#space .empty button:last-child').click()")
+    await tab.until(f"{ROWS}.length && {ROWS}.every(row => row.includes('answer'))")
+
+
+@pytest.mark.req("W2")
 async def test_an_empty_trace_is_a_page_too(chrome: Browser) -> None:
     tab = await chrome.show('{"holdfast-trace": 1}\n')
     assert "The trace is empty" in await tab.ask("document.getElementById('space').innerText")

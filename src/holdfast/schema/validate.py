@@ -127,7 +127,9 @@ class Checker:
         """Return the faults of a value whose work has a bound; if need be, without patterns."""
         text = _encoded(value) if text is None else text
         if (steps := self._cost.rough_steps(text, self._room)) <= self._room:
-            return () if self._fits(value) else self._explain(value, text, steps)
+            return (
+                () if self._fits(value) else self._explain(value, text, self._exact(value, steps))
+            )
         size = self._cost.measure(value, self._room)
         steps, matching = self._cost.steps(size)
         room = self._room - STEPS * (size.values // MEASURED)
@@ -139,6 +141,13 @@ class Checker:
         if self._validator(self._schema, patterns=patterns).is_valid(value):
             return ()
         return self._explain(value, text, steps + (matching if patterns else 0), patterns=patterns)
+
+    def _exact(self, value: Any, rough: int) -> int:
+        """Return the steps of a value as it is: its length alone says too much."""
+        try:
+            return min(rough, sum(self._cost.steps(self._cost.measure(value, self._room))))
+        except SchemaTooComplex:
+            return rough
 
     def _validator(self, schema: Any, *, patterns: bool = True) -> Validator:
         key = (id(schema), patterns)

@@ -183,7 +183,7 @@ class LiveServer:
         return response
 
     async def _stream(self, response: web.StreamResponse, last: str) -> None:
-        feed, news = self._feed, asyncio.Event()
+        feed, news, loop = self._feed, asyncio.Event(), asyncio.get_running_loop()
         epoch, cursor = _place(last)
         asked = -1
         while not self._closing.is_set():
@@ -200,8 +200,9 @@ class LiveServer:
             if is_behind:
                 await asyncio.sleep(0)
             else:
+                rested = loop.time() + REST
                 await feed.wait(news, HEARTBEAT)
-                await asyncio.sleep(REST)
+                await asyncio.sleep(max(0.0, rested - loop.time()))
 
     # Actions
 

@@ -39,12 +39,20 @@ class Page {
 
   /** Decide which rows fit the filter. */
   judge() {
-    const requestOf = row => this.trace.rows[row.of], hits = this.search?.hits;
-    const fits = row => this.filter.fits(row, requestOf) && (!hits || hits[row.n] === 1);
-    for (const call of this.trace.calls) call.hit = fits(call);
+    for (const call of this.trace.calls) call.hit = this.fits(call);
     const rows = this.isWire ? this.trace.rows : this.trace.folded;
-    this.list.rows = rows.filter(row => this.trace.isInRange(row, this.range) && (row.kind === "request" ? row.hit : fits(row)));
+    this.list.rows = rows.filter(row => this.trace.isInRange(row, this.range) && (row.kind === "request" ? row.hit : this.fits(row)));
     this.listed = rows.length;
+  }
+
+  fits(row) {
+    const hits = this.search?.hits;
+    return this.filter.fits(row, each => this.trace.rows[each.of]) && (!hits || hits[row.n] === 1);
+  }
+
+  /** Count the lines of the wire that fit, though no call does. */
+  fitting() {
+    return this.isWire ? 0 : this.trace.rows.filter(row => this.trace.isInRange(row, this.range) && this.fits(row)).length;
   }
 
   drawFooter() {

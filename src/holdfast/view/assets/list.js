@@ -37,9 +37,11 @@ class List {
     const where = page.range ? " in this range" : "", isEmpty = !this.trace.rows.length;
     const words = this.trace.isLive ? "Messages appear here as they cross the wire." : "There is no message in this trace.";
     const text = isEmpty ? [words] : page.query ? [`No message fits “`, ...visible(page.query, 200), `”${where}.`] : [`There is no message${where}.`];
+    const fitting = isEmpty ? 0 : page.fitting(), wire = button("", () => page.setWire(true), `Show ${counted(fitting, "line")} of the wire`);
+    if (fitting) text.push(` Lines that are folded into their calls do.`);
     const title = isEmpty ? this.trace.isLive ? "Nothing yet" : "The trace is empty" : page.search?.isRunning ? "Searching…" : "Nothing matches";
     $("space").style.height = "auto";
-    $("space").replaceChildren(el("div", "empty", el("b", "", title), ...text, el("br"), ...(page.query || page.range ? [clear] : [])));
+    $("space").replaceChildren(el("div", "empty", el("b", "", title), ...text, el("br"), ...(page.query || page.range ? [clear] : []), ...(fitting ? [" ", wire] : [])));
   }
 
   row(row) {

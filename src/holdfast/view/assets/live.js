@@ -107,6 +107,8 @@ class LivePage extends Page {
     for (const values of event.rows) this.put(values);
     this.clock = { t: event.now, at: performance.now() };
     if (event.rows.length) this.isStale = true;
+    // What comes alone is shown at once; what comes in a flood, with the next frame.
+    if (this.isStale && document.body.dataset.ready && performance.now() - this.lastDrawn >= FRAME) this.tick();
     if (!event.more && !document.body.dataset.ready) { this.recall(); document.body.dataset.ready = "true"; }
   }
 
@@ -152,6 +154,7 @@ class LivePage extends Page {
 
   update() {
     this.isStale = false;
+    this.lastDrawn = performance.now();
     const { changed } = this;
     this.changed = new Set();
     if (this.search && !this.search.isRunning) this.search = new Search(this.trace, this.filter.texts, () => this.refresh());
