@@ -57,7 +57,7 @@ class Page {
 
   drawFooter() {
     const noun = this.isWire ? "messages" : "rows", hidden = this.chosen && !this.list.rows.includes(this.chosen);
-    const parts = [`${this.list.rows.length.toLocaleString("en")} of ${this.listed.toLocaleString("en")} ${noun}${this.search?.isRunning ? ", searching…" : ""}`];
+    const parts = [`${grouped(this.list.rows.length)} of ${grouped(this.listed)} ${noun}${this.search?.isRunning ? ", searching…" : ""}`];
     if (hidden) parts.push(el("span", "hidden-choice", " · the chosen one is hidden by the filter or the range"));
     $("shown").replaceChildren(...parts);
   }

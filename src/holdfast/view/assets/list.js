@@ -1,5 +1,5 @@
 /* The list: only the rows in sight are in the document. */
-const ROW_HEIGHT = 28, MOST_HEIGHT = 15_000_000;
+const ROW_HEIGHT = 28, MOST_HEIGHT = 15_000_000, MOST_SUMMARY = 300;
 
 class List {
   constructor(page) {
@@ -53,7 +53,7 @@ class List {
     else if (row.kind === "state") what.append(...visible(`${row.method || "new"} → ${row.name}`, 120));
     else if (row.kind !== "stderr" && row.kind !== "junk") what.append(...visible(row.name, 120));
     if (row.faults) what.append(el("span", "say", "✕ schema"));
-    if (summary) what.append(look === "text" ? el("span", "", ...visible(summary, 400)) : el("i", "", ...visible(summary, 400)));
+    if (summary) what.append(el(look === "text" ? "span" : "i", "", ...visible(String(summary).slice(0, MOST_SUMMARY))));
     const span = row.end - row.t, took = el("span", isCall ? "took num right-align" : "", isCall ? duration(span) : "");
     if (isCall) took.style.setProperty("--w", `${Math.max(4, Math.min(100, Math.log10(Math.max(1, span * 1000)) / 4 * 100))}%`);
     const bytes = row.total || row.bytes;

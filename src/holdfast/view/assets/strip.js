@@ -46,7 +46,7 @@ class Strip {
     const words = this.page.query.split(/\s+/);
     $("chips").replaceChildren(...CHIPS.filter(name => counts[name] || ALWAYS.has(name)).map(name => {
       const word = `${name === "stderr" || name === "junk" ? "kind" : "status"}:${name}`, isOn = words.includes(word);
-      const node = button("chip", () => this.page.setQuery([...words.filter(each => each && !/^(status|kind):/.test(each)), ...(isOn ? [] : [word])].join(" ")), icon(name), `${sign(name).words} `, el("b", "num", counts[name].toLocaleString("en")));
+      const node = button("chip", () => this.page.setQuery([...words.filter(each => each && !/^(status|kind):/.test(each)), ...(isOn ? [] : [word])].join(" ")), icon(name), `${sign(name).words} `, el("b", "num", grouped(counts[name])));
       node.title = word;
       node.setAttribute("aria-pressed", isOn);
       return node;
