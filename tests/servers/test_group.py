@@ -283,12 +283,12 @@ async def test_a_list_tells_of_those_that_gave_none() -> None:
     slow.on("tools/list", lambda incoming: SILENCE)
     refused.on("tools/list", {"tools": "none"})
     config = {"a": peer("x", "y"), "slow": slow, "refused": refused, "gone": GONE}
-    async with Servers(config, timeout=0.2) as servers:
+    async with Servers(config, timeout=60) as servers:
         tools = await servers.list_tools()
         assert [tool.dotted for tool in tools] == ["a.x", "a.y"]
         assert not tools.complete
         failures = {failure.server: str(failure) for failure in tools.failures}
-        assert failures["slow"] == "slow: no list of tools within 0.2 s"
+        assert failures["slow"] == "slow: no list of tools within 60 s"
         assert "command not found" in failures["gone"]
         assert failures.keys() == {"slow", "refused", "gone"}
         assert servers.status("a").tools == 2
