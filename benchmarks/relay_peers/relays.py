@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import shlex
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -87,10 +88,12 @@ def install(relay: Relay) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Below those that the kernel gives to clients: nobody takes it until the relay listens."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def serve(command: Sequence[str]) -> Link:
