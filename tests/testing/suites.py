@@ -50,9 +50,12 @@ def novel():
     return "chapter " * 500
 """
 
+ELSEWHERE = ("__main__", "_core.windows", "load.locust_user")
+"""What no other system can load, and what needs Locust."""
+
 # What a suite in this process loads, pytester unloads again: a second one would find half of it.
 for module in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
-    if not module.name.endswith(("__main__", "_core.windows")):  # which no other system can load
+    if not module.name.endswith(ELSEWHERE):
         importlib.import_module(module.name)
 
 
