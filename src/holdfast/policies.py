@@ -177,7 +177,8 @@ def _check_rate(policy: Struct, rate: Any) -> None:
     try:
         parse_rate(rate)
     except ValidationError as error:
-        raise ValidationError(f"{type(policy).__name__}({error.message})") from None
+        reason = error.message.removeprefix(f"rate={rate!r}: ")
+        raise ValidationError(f"{type(policy).__name__}(rate={rate!r}): {reason}") from None
 
 
 class Backoff(Struct, frozen=True, kw_only=True):
