@@ -6,8 +6,8 @@ import random
 import shlex
 import socket
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -64,16 +64,23 @@ class Relay(NamedTuple):
         Args:
             patience: Seconds for each thing.
         """
-        async with AsyncExitStack() as stack:
-            journal = await stack.enter_async_context(Journal().listening())
+        try:
+            async with self.connected() as trial:
+                return await outcomes(trial, patience)
+        except Lost as reason:
+            return dict.fromkeys(THINGS, f"no connection: {reason}")
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[Trial]:
+        """Connect the host to the server, with the relay between them."""
+        async with Journal().listening() as journal:
             command = [sys.executable, scripted.__file__, self.server, str(journal.port)]
             host = Host(self.link(command), self.host)
-            stack.push_async_callback(host.close)
             try:
                 await host.open()
-            except Lost as reason:
-                return dict.fromkeys(THINGS, f"no connection: {reason}")
-            return await outcomes(Trial(host, journal), patience)
+                yield Trial(host, journal)
+            finally:
+                await host.close()
 
 
 def install(relay: Relay) -> None:

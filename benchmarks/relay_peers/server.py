@@ -370,6 +370,12 @@ def log(server: Server, params: Message, request_id: Any) -> Message:
     return text("logged")
 
 
+def flood(server: Server, params: Message, request_id: Any) -> Message:
+    for number in range(params["arguments"]["count"]):
+        server.notify("notifications/vendor/step", {"number": number})
+    return text("flooded")
+
+
 def change(server: Server, params: Message, request_id: Any) -> Message:
     server.announce("notifications/tools/list_changed", {}, "toolsListChanged")
     return text("changed")
@@ -398,7 +404,7 @@ def die(server: Server, params: Message, request_id: Any) -> Message:
 Handler = Callable[[Server, Message, Any], Message]
 TOOLS: dict[str, Handler] = {
     tool.__name__: tool
-    for tool in (echo, steps, hold, ask, fail, odd, log, change, touch, seen, pid, die)
+    for tool in (echo, steps, hold, ask, fail, odd, log, flood, change, touch, seen, pid, die)
 }
 METHODS: dict[str, Handler] = {
     "tools/list": list_tools,

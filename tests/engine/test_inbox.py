@@ -426,6 +426,14 @@ def test_a_server_may_take_back_its_own_request() -> None:
     assert effects == [Dismissed(rig.engine.link.generation, None)], "received, and about nothing"
 
 
+@pytest.mark.parametrize(("reason", "words"), [("too late", "too late"), (5, None)])
+def test_the_reason_of_a_server_s_cancellation_is_known(reason: Any, words: str | None) -> None:
+    rig = ready()
+    params = {"requestId": "q1", "reason": reason}
+    effects = rig.deliver({"method": "notifications/cancelled", "params": params})
+    assert effects == [Dismissed(rig.engine.link.generation, "q1", words)]
+
+
 # Requests of the server
 
 

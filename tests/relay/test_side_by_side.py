@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -29,6 +30,19 @@ async def test_nothing_is_lost(relay: Relay) -> None:
     outcomes = await relay.trial(PATIENCE)
     assert lost(outcomes) == {}
     assert len(outcomes) == 23
+
+
+@pytest.mark.req("Y1")
+@pytest.mark.parametrize("relay", [*NONE, *OURS], ids=title)
+async def test_long_messages_and_many_notifications_pass(relay: Relay) -> None:
+    async with relay.connected() as trial, asyncio.timeout(PATIENCE):
+        await trial.host.call("flood", {"count": 3000})
+        await trial.host.notified("notifications/vendor/step", number=2999)
+        numbers = [message["params"]["number"] for message in trial.host.notifications]
+        assert numbers == list(range(3000))
+        long = {"text": "é" * 10_000_000}
+        echoed = await trial.host.call("echo", long)
+        assert echoed["arguments"] == long
 
 
 class DeafLink(StdioLink):

@@ -12,12 +12,18 @@ import pytest
 from msgspec import Raw
 
 import holdfast
-from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
+from holdfast._core.eras.revisions import (
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    PROTOCOL_VERSION,
+    SUBSCRIPTION,
+    TASKS,
+)
 from holdfast._core.serve.runner import LoopRunner
 from holdfast._core.server.session import ServerSession
 from holdfast.relay.sharing import SharedRelay
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
-from tests.relay.rig import Pair
+from tests.relay.rig import Pair, RelayServer
 
 pytestmark = pytest.mark.req("Y1")
 
@@ -360,3 +366,140 @@ async def test_a_method_of_the_other_era_changes_nothing() -> None:
         assert (await host.read())["error"]["code"] == -32601
         peer.notify("notifications/vendor")
         assert (await host.read())["method"] == "notifications/vendor"
+
+
+async def test_requests_of_the_server_that_nobody_knows_pass() -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer()
+    async with raw_host(pair, peer) as host:
+        asking = asyncio.ensure_future(peer.ask("vendor/ask", {"a": None, "_meta": {"v/x": 1}}))
+        question = await host.read()
+        assert question["method"] == "vendor/ask"
+        assert question["params"] == {"a": None, "_meta": {"v/x": 1}}
+        host.send({"jsonrpc": "2.0", "id": question["id"], "result": {"b": [1]}})
+        assert await asking == {"b": [1]}
+
+
+async def test_updates_of_parts_and_of_what_nobody_asked_for_pass(pair: Pair) -> None:
+    """A server may tell of a part of the resource that is subscribed to, or of any."""
+    peer = pair.peer(capabilities={"resources": {"subscribe": True}})
+    peer.resource("x://a", "text")
+    updated = "notifications/resources/updated"
+    async with raw_host(pair, peer) as host:
+        if pair.is_host_stateless:
+            filters = {"resourceSubscriptions": ["x://a"]}
+            host.request("stream", "subscriptions/listen", notifications=filters)
+        else:
+            host.request("stream", "resources/subscribe", uri="x://a")
+        await host.read()
+        peer.notify(updated, {"uri": "x://a/part", "later": 1})
+        passed = (await host.read())["params"]
+        assert (passed["uri"], passed["later"]) == ("x://a/part", 1)
+        if pair.is_host_stateless:
+            assert passed["_meta"][SUBSCRIPTION] == "stream"
+        else:
+            peer.notify(updated, {"uri": "y://other"})
+            assert (await host.read())["params"] == {"uri": "y://other"}
+
+
+async def test_an_error_without_words_has_none(pair: Pair) -> None:
+    def refuse(request: ServerRequest) -> Any:
+        raise RequestError(0, "")
+
+    peer = pair.peer()
+    peer.on("tools/call", refuse)
+    async with raw_host(pair, peer) as host:
+        assert (await host.call())["error"] == {"code": 0, "message": ""}
+
+
+async def test_the_reason_of_a_cancellation_passes(pair: Pair) -> None:
+    peer = pair.peer()
+    peer.on("tools/call", SILENCE)
+    async with raw_host(pair, peer) as host:
+        for count, words in enumerate(("é, enough", "cancelled", 5), 1):
+            host.request(1, "tools/call", name="x")
+            await peer.expect("tools/call", count)
+            host.notify("notifications/cancelled", requestId=1, reason=words)
+            passed = await peer.expect("notifications/cancelled", count)
+            assert passed.params["reason"] == (words if isinstance(words, str) else "cancelled")
+
+
+async def test_the_reason_of_a_withdrawn_question_passes() -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer()
+    async with raw_host(pair, peer) as host:
+        asking = asyncio.ensure_future(peer.ask("roots/list"))
+        question = await host.read()
+        peer.notify("notifications/cancelled", {"requestId": "server-1", "reason": "too late"})
+        withdrawn = await host.read()
+        asking.cancel()
+    assert withdrawn["method"] == "notifications/cancelled"
+    assert withdrawn["params"] == {"requestId": question["id"], "reason": "too late"}
+
+
+async def test_what_else_a_server_says_of_itself_passes(pair: Pair) -> None:
+    def introduce(request: ServerRequest) -> Any:
+        era = (
+            {"supportedVersions": [pair.versions[0]]}
+            if pair.is_server_stateless
+            else {"protocolVersion": pair.versions[0], "serverInfo": {"name": "x", "version": "1"}}
+        )
+        return {"capabilities": {}, "later": [1], "_meta": {"vendor/x": None}, **era}
+
+    peer = pair.peer()
+    peer.on("server/discover" if pair.is_server_stateless else "initialize", introduce)
+    async with holdfast.connect(peer) as client:
+        relay = SharedRelay(client).join()
+        written: asyncio.Queue[bytes] = asyncio.Queue()
+        session = ServerSession(relay.server, written.put_nowait, LoopRunner())
+        host = RawHost(pair, session, written)
+        first: dict[str, Any] = {"protocolVersion": pair.host, "capabilities": {}}
+        first["clientInfo"] = {"name": "raw", "version": "1"}
+        method = "server/discover" if pair.is_host_stateless else "initialize"
+        host.request(1, method, **({} if pair.is_host_stateless else first))
+        result = (await host.read())["result"]
+        session.close()
+        await relay.leave()
+    assert result["later"] == [1]
+    assert result["_meta"]["vendor/x"] is None
+
+
+async def test_the_meta_of_an_update_passes(pair: Pair) -> None:
+    peer = pair.peer(capabilities={"resources": {"subscribe": True}})
+    peer.resource("x://a", "text")
+    async with raw_host(pair, peer) as host:
+        if pair.is_host_stateless:
+            filters = {"resourceSubscriptions": ["x://a"]}
+            host.request("stream", "subscriptions/listen", notifications=filters)
+        else:
+            host.request("stream", "resources/subscribe", uri="x://a")
+        await host.read()
+        update = {"uri": "x://a", "_meta": {"vendor/x": 1}}
+        peer.notify("notifications/resources/updated", update)
+        assert (await host.read())["params"]["_meta"]["vendor/x"] == 1
+
+
+TASKS_OF_ERAS: dict[str, Any] = {"tasks": {"list": {}}, "extensions": {TASKS: {}, "vendor/x": {}}}
+
+
+async def test_tasks_are_promised_and_passed_within_an_era_only(pair: Pair) -> None:
+    is_same = pair.is_host_stateless == pair.is_server_stateless
+    peer = pair.peer(capabilities={"tools": {}, **TASKS_OF_ERAS})
+    peer.on("tasks/get", {"taskId": "a", "status": "working"})
+    async with holdfast.connect(peer) as client:
+        server: Any = RelayServer(SharedRelay(client).join())
+        async with holdfast.connect(server, protocol=pair.host) as host:
+            await host.open()
+            assert host._facts is not None
+            capabilities = msgspec.json.decode(host._facts.capabilities)
+    expected = TASKS_OF_ERAS if is_same else {"extensions": {"vendor/x": {}}}
+    assert capabilities == {"tools": {}, **expected}
+
+    async with raw_host(pair, peer) as raw:
+        raw.request(1, "tasks/get", taskId="a")
+        answer = await raw.read()
+    if is_same:
+        assert answer["result"]["taskId"] == "a"
+    else:
+        assert answer["error"]["code"] == -32601
+        assert "tasks are not passed between a host and a server" in answer["error"]["message"]

@@ -356,6 +356,7 @@ class Dismissed(Struct, frozen=True):
 
     generation: Generation
     id: Id | None
+    reason: str | None = None
 
 
 class Moved(Struct, frozen=True):

@@ -30,6 +30,7 @@ from holdfast._core.eras.conversation import Facts, Plan
 from holdfast._core.jitter import JITTER
 from holdfast._core.mailbox import Mailbox
 from holdfast._core.waiting import Failure, Receiver, Waiter
+from holdfast._core.wire.codes import cancel_reason
 from holdfast.errors import HoldfastError
 from holdfast.policies import Policy
 from holdfast.types.lifecycle import Progress
@@ -114,7 +115,9 @@ class Driver:
             return await future
         except asyncio.CancelledError as cancelled:
             # This has no effect if the outcome and the cancellation met.
-            self._apply(self.engine.cancel(ticket, "cancelled", self.loop.time()))
+            reason = cancel_reason(cancelled)
+            reason = "cancelled" if reason is None else reason
+            self._apply(self.engine.cancel(ticket, reason, self.loop.time()))
             failure = self._failures.pop(ticket, None)
             outcome = failure if future.cancelled() else future.exception()
             cancelled.__cause__ = messages.ended(self.engine.name, call, outcome)
@@ -140,10 +143,11 @@ class Driver:
         self._apply(effects)
         return ticket
 
-    def end(self, ticket: Ticket, receiver: Receiver) -> None:
+    def end(self, ticket: Ticket, receiver: Receiver, reason: str | None = None) -> None:
         """Cancel a request that was begun: its receiver is given nothing any more."""
         receiver.cancel()
-        self._apply(self.engine.cancel(ticket, "cancelled", self.loop.time()))
+        words = "cancelled" if reason is None else reason
+        self._apply(self.engine.cancel(ticket, words, self.loop.time()))
         self._failures.pop(ticket, None)
 
     def _throttled(self, outcome: b.Throttled) -> None:

@@ -125,6 +125,8 @@ class ServerTarget:
         if timeout is not None:
             self.options["timeouts"] = _timeouts(timeout)
         self.limits = _limits(concurrent=concurrent, rate=rate)
+        self.usual_limits: dict[str, Any] = {}
+        """Those of a server for which none are configured, if not the library's."""
         """Fields of `holdfast.Limits` that replace those of the configuration."""
 
     @cached_property
@@ -268,13 +270,14 @@ class ServerTarget:
     def _client_options(self, address: ServerAddress, can_ask: bool) -> dict[str, Any]:
         """Return the options of ``holdfast.connect``, for a server of this kind."""
         options = dict(self.options)
-        if self.limits:
+        if self.limits or self.usual_limits:
             from msgspec.structs import replace
 
             from holdfast.policies import Limits
 
             configured = {} if address.resolved is None else address.resolved.options
-            options["limits"] = replace(configured.get("limits") or Limits(), **self.limits)
+            usual = configured.get("limits") or Limits(**self.usual_limits)
+            options["limits"] = replace(usual, **self.limits)
         kind, unfit = ("a URL", "a command") if address.is_url else ("a command", "a URL")
         for name, option in _OPTIONS_FOR[unfit].items():
             if name in options:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Raw
 
-from holdfast._core.eras.revisions import PREFIX
+from holdfast._core.eras.revisions import PREFIX, TASKS
 from holdfast._core.eras.serving import Json
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
 from holdfast._core.wire.jsonrpc import MALFORMED
@@ -37,7 +37,10 @@ items_of: Final = msgspec.json.Decoder(list[Raw])
 def fault_of(error: HoldfastError) -> RequestError:
     """Return the error to answer the host with: the server's as it came, or one of ours."""
     if isinstance(error, RpcError) and error.code is not None:
-        return RequestError(error.code, error.server_message or error.message, error.data)
+        # The server's own words, though there may be none.
+        is_servers = "server_message" in vars(error)
+        message = error.server_message if is_servers else error.message
+        return RequestError(error.code, message, error.data)
     data: Json = {"kind": error.kind, "outcomeUnknown": error.outcome_unknown}
     if isinstance(error, StateError) and error.retry_in is not None:
         data["retryIn"] = error.retry_in
@@ -84,6 +87,32 @@ def of_other_era(result: Raw) -> Any:
     if "resultType" in fields:
         fields["resultType"] = msgspec.json.decode(fields["resultType"])
     return fields
+
+
+_FACTS: Final = frozenset(
+    {"protocolVersion", "supportedVersions", "serverInfo", "capabilities", "instructions"}
+    | {"resultType", "ttlMs", "cacheScope", "_meta"}
+)
+
+
+def unknown_facts(answer: Raw) -> Json:
+    """Return what a server says of itself and no revision knows, ``_meta`` of the hop left out."""
+    try:
+        fields = fields_of.decode(answer)
+        meta = without_hop(fields_of.decode(fields.get("_meta", Raw(b"{}"))))
+    except MALFORMED:
+        return {}
+    unknown: Json = {name: value for name, value in fields.items() if name not in _FACTS}
+    return {**unknown, "_meta": meta} if meta else unknown
+
+
+def without_tasks(capabilities: Json) -> Json:
+    """Return capabilities that promise no tasks, in the form of either era."""
+    passed = {name: value for name, value in capabilities.items() if name != "tasks"}
+    extensions = passed.get("extensions")
+    if isinstance(extensions, dict) and TASKS in extensions:
+        passed["extensions"] = {name: value for name, value in extensions.items() if name != TASKS}
+    return passed
 
 
 def item_name(tool: Raw) -> str:

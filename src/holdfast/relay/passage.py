@@ -89,10 +89,10 @@ class Passage(Receiver):
         on_progress = self._progressed if self._call.progress else None
         self._ticket = self._driver.begin(self._call, self, on_progress)
 
-    def stop(self) -> None:
+    def stop(self, reason: str | None = None) -> None:
         """Cancel it at the server: nobody waits for its answer any more."""
         self._leave()
-        self._driver.end(self._ticket, self)
+        self._driver.end(self._ticket, self, None if reason is None else str(reason))
 
     def _leave(self) -> None:
         self._relay.exit(self._request)
@@ -176,6 +176,8 @@ def straight_driver(relay: Relay) -> Driver | None:
 def _may_wait(relay: Relay, request: ServerRequest, *, is_asked: bool) -> bool:
     """Return whether a request may be parked, or has to wait for something else."""
     if relay.log_level is not None and relay.shared.is_level_new:
+        return True
+    if request.stateless is not is_asked and request.method.startswith("tasks/"):
         return True
     if not request.stateless or request.method not in MAY_ASK:
         return False

@@ -43,7 +43,9 @@ from holdfast.relay.envelope import (
     is_of_hop,
     of_any_hop,
     of_other_era,
+    unknown_facts,
     without_hop,
+    without_tasks,
 )
 from holdfast.relay.questions import MAY_ASK, STATE, Questions
 from holdfast.relay.tool_rules import ToolRules
@@ -58,6 +60,10 @@ INITIALIZED: Final = "notifications/initialized"
 
 MOST_TIMES: Final = 100
 """Methods whose time is remembered: a host may invent any number of them."""
+
+DECLARED: Final = frozenset({"elicitation", "sampling", "roots"})
+"""What a host is asked for only if it has declared that. Of other methods nobody knows."""
+
 DEFAULT_LEVEL: Final = "info"
 """From where a host that names no level gets log messages, once another has named one."""
 
@@ -201,14 +207,18 @@ class Relay:
         result = (handler or self._pass)(request)
         return await result if isinstance(result, Awaitable) else result
 
-    async def _introduction(self) -> Json:
+    async def _introduction(self, request: ServerRequest) -> Json:
         """Connect, and return what the server says of itself."""
         await self._client.open()
         facts = self._client._facts
         assert facts is not None
         self._name_server()
         instructions = {} if facts.instructions is None else {"instructions": facts.instructions}
-        return {"capabilities": facts.capabilities, **instructions}
+        capabilities: Any = facts.capabilities
+        if request.stateless != self.shared.is_stateless:
+            # What is not passed must not be promised.
+            capabilities = without_tasks(self._capabilities())
+        return {"capabilities": capabilities, **instructions, **unknown_facts(facts.answer)}
 
     def _name_server(self) -> None:
         """Have results to stateless hosts name the real server."""
@@ -221,14 +231,14 @@ class Relay:
             raise RequestError(INVALID_REQUEST, "already initialized")
         era = begin(request.params, VERSIONS)
         try:
-            introduction = await self._introduction()
+            introduction = await self._introduction(request)
         except HoldfastError as error:
             raise fault_of(error) from error
         return {"protocolVersion": era.version, "serverInfo": self.server.info, **introduction}
 
     async def _discover(self, request: ServerRequest) -> Json:
         try:
-            return {"supportedVersions": list(VERSIONS), **await self._introduction()}
+            return {"supportedVersions": list(VERSIONS), **await self._introduction(request)}
         except HoldfastError as error:
             raise fault_of(error) from error
 
@@ -255,6 +265,8 @@ class Relay:
             if self._client._facts is None:
                 # What is passed, and how, depends on the era of the server.
                 await self._client.open()
+            if request.method.startswith("tasks/"):
+                self._check_eras(request)
             if request.method == "tools/list":
                 await self.rules.check_list()
             if self.log_level is not None:
@@ -319,6 +331,12 @@ class Relay:
         finally:
             self.exit(request)
         return self.returned(request, result)
+
+    def _check_eras(self, request: ServerRequest) -> None:
+        """Refuse what is about tasks of the other era: their forms differ, and so do their ids."""
+        if request.stateless != self.shared.is_stateless:
+            text = f"{request.method}: tasks are not passed between a host and a server of two eras"
+            raise RequestError(METHOD_NOT_FOUND, text)
 
     async def _pass_stateless(self, request: ServerRequest) -> Raw:
         """Pass a request whose host is asked by results."""
@@ -474,7 +492,9 @@ class Relay:
             return await self._questions.ask(method, params)
         await self._is_initialized.wait()
         session = next(reversed(self._sessions), None)
-        if session is None or method.partition("/")[0] not in (self.capabilities or {}):
+        capability = method.partition("/")[0]
+        is_offered = capability not in DECLARED or capability in (self.capabilities or {})
+        if session is None or not is_offered:
             raise RpcError(f"the client does not offer {method}", code=METHOD_NOT_FOUND)
         # By the stream of a request, where each has its own: another may never be opened.
         followed = next(reversed(self._followed), None)
@@ -490,8 +510,13 @@ class Relay:
         sessions = [session for session in self._sessions if self._is_ready(session)]
         if method == UPDATED or method.endswith("/list_changed"):
             params = of_any_hop(notification.params)
+            watched = self.shared.watched_for(params.get("uri"))
             for session in sessions:
-                session.announce(method, params)
+                if method == UPDATED and watched is None and session.era is not None:
+                    # Nobody has subscribed to it: the server has its reasons.
+                    session.notify(method, params)
+                else:
+                    session.announce(method, params, watched)
         elif self.is_lasting:
             # A stateless request over HTTP has a stream of its own, and nothing else reaches it.
             for request in list(self._followed):

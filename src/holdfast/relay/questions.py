@@ -164,8 +164,8 @@ class Questions:
         try:
             ends: list[asyncio.Future[Any]] = [call.work, call.news]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            call.work.cancel()
+        except asyncio.CancelledError as cancelled:
+            call.work.cancel(*cancelled.args)
             raise
         if call.work.done():
             for question in call.questions.values():

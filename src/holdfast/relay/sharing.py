@@ -190,6 +190,17 @@ class SharedRelay:
         if host not in self._hosts:
             await self.unwatch(host, uri)  # it left meanwhile
 
+    def watched_for(self, uri: Any) -> str | None:
+        """Return the resource that a host watches and that an update is about, if there is one.
+
+        It may be about a part of it (2025-11-25 server/resources: "may be a sub-resource").
+        """
+        if not isinstance(uri, str):
+            return None
+        if uri in self._watchers:
+            return uri
+        return max(filter(uri.startswith, self._watchers), key=len, default=None)
+
     async def unwatch(self, host: Relay, uri: str) -> None:
         """End the subscription of a host; the last one ends that of the server."""
         async with self._turns:

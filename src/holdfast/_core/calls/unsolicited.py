@@ -32,7 +32,7 @@ from holdfast._core.calls.requester import Requester, in_context
 from holdfast._core.calls.tools import ToolTable
 from holdfast._core.engine.state import State
 from holdfast._core.mailbox import handling
-from holdfast._core.wire.codes import INTERNAL_ERROR
+from holdfast._core.wire.codes import INTERNAL_ERROR, CancelReason
 from holdfast._core.wire.jsonrpc import Id
 from holdfast.errors import RpcError
 from holdfast.types.base import decode
@@ -164,7 +164,7 @@ class Unsolicited(Struct, eq=False):
         self.notified(CANCELLED, 1)
         for task, key in list(self._asks.items()):
             if key == (dismissed.generation, dismissed.id):
-                task.cancel()
+                task.cancel(None if dismissed.reason is None else CancelReason(dismissed.reason))
 
     def moved(self, moved: Moved) -> None:
         log.debug("%s: %s → %s %s", self._requester.name, moved.old, moved.new, moved.reason or "")

@@ -237,10 +237,11 @@ class Inbox:
 
     def _cancelled(self, message: Envelope, now: float, out: list[Effect]) -> None:
         try:
-            wire_id = _cancelled.decode(message.params).requestId  # type: ignore[arg-type]
+            cancelled = _cancelled.decode(message.params)  # type: ignore[arg-type]
         except (*jsonrpc.MALFORMED, TypeError) as error:
             self._violate("malformed cancellation", str(error), out)
             return
+        wire_id = cancelled.requestId
         pending = self._inflight.sent(wire_id)
         if pending is not None and pending.call.lasting:
             # 2026-07-28 basic/patterns/subscriptions, Cancellation: the server tears it down.
@@ -251,7 +252,8 @@ class Inbox:
             wire_id = None
         # 2025-11-25 basic/utilities/cancellation, Behavior Requirements: it may refer to a
         # request of the server's; one that is unknown or completed is ignored.
-        out.append(Dismissed(self._link.generation, wire_id))
+        reason = cancelled.reason if isinstance(cancelled.reason, str) else None
+        out.append(Dismissed(self._link.generation, wire_id, reason))
 
     # Requests of the server
 
@@ -304,6 +306,7 @@ def _as_sent(wire_id: Id | None) -> Id | None:
 
 class _Cancelled(Struct):
     requestId: int | str | None = None  # noqa: N815
+    reason: Any = None
 
 
 _progress = msgspec.json.Decoder(Progress)

@@ -47,6 +47,8 @@ class Facts(Struct, frozen=True):
     info: Raw | None = None
     capabilities: Raw = Raw(b"{}")
     instructions: str | None = None
+    answer: Raw = Raw(b"{}")
+    """The whole of what the server answered, for a relay."""
 
     @property
     def server_info(self) -> Implementation | None:

@@ -329,7 +329,7 @@ def _stateless_agreement(plan: Plan, version: str, raw: Raw) -> Agreement:
     info = Raw(encode(meta[SERVER_INFO])) if SERVER_INFO in meta else None
     era = Stateless(version, plan.identity.info(), declared(plan, changes=False))
     instructions = result.instructions if isinstance(result.instructions, str) else None
-    facts = Facts(version, info, result.capabilities, instructions)
+    facts = Facts(version, info, result.capabilities, instructions, raw)
     return Agreement(era, facts, "discover")
 
 
@@ -347,7 +347,7 @@ def _handshake_agreement(plan: Plan, requested: str, raw: Raw) -> Agreement:
         raise NoAgreement(ProtocolError(message + _cure(plan)), final=True)
     info = None if result.serverInfo is UNSET else result.serverInfo
     instructions = result.instructions if isinstance(result.instructions, str) else None
-    facts = Facts(version, info, result.capabilities, instructions)
+    facts = Facts(version, info, result.capabilities, instructions, raw)
     return Agreement(Handshake(version), facts, "initialize")
 
 

@@ -303,9 +303,9 @@ def granted(filters: Json, capabilities: Json) -> Json:
     return honoured
 
 
-def subscription_meta(stream: int | str) -> Json:
-    """Return the ``_meta`` that ties a notification to its subscription."""
-    return {"_meta": {SUBSCRIPTION: stream}}
+def subscription_meta(stream: int | str, meta: Any = None) -> Json:
+    """Return the ``_meta`` that ties a notification to its subscription, besides what it has."""
+    return {"_meta": {**(meta if isinstance(meta, dict) else {}), SUBSCRIPTION: stream}}
 
 
 def request_state(params: Json, answers: Json) -> str:

@@ -63,7 +63,7 @@ class ServerRequest:
 
     _params: dict[str, Any] | None = None
     cancelled: bool = False
-    stop: Callable[[], object] = staticmethod(lambda: None)
+    stop: Callable[..., object] = staticmethod(lambda *reason: None)
     """Ends the work on it; set by whoever does that work."""
     noted: Callable[[str], object] = staticmethod(lambda message: None)
     """Called with the message of each progress report."""

@@ -37,7 +37,9 @@ from holdfast._core.wire.codes import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     UNENCODABLE,
+    CancelReason,
     RequestError,
+    cancel_reason,
 )
 from holdfast._core.wire.jsonrpc import decode_error_object, encode, encode_line
 
@@ -98,18 +100,21 @@ class ServerSession:
         """Send a notification, regardless of subscriptions."""
         self.send(write, method=method, **({} if params is None else {"params": params}))
 
-    def announce(self, method: str, params: Json | None = None) -> None:
-        """Send a change notification to the session, and to the streams that asked for it."""
+    def announce(self, method: str, params: Json | None = None, watched: str | None = None) -> None:
+        """Send a change notification to the session, and to the streams that asked for it.
+
+        ``watched`` is the resource that must be subscribed to, if it is not that of ``params``.
+        """
         params = params or {}
+        subject = params if watched is None else {"uri": watched}
         if self.era is not None and (
-            method != "notifications/resources/updated" or params.get("uri") in self.subscribed
+            method != "notifications/resources/updated" or subject.get("uri") in self.subscribed
         ):
             self.notify(method, params)
         for stream, filters in self.streams.items():
-            if grants(filters, method, params):
-                self.notify(
-                    method, {**params, **subscription_meta(stream)}, self._running[stream].write
-                )
+            if grants(filters, method, subject):
+                meta = subscription_meta(stream, params.get("_meta"))
+                self.notify(method, {**params, **meta}, self._running[stream].write)
 
     async def ask(
         self, method: str, params: Json | Raw | None = None, write: Write | None = None
@@ -130,12 +135,17 @@ class ServerSession:
         answer = self._questions[question] = self.runner.answer()
         fields = {} if params is None else {"params": params}
         self.send(write, id=question, method=method, **fields)
+        reason = None
         try:
             raw: Raw = await answer
             return raw
+        except BaseException as error:
+            reason = cancel_reason(error)
+            raise
         finally:
             if self._questions.pop(question, None) is not None:
-                self.notify(CANCELLED, {"requestId": question}, write)
+                why = {} if reason is None else {"reason": reason}
+                self.notify(CANCELLED, {"requestId": question, **why}, write)
 
     # In
 
@@ -205,18 +215,18 @@ class ServerSession:
     def _notice(self, request: ServerRequest, handler: Handler | None) -> None:
         """Handle a notification; the ids in a cancellation mean nothing to anybody else."""
         if request.method == CANCELLED:
-            self._cancel(request.params.get("requestId"))
+            self._cancel(request.params.get("requestId"), request.params.get("reason"))
         elif handler is None:
             handler = self.server.default
         if handler is not None:
             self._run(request, handler)
 
-    def _cancel(self, request_id: Any) -> None:
+    def _cancel(self, request_id: Any, reason: Any) -> None:
         cancelled = self._running.pop(request_id, None) if is_id(request_id) else None
         if cancelled is not None:
             self.streams.pop(request_id, None)
             cancelled.cancelled = True
-            cancelled.stop()
+            cancelled.stop(*([CancelReason(reason)] if isinstance(reason, str) else []))
 
     def _settle(self, message: ClientMessage) -> None:
         """Settle a question with the client's answer."""

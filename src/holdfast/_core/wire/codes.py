@@ -18,6 +18,17 @@ UNENCODABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 """Raised by encoders for values that JSON cannot hold."""
 
 
+class CancelReason(str):
+    """The words with which a peer cancels: the message of a `CancelledError`, to be passed on."""
+
+    __slots__ = ()
+
+
+def cancel_reason(cancelled: BaseException) -> str | None:
+    """Return the words of the peer that cancelled; None: it was cancelled for another reason."""
+    return next((str(word) for word in cancelled.args if isinstance(word, CancelReason)), None)
+
+
 class RequestError(Exception):
     """A request that is answered with a JSON-RPC error.
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from holdfast import Client
     from holdfast.relay.serving import ServedRelays
 
+LARGEST: Final = 64 * 1024 * 1024
+"""Bytes of a message of a server: as many as one of a host may have."""
+MOST_WAITING: Final = 100_000
+"""Notifications of a server that wait for the host; they are bounded by their bytes before."""
 TOKEN: Final = "HOLDFAST_SERVE_TOKEN"
 """The variable with the bearer token for anything but loopback."""
 
@@ -60,6 +64,8 @@ async def serve(
     address = None if http is None else _address(http)
     # Standard input is the host's: nobody can be asked, and stdout is the protocol's.
     target.options.setdefault("when_down", "wait")
+    # What passes between the two directly must not be too much for what is between them.
+    target.usual_limits = {"frame_bytes": LARGEST, "mailbox": MOST_WAITING}
     if (timeouts := target.options.get("timeouts")) is not None:
         # Of a relayed call there is only its whole time.
         seconds = timeouts.request
