@@ -271,6 +271,14 @@ def test_the_stateless_era_has_no_notifications_of_ours() -> None:
     assert ready("stateless").engine.notify("notifications/roots/list_changed") == []
 
 
+def test_notifications_that_nobody_knows_go_where_there_is_one_channel() -> None:
+    rig = ready("stateless")
+    (sent,) = frames(rig.engine.notify("notifications/vendor", {"x": 1}))
+    assert (sent["method"], sent["params"]) == ("notifications/vendor", {"x": 1})
+    rig.engine.link.streams = True
+    assert rig.engine.notify("notifications/vendor", {"x": 1}) == []
+
+
 @pytest.mark.req("P5")
 def test_the_log_level_is_told_again_on_every_new_link() -> None:
     rig = ready()

@@ -400,3 +400,16 @@ async def test_a_host_leaves_quietly_while_the_server_is_down() -> None:
         await shared.hosts[0].leave()
         assert len(shared.hosts) == 1
         assert peer.connections == connections
+
+
+async def test_the_meta_of_a_change_reaches_every_host() -> None:
+    pair = Pair("handshake", "handshake")
+    peer = echoing(pair)
+    heard: asyncio.Queue[Any] = asyncio.Queue()
+    async with pair.share(peer, {}, {}) as (_, hosts):
+        for host in hosts:
+            host.on_notification(heard.put_nowait, "notifications/tools/list_changed")
+            await host.open()
+        peer.notify("notifications/tools/list_changed", {"_meta": {"vendor/x": 1}})
+        changes = [await heard.get() for _ in hosts]
+    assert [change.params for change in changes] == [{"_meta": {"vendor/x": 1}}] * 2

@@ -503,3 +503,13 @@ async def test_tasks_are_promised_and_passed_within_an_era_only(pair: Pair) -> N
     else:
         assert answer["error"]["code"] == -32601
         assert "tasks are not passed between a host and a server" in answer["error"]["message"]
+
+
+async def test_notifications_of_the_host_that_nobody_knows_pass(pair: Pair) -> None:
+    peer = pair.peer()
+    peer.on("tools/call", echo)
+    async with raw_host(pair, peer) as host:
+        await host.call()
+        host.notify("notifications/vendor", a=[None, "é"], _meta={"vendor/x": 1})
+        passed = await peer.expect("notifications/vendor")
+    assert passed.params == {"a": [None, "é"], "_meta": {"vendor/x": 1}}

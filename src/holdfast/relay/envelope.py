@@ -70,8 +70,10 @@ def of_any_hop(params: Json) -> Json:
     """Return parameters without the ``_meta`` that describes the server's connection."""
     if not isinstance(params.get("_meta"), dict):
         return params
-    meta = without_hop(params.pop("_meta"))
-    return {**params, "_meta": meta} if meta else params
+    # The parameters are those of every host.
+    fields = {name: value for name, value in params.items() if name != "_meta"}
+    meta = without_hop(params["_meta"])
+    return {**fields, "_meta": meta} if meta else fields
 
 
 def of_other_era(result: Raw) -> Any:

@@ -510,13 +510,8 @@ class Relay:
         sessions = [session for session in self._sessions if self._is_ready(session)]
         if method == UPDATED or method.endswith("/list_changed"):
             params = of_any_hop(notification.params)
-            watched = self.shared.watched_for(params.get("uri"))
             for session in sessions:
-                if method == UPDATED and watched is None and session.era is not None:
-                    # Nobody has subscribed to it: the server has its reasons.
-                    session.notify(method, params)
-                else:
-                    session.announce(method, params, watched)
+                self._announce(session, method, params)
         elif self.is_lasting:
             # A stateless request over HTTP has a stream of its own, and nothing else reaches it.
             for request in list(self._followed):
@@ -525,6 +520,15 @@ class Relay:
         elif self._wants(notification, self.log_level):
             for session in sessions:
                 session.notify(method, notification.raw)
+
+    def _announce(self, session: ServerSession, method: str, params: Json) -> None:
+        """Tell a session of a change."""
+        watched = self.shared.watched_for(params.get("uri"))
+        if method == UPDATED and watched is None and session.era is not None:
+            # Nobody has subscribed to it: the server has its reasons.
+            session.notify(method, params)
+        else:
+            session.announce(method, params, watched)
 
     def _is_ready(self, session: ServerSession) -> bool:
         """Return whether a session may be told anything: not before the end of its handshake."""

@@ -57,6 +57,8 @@ class Era(Protocol):
     """Arrays of messages are legal."""
     may_ask: bool
     """The server may send requests of its own."""
+    withheld: frozenset[str]
+    """Notifications of clients that the revision does not have any more."""
     listens: bool
     """Change notifications come on a stream that is asked for, not by themselves."""
 

@@ -30,6 +30,7 @@ class Handshake:
     """
 
     may_ask = True
+    withheld: frozenset[str] = frozenset()
     listens = False
     param_headers = False
 

@@ -55,6 +55,10 @@ class Stateless:
     """
 
     may_ask = False
+    withheld = frozenset(
+        {"notifications/initialized", "notifications/roots/list_changed"}
+        | {"notifications/progress", "notifications/tasks/status"}
+    )
     batches = False
     listens = True
     param_headers = True
