@@ -115,8 +115,7 @@ class Driver:
             return await future
         except asyncio.CancelledError as cancelled:
             # This has no effect if the outcome and the cancellation met.
-            reason = cancel_reason(cancelled)
-            reason = "cancelled" if reason is None else reason
+            reason = cancel_reason(cancelled) or "cancelled"
             self._apply(self.engine.cancel(ticket, reason, self.loop.time()))
             failure = self._failures.pop(ticket, None)
             outcome = failure if future.cancelled() else future.exception()
@@ -143,11 +142,10 @@ class Driver:
         self._apply(effects)
         return ticket
 
-    def end(self, ticket: Ticket, receiver: Receiver, reason: str | None = None) -> None:
+    def end(self, ticket: Ticket, receiver: Receiver, reason: str = "cancelled") -> None:
         """Cancel a request that was begun: its receiver is given nothing any more."""
         receiver.cancel()
-        words = "cancelled" if reason is None else reason
-        self._apply(self.engine.cancel(ticket, words, self.loop.time()))
+        self._apply(self.engine.cancel(ticket, reason, self.loop.time()))
         self._failures.pop(ticket, None)
 
     def _throttled(self, outcome: b.Throttled) -> None:

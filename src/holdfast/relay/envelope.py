@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from holdfast._core.eras.revisions import PREFIX, TASKS
 from holdfast._core.eras.serving import Json
-from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
+from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RequestError
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.errors import (
     HoldfastError,
@@ -24,6 +24,9 @@ from holdfast.types.lifecycle import RELATED_TASK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from holdfast._core.eras.conversation import Facts
+    from holdfast._core.server.request import ServerRequest
 
 CONNECTION_LOST: Final = -32000
 TIMED_OUT: Final = -32001
@@ -106,6 +109,30 @@ def unknown_facts(answer: Raw) -> Json:
         return {}
     unknown: Json = {name: value for name, value in fields.items() if name not in _FACTS}
     return {**unknown, "_meta": meta} if meta else unknown
+
+
+def introduction(facts: Facts, capabilities: Json | None) -> Json:
+    """Return what a server says of itself; with other capabilities, where not all can be passed."""
+    instructions = {} if facts.instructions is None else {"instructions": facts.instructions}
+    shown = facts.capabilities if capabilities is None else capabilities
+    return {"capabilities": shown, **instructions, **unknown_facts(facts.answer)}
+
+
+_DECLARED: Final = frozenset({"elicitation", "sampling", "roots"})
+"""What a host is asked for only if it has declared that. Of other methods nobody knows."""
+
+
+def may_be_asked(method: str, capabilities: Json) -> bool:
+    """Return whether a host with these capabilities may be asked something."""
+    capability = method.partition("/")[0]
+    return capability not in _DECLARED or capability in capabilities
+
+
+def check_eras(request: ServerRequest, is_stateless: bool) -> None:
+    """Refuse what is about tasks of another era than the server's: their forms differ."""
+    if request.stateless != is_stateless:
+        text = f"{request.method}: tasks are not passed between a host and a server of two eras"
+        raise RequestError(METHOD_NOT_FOUND, text)
 
 
 def without_tasks(capabilities: Json) -> Json:

@@ -89,10 +89,10 @@ class Passage(Receiver):
         on_progress = self._progressed if self._call.progress else None
         self._ticket = self._driver.begin(self._call, self, on_progress)
 
-    def stop(self, reason: str | None = None) -> None:
+    def stop(self, reason: str = "cancelled") -> None:
         """Cancel it at the server: nobody waits for its answer any more."""
         self._leave()
-        self._driver.end(self._ticket, self, None if reason is None else str(reason))
+        self._driver.end(self._ticket, self, str(reason))
 
     def _leave(self) -> None:
         self._relay.exit(self._request)

@@ -38,12 +38,14 @@ from holdfast.errors import (
 )
 from holdfast.relay import passage
 from holdfast.relay.envelope import (
+    check_eras,
     fault_of,
     fields_of,
+    introduction,
     is_of_hop,
+    may_be_asked,
     of_any_hop,
     of_other_era,
-    unknown_facts,
     without_hop,
     without_tasks,
 )
@@ -60,9 +62,6 @@ INITIALIZED: Final = "notifications/initialized"
 
 MOST_TIMES: Final = 100
 """Methods whose time is remembered: a host may invent any number of them."""
-
-DECLARED: Final = frozenset({"elicitation", "sampling", "roots"})
-"""What a host is asked for only if it has declared that. Of other methods nobody knows."""
 
 DEFAULT_LEVEL: Final = "info"
 """From where a host that names no level gets log messages, once another has named one."""
@@ -213,12 +212,8 @@ class Relay:
         facts = self._client._facts
         assert facts is not None
         self._name_server()
-        instructions = {} if facts.instructions is None else {"instructions": facts.instructions}
-        capabilities: Any = facts.capabilities
-        if request.stateless != self.shared.is_stateless:
-            # What is not passed must not be promised.
-            capabilities = without_tasks(self._capabilities())
-        return {"capabilities": capabilities, **instructions, **unknown_facts(facts.answer)}
+        is_same_era = request.stateless is self.shared.is_stateless
+        return introduction(facts, None if is_same_era else without_tasks(self._capabilities()))
 
     def _name_server(self) -> None:
         """Have results to stateless hosts name the real server."""
@@ -266,7 +261,7 @@ class Relay:
                 # What is passed, and how, depends on the era of the server.
                 await self._client.open()
             if request.method.startswith("tasks/"):
-                self._check_eras(request)
+                check_eras(request, self.shared.is_stateless)
             if request.method == "tools/list":
                 await self.rules.check_list()
             if self.log_level is not None:
@@ -331,12 +326,6 @@ class Relay:
         finally:
             self.exit(request)
         return self.returned(request, result)
-
-    def _check_eras(self, request: ServerRequest) -> None:
-        """Refuse what is about tasks of the other era: their forms differ, and so do their ids."""
-        if request.stateless != self.shared.is_stateless:
-            text = f"{request.method}: tasks are not passed between a host and a server of two eras"
-            raise RequestError(METHOD_NOT_FOUND, text)
 
     async def _pass_stateless(self, request: ServerRequest) -> Raw:
         """Pass a request whose host is asked by results."""
@@ -492,9 +481,7 @@ class Relay:
             return await self._questions.ask(method, params)
         await self._is_initialized.wait()
         session = next(reversed(self._sessions), None)
-        capability = method.partition("/")[0]
-        is_offered = capability not in DECLARED or capability in (self.capabilities or {})
-        if session is None or not is_offered:
+        if session is None or not may_be_asked(method, self.capabilities or {}):
             raise RpcError(f"the client does not offer {method}", code=METHOD_NOT_FOUND)
         # By the stream of a request, where each has its own: another may never be opened.
         followed = next(reversed(self._followed), None)
@@ -511,7 +498,7 @@ class Relay:
         if method == UPDATED or method.endswith("/list_changed"):
             params = of_any_hop(notification.params)
             for session in sessions:
-                self._announce(session, method, params)
+                self.shared.announce(session, method, params)
         elif self.is_lasting:
             # A stateless request over HTTP has a stream of its own, and nothing else reaches it.
             for request in list(self._followed):
@@ -520,15 +507,6 @@ class Relay:
         elif self._wants(notification, self.log_level):
             for session in sessions:
                 session.notify(method, notification.raw)
-
-    def _announce(self, session: ServerSession, method: str, params: Json) -> None:
-        """Tell a session of a change."""
-        watched = self.shared.watched_for(params.get("uri"))
-        if method == UPDATED and watched is None and session.era is not None:
-            # Nobody has subscribed to it: the server has its reasons.
-            session.notify(method, params)
-        else:
-            session.announce(method, params, watched)
 
     def _is_ready(self, session: ServerSession) -> bool:
         """Return whether a session may be told anything: not before the end of its handshake."""

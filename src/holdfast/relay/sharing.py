@@ -38,13 +38,14 @@ from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.errors import HoldfastError, RpcError
 from holdfast.events import QuestionRefused
 from holdfast.policies import ToolPolicy
-from holdfast.relay.passing import Relay
+from holdfast.relay.passing import UPDATED, Relay
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from msgspec import Raw
 
+    from holdfast._core.server.session import ServerSession
     from holdfast.client import Client
 
 calling: ContextVar[Relay | None] = ContextVar("holdfast_relay_calling", default=None)
@@ -200,6 +201,15 @@ class SharedRelay:
         if uri in self._watchers:
             return uri
         return max(filter(uri.startswith, self._watchers), key=len, default=None)
+
+    def announce(self, session: ServerSession, method: str, params: Json) -> None:
+        """Tell a session of a host of a change."""
+        watched = self.watched_for(params.get("uri"))
+        if method == UPDATED and watched is None and session.era is not None:
+            # Nobody has subscribed to it: the server has its reasons.
+            session.notify(method, params)
+        else:
+            session.announce(method, params, watched)
 
     async def unwatch(self, host: Relay, uri: str) -> None:
         """End the subscription of a host; the last one ends that of the server."""

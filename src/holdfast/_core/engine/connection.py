@@ -202,11 +202,7 @@ class Connection:
 
     def notify(self, method: str, params: dict[str, Any] | Raw | None = None) -> Effects:
         """Send a notification, if there is a connection that has a way for it."""
-        era = self.link.era
-        if self.state is not State.READY or era is None or method in era.withheld:
-            return []
-        if self.link.streams and not era.may_ask:
-            # 2026-07-28 basic/transports/streamable-http: only requests are sent.
+        if self.state is not State.READY or not self.link.carries(method):
             return []
         return self._outbox.notify(method, params)
 

@@ -61,6 +61,13 @@ class LinkState(Struct):
             era.session = self.session
         return is_same
 
+    def carries(self, method: str) -> bool:
+        """Return True if a notification of ours can be sent."""
+        if self.era is None or method in self.era.withheld:
+            return False
+        # 2026-07-28 basic/transports/streamable-http: only requests are sent.
+        return self.era.may_ask or not self.streams
+
     def options(self, method: str, *, first: bool = False) -> StreamOptions | None:
         """Return the options of a message other than a request, where messages have any."""
         if not self.streams or self.era is None:
