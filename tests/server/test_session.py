@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 import holdfast
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
+from holdfast._core.server.message import raw_fields
 from holdfast._core.server.request import SILENCE, ServerRequest
 from holdfast._core.server.server import Server
 from holdfast._core.wire.codes import RequestError
@@ -321,3 +323,21 @@ async def test_a_handler_may_ask_one_question_after_another(version: str) -> Non
             answer = {"action": "accept", "content": {"said": key}}
             result = await client.resume(result.pending, {key: answer})
         assert (result.text, result.pending) == ("first second third", None)
+
+
+def test_parameters_that_cannot_be_read_have_no_fields() -> None:
+    assert raw_fields(Raw(b'{"a":1}')) == {"a": Raw(b"1")}
+    assert raw_fields(Raw(b"[1]")) == {}
+
+
+def test_a_request_knows_its_connection(version: str) -> None:
+    numbers: list[int] = []
+
+    def note(request: ServerRequest) -> dict[str, Any]:
+        numbers.append(request.connection)
+        return {"tools": []}
+
+    wire = Wire(make_server(tools__list=note))
+    wire.session.number = 7
+    Client(wire, version).result("tools/list")
+    assert numbers == [7]

@@ -41,7 +41,10 @@ for module in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
 print("\\n".join(failed))
 """
 
-OPTIONAL = {"holdfast.langchain", "holdfast.openai_agents", "holdfast.pydantic_ai"}
+OPTIONAL = {
+    *("holdfast.langchain", "holdfast.openai_agents", "holdfast.pydantic_ai"),
+    "holdfast.load.locust_user",
+}
 """Modules for packages that need not be installed."""
 
 CLIENTS = """
