@@ -64,7 +64,7 @@ def trace(messages: int, seed: int = 7) -> bytes:
         t += chance.expovariate(100)
         server, tool = chance.choice(list(servers)), f"tool_{chance.randrange(40)}"
         arguments = {"query": sentence(chance.randrange(20, 62)), "limit": chance.randrange(100)}
-        text = sentence(int(chance.lognormvariate(3.97, 0.5)))
+        text = sentence(int(chance.lognormvariate(4.0, 0.8)))
         bodies: list[dict[str, Any]] = [
             {"method": "tools/call", "params": {"name": tool, "arguments": arguments}},
             {"result": {"content": [{"type": "text", "text": text}], "isError": number % 97 == 0}},
