@@ -243,6 +243,7 @@ class ServerTarget:
         asked = options.get("shared", address.shared)
         if not address.is_url:
             use_daemon(options, asked)
+        self._limit(options, address)
         client = address.connect(options)
         say_fallback(client, self.output, is_asked_for=bool(asked))
         if self.trace:
@@ -250,6 +251,18 @@ class ServerTarget:
         if ask and status.begin(f"connecting to {client.name}"):
             status.follow(client)
         return client
+
+    def _limit(self, options: dict[str, Any], address: ServerAddress) -> None:
+        """Set the limits that are configured, or those of the verb.
+
+        A server that is shared is the same for every verb, and so are its limits.
+        """
+        if self.usual_limits and not options.get("shared", address.shared):
+            from holdfast.policies import Limits
+
+            configured = {} if address.resolved is None else address.resolved.options
+            usual = configured.get("limits") or Limits(**self.usual_limits)
+            options.setdefault("limits", usual)
 
     def _locate(self, can_ask: bool, prompt: InputPrompt | None) -> ServerAddress:
         """Return where the server is; a configured one needs its approval, and its inputs."""
@@ -270,14 +283,13 @@ class ServerTarget:
     def _client_options(self, address: ServerAddress, can_ask: bool) -> dict[str, Any]:
         """Return the options of ``holdfast.connect``, for a server of this kind."""
         options = dict(self.options)
-        if self.limits or self.usual_limits:
+        if self.limits:
             from msgspec.structs import replace
 
             from holdfast.policies import Limits
 
             configured = {} if address.resolved is None else address.resolved.options
-            usual = configured.get("limits") or Limits(**self.usual_limits)
-            options["limits"] = replace(usual, **self.limits)
+            options["limits"] = replace(configured.get("limits") or Limits(), **self.limits)
         kind, unfit = ("a URL", "a command") if address.is_url else ("a command", "a URL")
         for name, option in _OPTIONS_FOR[unfit].items():
             if name in options:
