@@ -110,10 +110,10 @@ ledger: $(STAMP) ## kill processes at every step of the ledger, and count what r
 	@$(RUN) -m tools.ledger $(ARGS)
 
 # What other systems do, as far as Linux can show it. SHORT=1 leaves the heavy suites out.
-PORTABLE := tests/transports/test_child.py tests/transports/test_contract.py tests/transports/test_stdio.py tests/faults
+PORTABLE := tests/transports/test_child.py tests/transports/test_contract.py tests/transports/test_stdio.py tests/faults tests/soak
 THREADED := tests/interop/test_everything.py tests/conformance/test_relay.py
 ifeq ($(SHORT),)
-PORTABLE += tests/soak tests/cli tests/test_client.py tests/sync tests/servers
+PORTABLE += tests/cli tests/test_client.py tests/sync tests/servers
 THREADED := tests/interop tests/conformance
 endif
 
