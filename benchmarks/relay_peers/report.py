@@ -85,9 +85,10 @@ The host and the server are scripts of plain JSON-RPC (`benchmarks/relay_peers/`
 neither uses Holdfast. The things are tried in this order on one connection, once, with ten seconds
 for each: not a statistic. What a relay adds is no loss; what it leaves out or changes is. A host
 cancels a call by saying so and, over HTTP, by closing the response too; `supergateway --stateful`
-passes 22 where the host only says so. A question counts only if the tool ran once. A death may be told by any error, also of the tool, or by the end of the
-host's own connection; the host then starts again what it had started, but not a relay that is
-reached over HTTP. mcp-proxy and supergateway serve HTTP, FastMCP's proxy stdio, Holdfast both.
+passes 22 where the host only says so. A question counts only if the tool ran once. A death may be
+told by any error, also of the tool, or by the end of the host's own connection; the host then
+starts again what it had started, but not a relay that is reached over HTTP. mcp-proxy and
+supergateway serve HTTP, FastMCP's proxy stdio, Holdfast both.
 
 The things, and what counts as lost, were chosen by the makers of one of the relays.
 
