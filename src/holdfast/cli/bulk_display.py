@@ -45,7 +45,7 @@ class Display:
         """Rows that an earlier run has done."""
 
     def advance(self) -> None:
-        """Note that a row is done."""
+        """Note that rows are done."""
 
     def end(self) -> None:
         """Leave the picture as it is."""
@@ -72,7 +72,7 @@ class Lines(Display):
     """A plain line every few seconds, for a pipe or a log."""
 
     def advance(self) -> None:
-        """Note that a row is done."""
+        """Note that rows are done."""
         now = time.monotonic()
         if now - self._shown >= PIPE_PERIOD:
             self._shown = now
@@ -92,7 +92,7 @@ class Bar(Display):
         self._draw(time.monotonic())
 
     def advance(self) -> None:
-        """Note that a row is done; draw it if the last picture is old."""
+        """Note that rows are done; draw it if the last picture is old."""
         now = time.monotonic()
         if now - self._shown >= PERIOD:
             self._draw(now)

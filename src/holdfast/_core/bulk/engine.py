@@ -31,6 +31,7 @@ from collections.abc import (
     Iterable,
     Mapping,
 )
+from contextlib import aclosing
 from typing import Any, Final, TypeAlias
 
 from holdfast._core.bulk.outcomes import (
@@ -102,6 +103,13 @@ class Bulk:
 
     async def outcomes(self) -> AsyncGenerator[RowOutcome]:
         """Make the calls; yield how each ends."""
+        async with aclosing(self.batches()) as batches:
+            async for batch in batches:
+                for outcome in batch:
+                    yield outcome
+
+    async def batches(self) -> AsyncGenerator[list[RowOutcome]]:
+        """Make the calls; yield the outcomes that are there, as soon as there are any."""
         self._queue = asyncio.Queue(self._concurrency * 2)
         with calling_as(id(self)):
             workers = [asyncio.create_task(self._work()) for _ in range(self._concurrency)]
@@ -112,8 +120,8 @@ class Bulk:
                 batch, is_last = self._drain([await self._queue.get()])
                 if self._ordered:
                     batch = await self._in_order(batch)
-                for outcome in batch:
-                    yield outcome
+                if batch:
+                    yield batch
             await ending
         finally:
             for task in (*workers, ending):
@@ -144,12 +152,16 @@ class Bulk:
             await task
 
     async def _work(self) -> None:
-        read, queue = self._rows.read, self._queue
-        while (numbered := await read()) is not None:
+        rows, queue = self._rows, self._queue
+        while (numbered := await rows.read() if rows.is_async else rows.read_now()) is not None:
             number, row = numbered
             if self._ordered:
                 await self._keep_near(number)
-            await queue.put(await self._outcome(number, row))
+            outcome = await self._outcome(number, row)
+            if queue.full():
+                await queue.put(outcome)
+            else:
+                queue.put_nowait(outcome)  # a tenth of a row cheaper
 
     async def _keep_near(self, number: int) -> None:
         """Wait until a row is not too far ahead of the slowest."""
@@ -216,37 +228,50 @@ class RowReader:
 
     def __init__(self, rows: Iterable[Any] | AsyncIterable[Any], *, numbered: bool) -> None:
         self._iterator: Any
-        self._lock: asyncio.Lock | None = None
+        self.is_async: bool = isinstance(rows, AsyncIterable)
+        """`read` has to be awaited; else `read_now` does it."""
         if isinstance(rows, AsyncIterable):
-            self._iterator, self._lock = aiter(rows), asyncio.Lock()
+            self._iterator = aiter(rows)
         elif hasattr(rows, "__iter__") and not isinstance(rows, str | bytes | Mapping):
             self._iterator = iter(rows)
         else:
             raise ValidationError(f"rows={type(rows).__name__}: must be an iterable of mappings")
+        self._lock = asyncio.Lock()
         self._numbered = numbered
         self._count = 0
         self._done = False
 
-    async def read(self) -> tuple[int, Row] | None:
+    def read_now(self) -> tuple[int, Row] | None:
         """Return the next row with its number; None at the end, or once reading has failed."""
         if self._done:
             return None
+        self._done = True
         try:
-            row = next(self._iterator) if self._lock is None else await self._next(self._lock)
-        except (StopIteration, StopAsyncIteration):
-            self._done = True
+            row = next(self._iterator)
+        except StopIteration:
             return None
-        except BaseException:
+        self._done = False
+        return self._number(row)
+
+    async def read(self) -> tuple[int, Row] | None:
+        """Do the same with rows that have to be waited for."""
+        async with self._lock:
+            if self._done:
+                return None
             self._done = True
-            raise
+            try:
+                row = await anext(self._iterator)
+            except StopAsyncIteration:
+                return None
+            self._done = False
+            return self._number(row)
+
+    def _number(self, row: Any) -> tuple[int, Row]:
         number, row = row if self._numbered else (self._count, row)
         self._count += 1
-        if not isinstance(row, Mapping | BaseException):
+        if type(row) is not dict and not isinstance(row, _ROW):
             row = ValidationError(f"row {number}: must be an object, not {type(row).__name__}")
         return number, row
 
-    async def _next(self, lock: asyncio.Lock) -> Any:
-        async with lock:
-            if self._done:
-                raise StopAsyncIteration
-            return await anext(self._iterator)
+
+_ROW: Final = (Mapping, BaseException)

@@ -113,12 +113,13 @@ class OutcomeFile:
         if outcome == "unknown" and len(self.unknown) < SHOWN:
             self.unknown.append(row)
 
-    def write(self, outcome: RowOutcome) -> None:
-        """Add the line of an outcome; it outlives this process from here on."""
-        line = memoryview(outcome.line())
-        while line:
-            line = line[os.write(self._descriptor, line) :]
-        self._count(outcome.row, outcome.outcome)
+    def write(self, *outcomes: RowOutcome) -> None:
+        """Add the lines of outcomes; they outlive this process from here on."""
+        lines = memoryview(b"".join([outcome.line() for outcome in outcomes]))
+        while lines:
+            lines = lines[os.write(self._descriptor, lines) :]
+        for outcome in outcomes:
+            self._count(outcome.row, outcome.outcome)
 
     def close(self) -> None:
         os.close(self._descriptor)
@@ -133,13 +134,14 @@ class OutcomeStream:
         self.unknown: list[int] = []
         self._stream = stream
 
-    def write(self, outcome: RowOutcome) -> None:
-        """Write the line of an outcome at once."""
-        self._stream.write(outcome.line())
+    def write(self, *outcomes: RowOutcome) -> None:
+        """Write the lines of outcomes at once."""
+        self._stream.write(b"".join([outcome.line() for outcome in outcomes]))
         self._stream.flush()
-        self.counts[outcome.outcome] += 1
-        if outcome.outcome == "unknown" and len(self.unknown) < SHOWN:
-            self.unknown.append(outcome.row)
+        for outcome in outcomes:
+            self.counts[outcome.outcome] += 1
+            if outcome.outcome == "unknown" and len(self.unknown) < SHOWN:
+                self.unknown.append(outcome.row)
 
     def close(self) -> None:
         """Leave the stream to its owner."""

@@ -7,7 +7,7 @@ import io
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import ExitStack, aclosing, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -109,9 +109,9 @@ async def _write_all(
     bulk: Bulk, sink: OutcomeFile | OutcomeStream, screen: Display, out: str
 ) -> None:
     try:
-        async with aclosing(bulk.outcomes()) as outcomes:
-            async for outcome in outcomes:
-                sink.write(outcome)
+        async with aclosing(bulk.batches()) as batches:
+            async for outcomes in batches:
+                sink.write(*outcomes)
                 screen.advance()
     except asyncio.CancelledError:
         screen.end()
@@ -129,12 +129,12 @@ async def _write_all(
 def _caller(client: Client, name: str, rows: Rows) -> Any:
     """Return the function that makes the call of a row."""
 
-    async def call(number: int, row: Mapping[str, Any]) -> ToolResult:
-        return await client.call_tool(name, rows.arguments(number, row))
+    def call(number: int, row: Mapping[str, Any]) -> Awaitable[ToolResult]:
+        return client.call_tool(name, rows.arguments(number, row))
 
-    async def call_once(number: int, row: Mapping[str, Any]) -> ToolResult:
+    def call_once(number: int, row: Mapping[str, Any]) -> Awaitable[ToolResult]:
         options: Any = {"once": rows.key(number, row)}
-        return await client.call_tool(name, rows.arguments(number, row), **options)
+        return client.call_tool(name, rows.arguments(number, row), **options)
 
     return call_once if rows.has_keys else call
 
