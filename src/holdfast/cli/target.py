@@ -125,9 +125,9 @@ class ServerTarget:
         if timeout is not None:
             self.options["timeouts"] = _timeouts(timeout)
         self.limits = _limits(concurrent=concurrent, rate=rate)
+        """Fields of `holdfast.Limits` that replace those of the configuration."""
         self.usual_limits: dict[str, Any] = {}
         """Those of a server for which none are configured, if not the library's."""
-        """Fields of `holdfast.Limits` that replace those of the configuration."""
 
     @cached_property
     def configuration(self) -> Configuration:
