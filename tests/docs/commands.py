@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import click
 
-from holdfast.cli.app import CommandLine, root, split
+from holdfast.cli.app import HELP, CommandLine, root, split
 from holdfast.cli.output import Output
 
 PUNCTUATION = "|&;<>()"
@@ -55,4 +55,6 @@ def _parse(words: list[str]) -> None:
         if found is None:
             raise click.UsageError(f"there is no verb {name!r}")
         command = found
-    command.make_context(command.name, words, obj=CommandLine(Output(), None, None))
+    # With the names that the program has: a command keeps its first option for help.
+    line = CommandLine(Output(), None, None)
+    command.make_context(command.name, words, obj=line, **HELP)
