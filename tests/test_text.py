@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast._core import text
+from tests.rows import rows
 
 UNSEEN = [
     *("\x00", "\x1b", "\x7f", "\x85", "\x9b", "\xad", "\u034f", "\u061c", "\u115f", "\u17b4"),
@@ -20,7 +20,7 @@ UNSEEN = [
 ]
 
 
-@pytest.mark.parametrize("char", UNSEEN)
+@rows("char", UNSEEN)
 def test_an_unseen_character_is_escaped_everywhere(char: str) -> None:
     assert text.has_unseen(f"a{char}b")
     name = text.escape(char)

@@ -65,6 +65,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
                 sys.exit(3)
         case "notification":
             send({"method": "notifications/message", "params": {"level": "info", "data": text}})
+            send({"method": f"notifications/{text}"})
         case "junk":
             sys.stdout.write("junk " + text.replace("\n", " ") + "\n")
     return {"result": content}

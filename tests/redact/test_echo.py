@@ -18,6 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import holdfast
 from holdfast import Backoff, Bearer, Http, Observability, Stdio
+from holdfast._core.redact.known import KNOWN
 from holdfast._core.tap import TraceEvent
 from holdfast.calllog.log import CallLog
 from holdfast.cli.message_lines import MessageLines
@@ -46,6 +47,8 @@ class Sinks:
 
     def __init__(self, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
         self.shown: list[str] = []
+        self.errors: list[BaseException] = []
+        self.sizes: dict[Path, int] = {}
         self.folder = folder
         self.caplog = caplog
         self.exporter = InMemorySpanExporter()
@@ -68,31 +71,51 @@ class Sinks:
         self.shown.append(f"{event.error} {event.error!r}")
 
     def add_error(self, error: BaseException) -> None:
-        """Add whatever can be read of an error, and of those that caused it."""
-        self.shown.append("".join(traceback.format_exception(error)))
+        """Add an error, and those that caused it: each once, whoever is told of it."""
         reason: BaseException | None = error
-        while reason is not None:
-            self.shown += [str(reason), repr(reason), repr(reason.args)]
-            if isinstance(reason, HoldfastError):
-                fields = ("message", "data", "server_message", "stderr_tail", "redacted", "hints")
-                self.shown += [repr(getattr(reason, name, None)) for name in fields]
-                self.shown.append(repr(pickle.loads(pickle.dumps(reason)).__dict__))
+        while reason is not None and all(reason is not other for other in self.errors):
+            self.errors.append(reason)
             reason = reason.__cause__
+
+    def read_error(self, error: BaseException) -> list[str]:
+        """Return whatever can be read of an error."""
+        shown = ["".join(traceback.format_exception(error)), str(error), repr(error)]
+        shown.append(repr(error.args))
+        if isinstance(error, HoldfastError):
+            fields = ("message", "data", "server_message", "stderr_tail", "redacted", "hints")
+            shown += [repr(getattr(error, name, None)) for name in fields]
+            shown.append(repr(pickle.loads(pickle.dumps(error)).__dict__))
+        return shown
 
     def add_event(self, event: Any) -> None:
         self.shown.append(repr(event))
         if isinstance(getattr(event, "error", None), BaseException):
             self.add_error(event.error)
 
+    def clear(self) -> None:
+        """Forget what was shown until now; files stay as they are."""
+        self.caplog.clear()
+        self.exporter.clear()
+        self.shown.clear()
+        self.errors.clear()
+
+    def new_text(self, path: Path) -> str:
+        """Return what was written to a file since it was read last."""
+        text = path.read_text()
+        size, self.sizes[path] = self.sizes.get(path, 0), len(text)
+        return text[size:]
+
     def text(self) -> str:
         self.log.close()
         self.trace.flush()
-        files = [path.read_text() for path in self.folder.rglob("*") if path.is_file()]
+        files = [self.new_text(path) for path in self.folder.rglob("*") if path.is_file()]
         records = [logging.Formatter().format(record) for record in self.caplog.records]
         spans = [span.to_json() for span in self.exporter.get_finished_spans()]
         assert files, "the call log"
         assert spans, "OpenTelemetry"
-        return "\n".join([*self.shown, *files, *records, *spans])
+        # Read in the end: on its way to the caller an error may be told more.
+        errors = [text for error in self.errors for text in self.read_error(error)]
+        return "\n".join([*self.shown, *errors, *files, *records, *spans])
 
 
 def leaked(text: str, secrets: list[str], wrapping: str) -> list[str]:
@@ -133,9 +156,7 @@ async def test_no_secret_of_a_command_is_shown(
     failures = []
     async with client:
         for wrapping, place in CASES_OF.get(how, CASES):
-            caplog.clear()
-            sinks.exporter.clear()
-            sinks.shown.clear()
+            sinks.clear()
             arguments = {"wrap": wrapping, "place": place, "how": how, "text": ARGUMENT}
             try:
                 (await client.call_tool("echo", arguments)).raise_for_error()
@@ -189,9 +210,7 @@ async def test_no_secret_of_a_url_is_shown(
             for wrapping, place in [*CASES, *CODED]:
                 hows = ("body", "refused", "wrong type", "broken", "error")
                 for how in hows if wrapping in ESCAPES else hows[:1]:
-                    caplog.clear()
-                    sinks.exporter.clear()
-                    sinks.shown.clear()
+                    sinks.clear()
                     lines = [
                         PLACES[place].replace("{}", WRAPS[wrapping](value)) for value in secrets
                     ]
@@ -255,3 +274,26 @@ async def test_a_secret_argument_is_hidden_in_the_error_that_repeats_it() -> Non
         with pytest.raises(HoldfastError) as raised:
             await client.get_prompt("none", {"api_key": ARGUMENT, "x": f"is {ARGUMENT}"})
         assert ARGUMENT not in str(raised.value)
+
+
+@pytest.mark.req("T8")
+async def test_a_secret_at_the_end_of_what_is_quoted_is_hidden(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    secret = "kQ7vTz2mXp9LbRw4"
+    holder = KNOWN.held(lambda: [secret])
+    peer = Peer()
+    for size in range(170, 200):
+        reference = {"$ref": f"#/{'x' * size}/{secret}"}
+
+        @peer.tool(f"tool{size}", input_schema={"type": "object", "properties": {"a": reference}})
+        def tool() -> str:
+            return ""
+
+    async with holdfast.connect(peer) as client:
+        await client.list_tools()
+        for size in range(170, 200):
+            await client.call_tool(f"tool{size}", {"a": 1})
+    assert len(caplog.messages) >= 30
+    assert not [text for text in caplog.messages if any(secret[:n] in text for n in range(6, 17))]
+    del holder

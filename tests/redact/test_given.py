@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import json
+from pathlib import Path
 
 import pytest
 
-from holdfast import Bearer, Http, Stdio
+from holdfast import Bearer, Http, Stdio, config
 from holdfast._core.redact.given import (
     inherited,
     is_ordinary_word,
@@ -35,6 +37,7 @@ RANDOM = "8f3a1b9c7d2e4f6071a2b3c4"
         ("PASSWORD", "/not/a/path"),
         ("SOME_ID", RANDOM),
         ("NUMBER", "90210771"),
+        ("API_KEY", "weather"),
     ],
 )
 def test_a_variable_that_is_given_is_a_secret(name: str, value: str) -> None:
@@ -58,6 +61,13 @@ def test_a_variable_that_is_given_is_a_secret(name: str, value: str) -> None:
         ("BIND", "localhost:3000"),
         ("BASE_URL", "https://api.example.com/v1/items"),
         ("LOCALE", "pt_BR"),
+        ("HTTP_PORT", "443000"),
+        ("DB_HOST", "db.internal.example"),
+        ("AWS_REGION", "eu-west-1"),
+        ("FEATURES", "search,upload"),
+        ("TOOLSETS", "issues,repos,workflows"),
+        ("SERVICE", "weather"),
+        ("BACKEND", "redis"),
     ],
 )
 def test_an_ordinary_setting_is_not_a_secret(name: str, value: str) -> None:
@@ -119,6 +129,7 @@ def test_headers_hold_tokens_passwords_and_cookies() -> None:
         ("https://host.example/mcp?api_key=hunter2abc", "hunter2abc"),
         ("https://host.example/mcp?key=hunter2abc&x=1", "hunter2abc"),
         (f"https://host.example/mcp?profile={RANDOM}", RANDOM),
+        ("https://host.example/mcp?profile=my-Team-41ac", "my-Team-41ac"),
         (f"https://host.example/s/{RANDOM}/mcp", RANDOM),
         ("https://host.example/3f2504e0-4f89-11d3-9a0c-0305e82c3301/mcp", "3f2504e0"),
         ("https://host.example/mcp#access_token=hunter2abc", "hunter2abc"),
@@ -137,6 +148,7 @@ def test_the_ordinary_parts_of_a_url_are_shown() -> None:
         "Http('https://host.example/v1/mcp?page=2')"
     )
     assert list(of_url("https://host.example/my-server-2024-01-02/mcp")) == []
+    assert list(of_url("https://host.example/mcp?region=eu-west-1&features=docs&v=2024.10.1")) == []
     assert list(of_url("https://[bad/")) == []
 
 
@@ -193,3 +205,20 @@ def test_arguments_are_secret_by_their_name_or_their_schema() -> None:
     for _ in range(100_000):
         deep = [deep]
     assert list(of_arguments(deep, frozenset())) == ["deep-secret"]
+
+
+@pytest.mark.req("T8")
+def test_a_variable_in_the_command_of_a_configuration_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_THING", "hunter2abc")
+    monkeypatch.setenv("SOME_MODE", "production")
+    words = ["${SOME_THING}", "--mode=${SOME_MODE}", "${input:pin}", "${OTHER:-blue-7-x}"]
+    inputs = [{"id": "pin", "type": "promptString", "password": True}]
+    file = tmp_path / "mcp.json"
+    file.write_text(
+        json.dumps({"inputs": inputs, "servers": {"x": {"command": "run", "args": words}}})
+    )
+    client = config.load(file)["x"].connect(prompt=lambda config_input: "90210771")
+    assert repr(client.transport) == f"Stdio('run {HIDDEN} --mode=production {HIDDEN} {HIDDEN}')"
+    assert KNOWN.hide("no hunter2abc, 90210771") == f"no {HIDDEN}, {HIDDEN}"

@@ -9,17 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast._core.redact.escapes import MOST_ESCAPES, Budget, unescaped
-from holdfast._core.redact.needles import NeedleIndex, needles_of
+from holdfast._core.redact.escapes import MOST_ESCAPES, SearchBudget, unescaped
+from holdfast._core.redact.needles import needles_of
 from holdfast._core.text import HIDDEN
-from tests.redact.wraps import ENCODINGS, ESCAPES, PLACES, SECRETS, WRAPS
-
-
-def index_of(*values: str) -> NeedleIndex:
-    index = NeedleIndex()
-    for value in values:
-        index.add(value)
-    return index
+from tests.redact.wraps import ENCODINGS, ESCAPES, PLACES, SECRETS, WRAPS, index_of
 
 
 @pytest.mark.req("T8")
@@ -45,6 +38,21 @@ def test_a_value_is_found_in_every_wrapping_and_every_place(others: int) -> None
 
 
 @pytest.mark.req("T8")
+@pytest.mark.parametrize("value", ["!@#$%^&*()", "482913", "🔑🔒🔑🔓🔐🔏", "ΠΑΣΣΩΣ9", "Maß-ß9"])
+def test_a_value_with_few_letters_or_odd_ones_is_found(value: str) -> None:
+    index = index_of(f" {value}\n")
+    names = (
+        *ESCAPES,
+        *("without a width", "controls", "colours", "comments of a page", "markup"),
+        *("marks, joiners and selectors", "wide letters", "UTF-16 read as bytes"),
+        *("UTF-16 in base64, marked", "quoted-printable, all", "a typed array"),
+    )
+    texts = [WRAPS[name](value) for name in names]
+    texts += [value.upper(), value.lower()] if value.isupper() or value.istitle() else []
+    assert not [text for text in texts if HIDDEN not in index.hide(f"is {text} .")]
+
+
+@pytest.mark.req("T8")
 @given(
     st.text(min_size=6, max_size=30),
     st.sampled_from(sorted(ESCAPES)),
@@ -61,6 +69,8 @@ def test_any_value_is_found_in_two_wrappings(
         return
     if "\n" in value and "shell, backslashes" in (inner, outer):
         return  # to a shell, a backslash before a line feed joins two lines
+    if len(value) - value.count("\\") < 6:
+        return  # read as an escape, it is too short to be searched for
     wrapped = WRAPS[outer](WRAPS[inner](value))
     assert index_of(value).spans(f"{before} {wrapped} ") or "\\" in before, wrapped
 
@@ -88,18 +98,28 @@ def test_a_place_in_a_layer_comes_from_a_place_in_the_text(text: str) -> None:
         ("the token s3cr3t-Val... and more", f"the token {HIDDEN}... and more"),
         ("-Value/+=x was wrong", f"{HIDDEN} was wrong"),
         ("…3t-Value/+=x was wrong", f"…{HIDDEN} was wrong"),
+        ("the token s3cr3t-Val [truncated]", f"the token {HIDDEN} [truncated]"),
+        ("the token s3cr3t-Value%2…", f"the token {HIDDEN}%2…"),
+        ("the token s 3 c r 3 t - V a l…", f"the token {HIDDEN}…"),
         ("the token s3cr", "the token s3cr"),
+        ("a correct-horse", f"a {HIDDEN}"),
+        ('"correct-hor…', f'"{HIDDEN}…'),
+        ("ry-staple-and-more is wrong", f"{HIDDEN} is wrong"),
+        ("correct", "correct"),
         ("t s3cr3t-% off", "t s3cr3t-% off"),
     ],
 )
 def test_the_rest_of_a_value_is_hidden_where_a_text_was_cut(text: str, hidden: str) -> None:
-    assert index_of(SECRETS["token"]).hide(text) == hidden
+    index = index_of(SECRETS["token"], "correct-horse-battery-staple-and-more")
+    assert index.hide(text) == hidden
 
 
 def test_a_word_at_the_end_of_a_text_is_not_the_rest_of_a_value() -> None:
     index = index_of("server=db.example;uid=me", "the-name-of-my-server")
     assert index.hide("there is no server") == "there is no server"
     assert index.hide("server not found") == "server not found"
+    index.add("connection-to-the-database-of-mine")
+    assert index.hide("it has no connection") == "it has no connection"
 
 
 @pytest.mark.req("T8")
@@ -111,7 +131,7 @@ def test_each_line_of_a_key_is_hidden() -> None:
 
 def test_a_short_value_is_not_searched_for() -> None:
     assert needles_of("12345") == ()
-    assert not index_of("a", "12345")
+    assert not index_of("a", "12345", " " * 20)
 
 
 @pytest.mark.req("T8")
@@ -129,6 +149,10 @@ def test_values_in_structures_are_hidden_and_the_rest_is_the_same_object() -> No
         "n": HIDDEN,
         "b": b"is [redacted]",
     }
+    codes = dict(enumerate(b"is hunter2abc"))
+    arrays = [list("hunter2abc"), {str(place): code for place, code in codes.items()}]
+    assert index.hide_in(arrays) == [HIDDEN, HIDDEN]
+    assert index.hide_in([list("nothing!"), {"0": 1}]) == [list("nothing!"), {"0": 1}]
     plain = {"a": ["x", ({"y": 1.5}, None, True)]}
     assert index.hide_in(plain) is plain
     deep: list[object] = ["hunter2abc"]
@@ -164,6 +188,13 @@ def test_a_value_is_known_as_often_as_it_was_added() -> None:
             "UVVKRA ",
             "\x1b[0m",
             "0\x00",
+            "[31m",
+            "<!--",
+            "\x1bP",
+            "&amp",
+            '"1":51,',
+            "163 063 ",
+            "ＡＢＣＤＥＦ",
         ),
     ],
 )
@@ -176,14 +207,14 @@ def test_hostile_text_takes_linear_time(unit: str, others: int) -> None:
         index.hide(unit * (size // len(unit)))
         return time.process_time() - began
 
-    # The least of three: at times the process has something else to do.
-    short, long = (min(cpu_time(size) for _ in range(3)) for size in (10_000, 80_000))
-    assert long < 24 * short + 0.05
+    # The least of three, as at times the process has something else to do: one will do.
+    short = min(cpu_time(10_000) for _ in range(3))
+    assert any(cpu_time(80_000) < 24 * short + 0.05 for _ in range(3))
 
 
 @pytest.mark.req("T8")
 def test_what_is_encoded_in_a_text_is_searched_once() -> None:
-    index, budget = index_of("hunter2abc"), Budget()
+    index, budget = index_of("hunter2abc"), SearchBudget()
     word = b64encode(b"nothing to see here").decode()
     # A nested escape makes layers, each of which has the words again.
     text = "%252525252541 " + f"{word} " * 1000

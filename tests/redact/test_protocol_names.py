@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast._core.redact.known import KnownSecrets
 from holdfast._core.redact.redactor import Redactor
 from holdfast.policies import Redaction
 
@@ -22,3 +23,23 @@ def test_an_ordinary_message_of_the_protocol_is_plain() -> None:
 @pytest.mark.req("W1")
 def test_a_name_that_the_policy_hides_is_not_plain() -> None:
     assert not Redactor(Redaction(keys=("progressToken",))).is_plain(PLAIN)
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize(
+    "message",
+    [
+        b'{"token":"abc"}',
+        b"[" * 64 + b"]" * 64,
+        b'{"a":"%s"}' % (b"x y " * 200),
+        b'{"a":"hunter2abc"}',
+    ],
+    ids=["name", "depth", "length", "known value"],
+)
+def test_messages_are_plain_together_if_each_of_them_is(message: bytes) -> None:
+    known = KnownSecrets()
+    known.note("hunter2abc")
+    redactor = Redactor(Redaction(), known)
+    assert redactor.are_plain([PLAIN, PLAIN])
+    assert not redactor.is_plain(message)
+    assert not redactor.are_plain([PLAIN, message, PLAIN])

@@ -150,22 +150,20 @@ READ_TWICE = [
 
 
 def cpu_time(text: str) -> float:
-    """Seconds that a text takes, without what else the process has to do at times."""
-
-    def once() -> float:
-        began = time.process_time()
-        redactor.text(text)
-        return time.process_time() - began
-
-    return min(once() for _ in range(3))
+    """Seconds that a text takes."""
+    began = time.process_time()
+    redactor.text(text)
+    return time.process_time() - began
 
 
 @pytest.mark.req("T8")
 @pytest.mark.parametrize("unit", READ_TWICE)
 def test_a_text_of_values_is_read_once(unit: str) -> None:
-    short, long = (cpu_time(unit * (size // len(unit)) + ".") for size in (10_000, 80_000))
+    short, long = (unit * (size // len(unit)) + "." for size in (10_000, 80_000))
+    # The least of three, as at times the process has something else to do: one will do.
+    least = min(cpu_time(short) for _ in range(3))
     # Eight times the text takes eight times as long; read to its end from each value, 64 times.
-    assert long < 24 * short + 0.05
+    assert any(cpu_time(long) < 24 * least + 0.05 for _ in range(3))
 
 
 @pytest.mark.req("T8")

@@ -6,10 +6,16 @@ import base64
 import html
 import json
 import quopri
+import re
 import shlex
 from collections.abc import Callable
+from html.entities import html5
 from unicodedata import normalize
 from urllib.parse import quote, quote_plus
+
+from holdfast._core.redact.needles import NeedleIndex
+
+_OLD_NAMES = {char: name for name, char in html5.items() if not name.endswith(";")}
 
 
 def _lower_hex(text: str) -> str:
@@ -108,6 +114,63 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
     "bytes with colons": lambda text: text.encode().hex(":").upper(),
     "bytes of C": lambda text: ", ".join(f"0x{code:02x}" for code in text.encode()),
     "bytes of Python": lambda text: str(list(text.encode())),
+    "upper case": str.upper,
+    "lower case": str.lower,
+    "in reverse": lambda text: text[::-1],
+    "letters apart": " ".join,
+    "a list of letters": lambda text: json.dumps(list(text), ensure_ascii=False),
+    "parts of a string": lambda text: " +\n".join(
+        json.dumps(text[at : at + 4], ensure_ascii=False) for at in range(0, len(text), 4)
+    ),
+    "lines of a comment": _lines("# "),
+    "lines of a page": lambda text: _lines("")(text).replace("\n", "<br/>"),
+    "lines of a Macintosh": lambda text: _lines("")(text).replace("\n", "\r"),
+    "markup": lambda text: f'<b class="x">{html.escape(text[:3])}</b>{html.escape(text[3:])}',
+    "CDATA": lambda text: f"<![CDATA[{text[:3]}]]><![CDATA[{text[3:]}]]>",
+    "marks of direction": "\u200e".join,
+    "a link of a terminal": lambda text: f"{text[:3]}\x1b]8;;https://x.example\x07{text[3:]}",
+    "a control of a terminal": lambda text: f"{text[:3]}\x1b[?25h\x1b(B{text[3:]}",
+    "colours as `cat -v` shows": lambda text: f"{text[:3]}^[[0;1m{text[3:]}",
+    "bold letters of a printer": lambda text: "".join(f"{char}\b{char}" for char in text),
+    "wide letters": lambda text: "".join(
+        chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in text
+    ),
+    "UTF-8 read as Latin-1": lambda text: text.encode().decode("latin-1"),
+    "ASCII alone": lambda text: text.encode("ascii", "replace").decode(),
+    "short octal": lambda text: "".join(f"\\{code:o}" for code in text.encode()),
+    "long entities": lambda text: "".join(f"&#{ord(char):010};" for char in text),
+    "LDAP": lambda text: "".join(f"\\{code:02x}" for code in text.encode()),
+    "PowerShell": lambda text: "".join(f"`u{{{ord(char):x}}}" for char in text),
+    "base64 in groups": lambda text: re.sub("(.{4})", r"\1 ", _base64()(text)),
+    "base64 three times": lambda text: _base64()(_base64()(_base64()(text))),
+    "UTF-16 in base64, big end first": lambda text: base64.b64encode(
+        text.encode("utf-16-be")
+    ).decode(),
+    "hexadecimal in groups": lambda text: text.encode().hex(" ", 2),
+    "bytes with dots": lambda text: text.encode().hex("."),
+    "bytes before a word": lambda text: text.encode().hex(" ") + " add",
+    "old names of HTML": lambda text: "".join(
+        "&" + _OLD_NAMES[char] if char in _OLD_NAMES else char for char in text
+    ),
+    "names of characters": lambda text: text.encode("ascii", "namereplace").decode(),
+    "comments of a page": lambda text: f"{text[:3]}<!-- x -->{text[3:]}",
+    "a command of a terminal": lambda text: f"{text[:3]}\x1bP1;2|x\x1b\\{text[3:]}",
+    "colours without their escape": lambda text: f"{text[:3]}[0;31m{text[3:]}",
+    "letters that nobody sees": "\u3164".join,
+    "marks, joiners and selectors": "\u2068\ufe0f\u034f".join,
+    "controls": "\x07".join,
+    "UTF-16 in base64, marked": lambda text: base64.b64encode(text.encode("utf-16")).decode(),
+    "UTF-16 in hexadecimal, marked": lambda text: text.encode("utf-16").hex(),
+    "UTF-16 read as bytes": lambda text: text.encode("utf-16-le").decode("latin-1"),
+    "UTF-16 as Python shows": lambda text: repr(text.encode("utf-16-be")),
+    "UTF-32 read as bytes": lambda text: text.encode("utf-32-le").decode("latin-1"),
+    "decomposed, in base64": lambda text: _base64()(normalize("NFD", text)),
+    "undecoded": lambda text: text.encode().decode("ascii", "surrogateescape"),
+    "octal bytes": lambda text: " ".join(f"{code:03o}" for code in text.encode()),
+    "octal bytes of Python": lambda text: ", ".join(map(oct, text.encode())),
+    "a typed array": lambda text: json.dumps(
+        {str(place): code for place, code in enumerate(text.encode())}, indent=1
+    ),
     "bytes of JSON": lambda text: json.dumps({"type": "Buffer", "data": list(text.encode())}),
 }
 """Wrappings that undo only as a whole, or by a guess: not one in another."""
@@ -132,3 +195,11 @@ SECRETS: dict[str, str] = {
     "like an escape": "50%off!x%41y\\n",
     "digits": "90210771",
 }
+
+
+def index_of(*values: str) -> NeedleIndex:
+    """Return an index that knows these values."""
+    index = NeedleIndex()
+    for value in values:
+        index.add(value)
+    return index

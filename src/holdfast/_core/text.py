@@ -87,7 +87,7 @@ def visible_json(text: str) -> str:
 
 def one_line(text: str, limit: int = 200) -> str:
     """Return prose on one line: white space collapsed, unseen characters escaped, truncated."""
-    text = re.sub(f"{_LINE_BREAK}|{_ODD_SPACE}", " ", text[: 4 * limit])
+    text = re.sub(f"{_LINE_BREAK}|{_ODD_SPACE}", " ", truncate(text, 4 * limit))
     return visible(" ".join(text.split()), limit)
 
 
@@ -159,10 +159,10 @@ def close_matches(name: str, names: Iterable[str], most: int = 1, cutoff: float 
     from difflib import get_close_matches
     from itertools import islice
 
-    short = (
+    short_names = (
         candidate for candidate in islice(names, _MOST_NAMES) if len(candidate) <= _LONGEST_NAME
     )
-    return get_close_matches(name[:_LONGEST_NAME], list(short), most, cutoff)
+    return get_close_matches(name[:_LONGEST_NAME], list(short_names), most, cutoff)
 
 
 def did_you_mean(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> str:

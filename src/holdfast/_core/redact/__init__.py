@@ -2,6 +2,7 @@
 
     known       the secrets that this process holds, found exactly, however they are wrapped
     needles     the search for them: escapes undone, base64 at every alignment
+    skeletons   letters and digits alone: a value with something between its characters
     given       which of the values that a user gives are secrets
     names       which names are those of secrets
     forms       credentials that are known by their form: keys, URLs, schemes, issuers' prefixes

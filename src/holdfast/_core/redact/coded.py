@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Final
 
 _ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -41,25 +43,46 @@ def _class(mask: int) -> str:
 # Of four characters, each of these bits is the highest of a byte, and zero in ASCII: twice
 # that, and a word may be base64 of a text. So ordinary words are passed over by `re` alone.
 _ASCII: Final = f"{_class(0b100000)}{_class(0b001000)}{_class(0b000010)}[A-Za-z0-9+/_\\-]"
-_BYTE: Final = "(?:0[xX])?[0-9A-Fa-f]{1,3}"
+_BYTE: Final = "(?:0[xXoO])?[0-9A-Fa-f]{1,3}"
+_NEXT: Final = r"(?:[,;]\s{0,40}+(?:\"\d{1,5}\":\s?+)?+|[:-]| {1,2}+)"
+"""Between two bytes: ``115, 51``, ``73:33``, ``{"0": 115, "1": 51}``."""
 _CODED: Final = re.compile(
     # Each begins with a character, by which `re` skips others; then it looks back.
-    rf"[0-9A-Fa-f](?<!\w\w)(?P<list>(?:(?<=0)[xX][0-9A-Fa-f])?+[0-9A-Fa-f]{{0,2}}+"
-    rf"(?:(?:,\s{{0,8}}+|[:-]| {{1,2}}+){_BYTE}\b){{5,}}+)"
-    r"|[0-7](?<![0-9A-Za-z]{2})(?P<hex>[0-9A-Fa-f][0-7][0-9A-Fa-f](?:[0-9A-Fa-f]{2}){6,}+"
-    r"(?![0-9A-Za-z]))"
-    rf"|{_class(0b100000)}(?<![A-Za-z0-9+/_\-]{{2}})(?P<base64>(?={_ASCII[_ASCII.index(']') + 1 :]}"
-    rf"{_ASCII})[A-Za-z0-9+/_\-]{{10,}}+)"
+    rf"[0-9A-Fa-f](?<!\w\w)(?P<list>(?:(?<=0)[xXoO][0-9A-Fa-f])?+[0-9A-Fa-f]{{0,2}}+"
+    rf"(?:{_NEXT}{_BYTE}\b){{5,}}+)"
+    r"|[0-7Ff](?<![0-9A-Za-z]{2})(?P<hex>(?:(?<=[0-7])[0-9A-Fa-f][0-7][0-9A-Fa-f]|(?i:ffe|eff))"
+    r"(?:[0-9A-Fa-f]{2}){6,}+(?![0-9A-Za-z]))"
+    # A text, or one that begins with the mark of UTF-16: FF FE or FE FF.
+    rf"|[A-Za-f/_](?<![A-Za-z0-9+/_\-]{{2}})(?P<base64>(?:(?<=[/_])(?:[/_][4-7]|v[89+/_\-])"
+    rf"|(?<={_class(0b100000)})(?={_ASCII[_ASCII.index(']') + 1 :]}{_ASCII}))"
+    r"[A-Za-z0-9+/_\-]{10,}+)"
 )
-_SEPARATOR: Final = re.compile(r"[,\s:-]+")
+_FEWEST: Final = 6
+"""Bytes of a list that is decoded."""
+_CONTROLS: Final = bytes(range(32))
+_SEPARATOR: Final = re.compile(r"[,;\s:-]+")
+_SEPARATOR_WITH_INDEX: Final = re.compile(r",\s*\"\d+\":\s*")
 
 
 def decoded(text: str) -> Iterator[tuple[tuple[int, int], str]]:
     """Yield the texts that are encoded in a text, each with the place where it stands."""
     for match in _CODED.finditer(text):
         for data in _data(match):
-            is_utf16 = data.count(0) * 3 > len(data)
-            yield match.span(), data.decode("utf-16-le" if is_utf16 else "utf-8", "replace")
+            yield match.span(), data.decode(_encoding(data), "replace")
+
+
+def may_be_coded(text: str) -> bool:
+    """Return True if something in a text may stand for another text."""
+    return _CODED.search(text) is not None
+
+
+def _encoding(data: bytes) -> str:
+    """Return the encoding of a text: UTF-16 has a zero beside each character of ASCII."""
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return "utf-16"
+    if data.count(0) * 3 <= len(data):
+        return "utf-8"
+    return "utf-16-be" if data[0] == 0 else "utf-16-le"
 
 
 def _data(match: re.Match[str]) -> Iterator[bytes]:
@@ -70,13 +93,28 @@ def _data(match: re.Match[str]) -> Iterator[bytes]:
         word = word[:-1] if len(word) % 4 == 1 else word
         yield b64decode(word + "=" * (-len(word) % 4))
     else:
-        yield from _of_list(_SEPARATOR.split(match[0]))
+        separator = _SEPARATOR_WITH_INDEX if '"' in match[0] else _SEPARATOR
+        yield from _of_list(separator.split(match[0]))
 
 
 def _of_list(items: list[str]) -> Iterator[bytes]:
-    """Yield the bytes of ``115, 51, 99``, which are other ones if the digits are hexadecimal."""
-    for base in (10, 16):
-        try:
-            yield bytes(int(item, base) for item in items)
-        except ValueError:
-            continue
+    """Yield the bytes of ``115, 51, 99``, which are other ones if the digits are hexadecimal.
+
+    A word beside them may look like one of them: ``73 33 63 bad``.
+    """
+    has_octal = len(items[0]) == 3 or items[0][1:2] in ("o", "O")  # `od`, Python
+    for base in (10, 16, 8) if has_octal else (10, 16):
+        for is_byte, run in groupby((_byte(item, base) for item in items), lambda code: code >= 0):
+            codes = bytes(run) if is_byte else b""
+            # Times and dates look like lists of bytes: those of a text are not controls.
+            if len(codes.translate(None, _CONTROLS)) >= _FEWEST:
+                yield codes
+
+
+def _byte(digits: str, base: int) -> int:
+    """Return the byte that digits stand for; -1 if they stand for none."""
+    try:
+        code = int(digits, base)
+    except ValueError:
+        return -1
+    return code if code < 256 else -1

@@ -42,7 +42,7 @@ class Origins(NamedTuple):
 Undone = tuple[str, Origins]
 
 
-class Budget:
+class SearchBudget:
     """The work that may still be done for a value: escapes to undo, characters to search."""
 
     __slots__ = ("characters", "decoded", "escapes")
@@ -74,65 +74,105 @@ class TooMuchWork(Exception):  # noqa: N818  (an end of the search)
 
 _HEX: Final = "[0-9A-Fa-f]"
 _UNIT: Final = rf"u(?:{_HEX}{{4}}|\{{0{{0,4}}{_HEX}{{4}}\}})"
-_OCTAL: Final = r"(?:0[01][0-7]{2}|[0-7]{3})"
+_OCTAL: Final = r"(?:0[01][0-7]{2}|[0-7]{1,3})"
+_OPEN_ENTITY: Final = (  # HTML, section 13.5: old names, that need no semicolon
+    r"(?:amp|AMP|lt|LT|gt|GT|quot|QUOT|nbsp|shy|szlig|[AaEeIiOoUuYy](?:acute|uml)"
+    r"|[AaEeIiOoUu](?:grave|circ)|[AaNnOo]tilde|[Cc]cedil|[Oo]slash|[Aa]ring|(?:AE|ae)lig)"
+)
 _ESCAPE: Final = re.compile(
     r"[%\\'&](?:"
     rf"(?<=%)(?P<percent>{_HEX}{{2}}(?:%{_HEX}{{2}})*+)"
     rf"|(?<=[%\\])(?P<utf16>{_UNIT}(?:[%\\]{_UNIT})*+)"
     rf"|(?<=\\)(?:(?P<point>[ux]\{{{_HEX}{{1,8}}\}})"
     rf"|(?P<bytes>x{_HEX}{{2}}(?:\\x{_HEX}{{2}})*+|{_OCTAL}(?:\\{_OCTAL})*+)"
-    rf"|(?P<long>U{_HEX}{{8}})|(?P<char>\r?\n|[^ux0-7\n]))"
+    rf"|(?P<long>U{_HEX}{{8}})|(?P<named>N\{{[A-Z0-9 -]{{2,88}}\}})|(?P<char>\r?\n|[^ux0-7\n]))"
     r"|(?<=')(?P<quote>\"'\"'|\\'')"  # of a shell: shlex.quote, bash
-    rf"|(?<=&)(?P<entity>\#[0-9]{{1,7}};?+|\#[xX]{_HEX}{{1,6}};?+|[A-Za-z][A-Za-z0-9]{{1,31}};)"
+    rf"|(?<=&)(?P<entity>\#0{{0,16}}[0-9]{{1,7}};?+|\#[xX]0{{0,16}}{_HEX}{{1,6}};?+|[A-Za-z][A-Za-z0-9]{{1,31}};|{_OPEN_ENTITY})"
     ")"
 )
-_CHARS: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "\n": "", "\r\n": ""}
+_CHARS: Final = {
+    "e": "\x1b",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "b": "\b",
+    "f": "\f",
+    "\n": "",
+    "\r\n": "",
+}
 # Where a text was made fit to be shown, U+FFFD stands for a control character.
 _FOLD: Final = re.compile(
     "[ \r\n\ufffd](?:(?<= )[│┃|]\r?\n|(?<=\r)\n|(?<=[\n\ufffd]))"
     "[ \t]{0,40}+(?:[|│┃>][ \t]{0,4}+)?+(?=\\S)"
 )
-_UNSEEN: Final = "\x00\xad\u200b-\u200d\u2060\ufeff\ufffd"
+# Without a width, or without a picture: controls, joiners, marks of direction, fillers, selectors.
+_UNSEEN: Final = (
+    "\x00-\x07\x0e-\x1a\x7f\xad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufffd"
+)
+_STYLE: Final = (  # ECMA-48, section 5.4, and what xterm adds: links, sets of characters
+    r"\[[0-9;:?]{0,32}+[A-Za-z]|[]P^_X][^\x07\x1b\ufffd]{0,256}+(?:\x07|[\x1b\ufffd]\\?)"
+    r"|[()][A-Z0-9]"
+)
+_PRINTABLE: Final = re.compile(
+    rf"=(?:(?P<code>{_HEX}{{2}}(?:=(?:\r?\n=)?+{_HEX}{{2}})*+)|(?P<soft>\r?\n))"
+)
+_COLOR: Final = re.compile(r"\[[0-9;]{1,16}+m")
+_PRINTED: Final = re.compile(rf"=(?:\r?\n=)?{_HEX}{{2}}")
 _GUESS: Final = re.compile(
-    f"[='\"`^\x1b{_UNSEEN}](?:"
-    rf"(?<==)(?:(?P<code>{_HEX}{{2}}(?:={_HEX}{{2}})*+)|(?P<soft>\r?\n))"  # quoted-printable
-    "|(?<=')(?P<single>')|(?<=\")(?P<double>\")"  # of SQL and CSV
+    f"['\"`^<\\\\\b\x1b\x9b{_UNSEEN}](?:"
+    "(?<=')(?P<single>')|(?<=\")(?P<double>\")"  # of SQL and CSV
+    rf"|(?<=`)(?P<point>u\{{{_HEX}{{1,6}}\}})"  # of PowerShell
+    rf"|(?<=\^)(?P<caret>\[(?:{_STYLE}))"  # of a terminal, as `cat -v` shows it
     r"|(?<=[`^])(?P<shell>(?=[^\w\s`^]))"  # of PowerShell and cmd.exe
-    r"|(?<=[\x1b\ufffd])(?P<style>\[[0-9;:]{0,32}+[A-Za-z])"  # of a terminal
+    rf"|(?<=\\)(?P<digits>(?:0000)?+{_HEX}{{2}} ?+(?:\\(?:0000)?+{_HEX}{{2}} ?+)*+)"  # CSS, LDAP
+    r"|(?<=<)(?P<tag>!\[CDATA\[|!--[^<>]{0,128}+>|/?[A-Za-z][^<>]{0,128}+>)"  # of HTML and XML
+    r"|(?P<again>(?<=(?P<bold>.)[\x08\ufffd])(?P=bold))"  # a printer makes it bold
+    rf"|(?<=[\x1b\ufffd])(?P<style>{_STYLE})|(?<=\x9b)(?P<control>[0-9;:?]{{0,32}}+[A-Za-z])"
     f"|(?<=[{_UNSEEN}])(?P<unseen>)"  # UTF-16 read as bytes; characters without a width
     ")"
 )
 
 
-def unescaped(text: str, budget: Budget | None = None) -> Undone | None:
+def unescaped(text: str, budget: SearchBudget | None = None) -> Undone | None:
     """Undo one layer of escapes; None: there is none."""
     if not any(mark in text for mark in "%\\&'"):
         return None
     return _undone(text, _ESCAPE, _meaning, budget)
 
 
-def unfolded(text: str, budget: Budget | None = None) -> Undone | None:
+def unfolded(text: str, budget: SearchBudget | None = None) -> Undone | None:
     """Join lines: base64 has ends of lines in it, and logs break what is long; None: one line."""
     if "\n" not in text and "\ufffd" not in text:
         return None
     return _undone(text, _FOLD, lambda match: [("", len(match[0]))], budget)
 
 
-def guessed(text: str, budget: Budget | None = None) -> Undone | None:
+def guessed(text: str, budget: SearchBudget | None = None) -> Undone | None:
     """Undo what may be an escape and mostly is none; None: there is none.
 
-    Quoted-printable (RFC 2045, section 6.7), doubled quotes, and what has no width.
+    Doubled quotes, markup, colours, and what has no width.
     """
     return _undone(text, _GUESS, _guess, budget)
+
+
+def uncolored(text: str, budget: SearchBudget | None = None) -> Undone | None:
+    """Take out colours of a terminal whose escape somebody took out; None: there is none."""
+    return _undone(text, _COLOR, lambda match: [("", len(match[0]))], budget)
+
+
+def unprinted(text: str, budget: SearchBudget | None = None) -> Undone | None:
+    """Undo quoted-printable (RFC 2045, section 6.7); None: there is none."""
+    return _undone(text, _PRINTABLE, _guess, budget) if "=" in text else None
 
 
 _Meaning = Callable[[re.Match[str]], Iterable[tuple[str, int]]]
 
 
 def _undone(
-    text: str, pattern: re.Pattern[str], meaning: _Meaning, budget: Budget | None
+    text: str, pattern: re.Pattern[str], meaning: _Meaning, budget: SearchBudget | None
 ) -> Undone | None:
-    budget = budget or Budget()
+    budget = budget or SearchBudget()
     parts: list[str] = []
     positions: list[int] = []
     sources: list[int] = []
@@ -183,9 +223,21 @@ def _character(whole: str, kind: str | None) -> str:
             return "'"
         case "char":
             return _CHARS.get(whole[1:], whole[1:])
+        case "named":
+            return _of_name(whole[3:-1]) or whole
         case _:  # \U0001f600 \x{41}
             code = int(whole[2:].strip("{}"), 16)
             return chr(code) if code <= 0x10FFFF else whole
+
+
+def _of_name(name: str) -> str:
+    """Return the character of ``\\N{EURO SIGN}``; nothing if it is that of none."""
+    from unicodedata import lookup
+
+    try:
+        return lookup(name)
+    except KeyError:
+        return ""
 
 
 def _entity(text: str) -> str:
@@ -200,12 +252,20 @@ def _entity(text: str) -> str:
 
 
 def _guess(match: re.Match[str]) -> Iterator[tuple[str, int]]:
-    whole = match[0]
-    if match.lastgroup == "code":
-        data = bytes.fromhex(whole.replace("=", ""))
-        yield from _of_bytes(data, [3] * len(data))
+    whole, kind = match[0], match.lastgroup
+    if kind == "code":
+        data = bytes.fromhex(whole.replace("=", ""))  # which passes over ends of lines
+        is_broken = len(data) * 3 < len(whole)
+        widths = [len(code) for code in _PRINTED.findall(whole)] if is_broken else [3] * len(data)
+        yield from _of_bytes(data, widths)
+    elif kind == "digits":
+        codes = whole.split("\\")[1:]
+        data = bytes(int(code, 16) for code in codes)
+        yield from _of_bytes(data, [len(code) + 1 for code in codes])
+    elif kind == "point":
+        yield _character(whole, kind), len(whole)
     else:
-        yield whole[0] if match.lastgroup in ("single", "double") else "", len(whole)
+        yield whole[0] if kind in ("single", "double") else "", len(whole)
 
 
 def _of_bytes(data: bytes, widths: list[int]) -> Iterator[tuple[str, int]]:

@@ -82,7 +82,7 @@ def _hide_userinfo(match: re.Match[str]) -> str:
     return "://".join(parts)
 
 
-def _without_userinfo(rest: str, web: bool) -> str:
+def _without_userinfo(rest: str, is_web: bool) -> str:
     """Hide up to the last ``@`` that can end the user information (RFC 3986, section 3.2.1).
 
     Passwords are often written raw, so a ``/`` or an ``@`` may be part of one.
@@ -92,7 +92,7 @@ def _without_userinfo(rest: str, web: bool) -> str:
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     if "@" in authority:
         at = re.split(r"[?#]", rest, maxsplit=1)[0].rfind("@")
-    elif not _HOST.match(authority) or (":" in authority and not web):
+    elif not _HOST.match(authority) or (":" in authority and not is_web):
         at = rest.rfind("@")
     else:
         return rest

@@ -14,7 +14,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
-from holdfast._core.redact.names import default_names, hide_named, is_path
+from holdfast._core.redact.forms import has_digits_and_letters
+from holdfast._core.redact.names import default_names, hide_named, is_path, words_of
+from holdfast._core.redact.skeletons import skeleton_of
 
 # The rule, in the order in which it is applied
 #
@@ -30,6 +32,8 @@ from holdfast._core.redact.names import default_names, hide_named, is_path
 #    - the variables that every program has (`_BASIC`: ``PATH``, ``HOME``, ``LANG`` …), and the
 #      headers of HTTP itself (``Accept``, ``User-Agent`` …);
 #    - version numbers and addresses of machines: ``3.12.1``, ``127.0.0.1:8080``;
+#    - numbers and places whose names say so (``PORT``, ``DB_HOST``), and lists of ordinary words
+#      or of those that tools are named by (`_USUAL`: ``issues``, ``weather``);
 #    - paths and URLs, but for what is secret in them: user information, the values of secret names
 #      in a query, and parts that are random (the address of a webhook is its password).
 #
@@ -67,11 +71,37 @@ _ORDINARY_WORDS: Final = """
     worker workspace writable yellow
 """
 _ORDINARY: Final = frozenset(_ORDINARY_WORDS.split())
+_USUAL_WORDS: Final = """
+    actions amazon anthropic apache articles auto azure branches bucket calendar channels chromium
+    claude cloudflare cohere comments commits contacts contents customers datadog dashboard debug
+    default deepseek discord discussions documents dollars dropbox elastic email english events
+    everything experiments feedback figma files firebase folders france french gemini german
+    germany gists grafana heroku images invoices issues jenkins jupyter lambda linear llama
+    markdown mariadb messages metrics milestones mistral models mongodb monitoring mysql neo4j
+    netlify notebook notebooks notifications notion ollama oracle orders organizations outlook
+    packages payments people pinecone playwright podman postgis prefer preferred prometheus
+    projects prompts puppeteer qdrant queries rabbitmq readwrite records redis redshift regular
+    releases reports repos repositories requests resources safari salesforce security sentry
+    shopify sheets slack snowflake spanish spotify stripe supabase tables tavily teams telegram
+    terraform threads tickets toolsets twilio twitter users vercel videos weather webkit workflow
+    workflows youtube zendesk
+"""
+_USUAL: Final = _ORDINARY | frozenset(_USUAL_WORDS.split())
+"""Words of settings and of tools' names: no secrets, unless their variable's name says so."""
 _HARMLESS: Final = re.compile(
     r"v?\d{1,5}(?:\.\d{1,5}){1,3}(?:[-+.]?(?:a|b|rc|alpha|beta|dev|post)\.?\d{0,4})?"  # a version
     r"|(?:localhost|[\w-]+\.local|\[[0-9a-f:]+\]|\d{1,3}(?:\.\d{1,3}){3})(?::\d{1,5})?"  # a machine
     r"|[a-z]{2,3}[_-][A-Z]{2}(?:[.@][\w-]+)?"  # a locale
 )
+_MEASURE_WORDS: Final = """
+    port timeout ttl size limit count max min level workers threads interval delay seconds ms width
+    height retries bytes depth uid gid pid
+"""
+_MEASURES: Final = frozenset(_MEASURE_WORDS.split())
+_PLACE: Final = re.compile(
+    r"(?:[a-z][a-z0-9-]{0,62}\.)+[a-z]{2,16}(?::\d{1,5})?|[a-z]{2}(?:-[a-z]+){1,2}-\d"
+)
+_PLACES: Final = frozenset({"host", "hostname", "region", "zone", "domain", "server"})
 _IN_QUERY: Final = frozenset({"key", "code", "sig", "signature", "tok", "k", "auth", "pass"})
 """Names that are secret in a query."""
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://")
@@ -84,7 +114,7 @@ _LONGEST_JSON: Final = 64 * 1024
 
 def is_ordinary_word(value: str) -> bool:
     """Return True for a word that would spoil messages if it were hidden."""
-    return value.strip().lower() in _ORDINARY
+    return value.strip().lower() in _ORDINARY or skeleton_of(value) in _ORDINARY
 
 
 def of_variables(variables: Mapping[str, str]) -> Iterator[str]:
@@ -134,7 +164,8 @@ def _of_credentials(value: str) -> Iterator[str]:
 def _of_query(query: str) -> Iterator[str]:
     is_secret = default_names().has
     for name, value in parse_qsl(query):
-        if is_secret(name) or name.lower() in _IN_QUERY or _is_random(value):
+        is_code = has_digits_and_letters(value, 8) and not _is_ordinary(name, value)
+        if is_secret(name) or name.lower() in _IN_QUERY or _is_random(value) or is_code:
             yield value
 
 
@@ -241,10 +272,20 @@ def _is_ordinary(name: str, value: str) -> bool:
     words = "".join(filter(str.isalnum, name.lower()))
     if words in _BASIC or words.startswith(("lc", "xdg")):
         return True
-    if _HARMLESS.fullmatch(value.strip()) is not None:
+    if _HARMLESS.fullmatch(value.strip()) is not None or _is_setting(name, value):
         return True
     places = value.split(":") if is_path(value) and "\\" not in value else [value]
     return bool(_SCHEME.match(value)) or all(_is_plain_path(place) for place in places)
+
+
+def _is_setting(name: str, value: str) -> bool:
+    """Return True for a number, a place or a list of ordinary words, as their names say."""
+    last_word = words_of(name)[-1:]
+    if value.isdigit():
+        return not _MEASURES.isdisjoint(last_word)
+    if _PLACE.fullmatch(value) is not None:
+        return not _PLACES.isdisjoint(last_word) and not any(map(_is_random, value.split(".")))
+    return all(word in _USUAL for word in re.split(r"[\s,;|+_-]+", value.lower()))
 
 
 def _is_plain_path(text: str) -> bool:

@@ -66,11 +66,12 @@ class SecretNames:
             max(words, key=len) for key in keys if (words := words_of(key))
         )
         """One word of each key: a text without any of them has no name of a secret in it."""
-        self._judged = lru_cache(2048)(self._judge)
+        self.judge = lru_cache(2048)(self._judge)
+        """Returns True if a field of this name holds a secret; for names that are not long."""
 
     def has(self, name: str) -> bool:
         """Return True if a field of this name holds a secret."""
-        return self._judged(name[-_LONGEST_NAME:])
+        return self.judge(name[-_LONGEST_NAME:])
 
     def _judge(self, name: str) -> bool:
         words = words_of(name)

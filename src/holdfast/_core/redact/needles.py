@@ -16,13 +16,26 @@ import msgspec
 
 from holdfast._core.redact.coded import decoded, middles
 from holdfast._core.redact.escapes import (
-    Budget,
     Origins,
+    SearchBudget,
     Span,
     TooMuchWork,
     guessed,
+    uncolored,
     unescaped,
     unfolded,
+    unprinted,
+)
+from holdfast._core.redact.given import is_ordinary_word
+from holdfast._core.redact.glance import is_bare
+from holdfast._core.redact.skeletons import (
+    SHORTEST,
+    NeedleTable,
+    find_few,
+    is_telling,
+    narrow,
+    places_of,
+    skeleton_of,
 )
 from holdfast._core.text import HIDDEN
 
@@ -55,9 +68,17 @@ from holdfast._core.text import HIDDEN
 # shows no middle. So words that are base64 or hexadecimal digits of a text, and lists of bytes
 # (``<Buffer 73 33 …>``), are decoded, and searched like a text: `NESTED` times, one in another.
 #
+# Other programs put something between the characters, or change their case: a list of letters,
+# ``"s3c" + "ret"``, lines that begin with ``#`` or ``│``, marks without a width, ``S3CRET``. So
+# what is searched first is the *skeleton* of a layer, its letters and digits in lower case and
+# without accents, for those of the needles; one of the value in reverse is among them. It takes a
+# nanosecond for each character, and what is not in the skeleton is not in the layer: only where one
+# was found, or for a value with too few letters and digits, the layer itself is searched, for the
+# exact place with all its signs.
+#
 # A text may have been cut before it came here: by the server, by a bound on stderr or on the body
-# of a response. The rest of a value at the end of a text, before an ellipsis, or (of a tail) at its
-# beginning, is hidden as well, if it is as long as the shortest value that is searched for.
+# of a response. The rest of a value at the end of a text, before an ellipsis or ``[truncated``, or
+# (of a tail) at its beginning, is hidden too, if it is as long as the shortest value.
 #
 # The work is linear and bounded: of a text, or of a value with all its texts, `MOST_ESCAPES` are
 # undone and `MOST_SEARCHED` characters searched, all layers counted; a text with more of them,
@@ -68,21 +89,19 @@ from holdfast._core.text import HIDDEN
 # Why not one compiled alternation? It would be compiled anew whenever a token is renewed, which
 # for a thousand users takes longer than all searches, and `re` tries its branches one by one.
 #
-# What changes the characters themselves is not undone: other cases, letters in reverse, ciphers,
-# compression. A server that wants to give a secret away can; this is for those that do not.
+# What changes the characters themselves is not undone: ciphers, compression, rare alphabets such as
+# base32. A server that wants to give a secret away can; this is for those that do not.
 
-SHORTEST: Final = 6
-"""Characters of a value that is searched for: a shorter one is part of too many words."""
 LAYERS: Final = 8
 """Layers of escapes that are undone."""
-NESTED: Final = 2
+NESTED: Final = 3
 """Encodings, one in another, that are decoded."""
-_FEW: Final = 64
-"""So many needles are searched for one after another."""
-_MOST_CUTS: Final = 16
+_MOST_CUTS: Final = 64
 """Ellipses of a text before and after which the rest of a value is searched for."""
 _LONGEST_CUT: Final = 4096
 """Characters of such a rest."""
+_LONG_REST: Final = 8
+"""Characters of a rest that is hidden though it may be a word, unless it is an ordinary one."""
 _DECODING: Final = 4
 """A word that is decoded and searched costs as much as so many escapes."""
 _LONGEST_ESCAPE: Final = 6
@@ -94,56 +113,41 @@ class NeedleIndex:
     """Values to find, each counted: several owners may hold the same one."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
+        self._needles = NeedleTable()
+        self._skeletons = NeedleTable()
+        self._bare = NeedleTable()
+        """The needles that have no skeleton of their own: too few letters and digits."""
         self._coded: set[str] = set()
-        """The needles that are part of base64."""
-        self._heads: dict[str, tuple[str, ...]] = {}
-        self._tails: dict[str, tuple[str, ...]] = {}
-        self._listed: tuple[str, ...] | None = ()
-        """All needles, as searches read them; None: they have changed."""
+        """The needles that are part of base64, and their skeletons."""
         self.longest: int = 0
         """The characters that the longest needle may take in a text, with escapes."""
 
     def __bool__(self) -> bool:
-        return bool(self._counts)
-
-    @property
-    def _needles(self) -> tuple[str, ...]:
-        needles = self._listed
-        if needles is None:
-            # At once, as far as other threads can see.
-            needles = self._listed = tuple(self._counts)
-        return needles
+        return bool(self._needles)
 
     def add(self, value: str) -> None:
         for needle in needles_of(value):
-            count = self._counts.get(needle.text, 0)
-            self._counts[needle.text] = count + 1
-            if count:
+            if not self._needles.add(needle.text):
                 continue
+            (self._skeletons if needle.skeleton else self._bare).add(needle.skeleton or needle.text)
             if needle.coded:
-                self._coded.add(needle.text)
-            for table, part in _ends(self, needle.text):
-                table[part] = (*table.get(part, ()), needle.text)
-            self._listed = None
+                self._coded |= {needle.text, needle.skeleton}
             self.longest = max(self.longest, len(needle.text) * _LONGEST_ESCAPE)
+        for skeleton in reversed_skeletons(value):
+            self._skeletons.add(skeleton)
 
     def discard(self, value: str) -> None:
         for needle in needles_of(value):
-            count = self._counts.pop(needle.text, 1) - 1
-            if count:
-                self._counts[needle.text] = count
+            if not self._needles.discard(needle.text):
                 continue
             self._coded.discard(needle.text)
-            for table, part in _ends(self, needle.text):
-                others = tuple(text for text in table.get(part, ()) if text != needle.text)
-                if others:
-                    table[part] = others
-                else:
-                    table.pop(part, None)
-            self._listed = None
+            table = self._skeletons if needle.skeleton else self._bare
+            if table.discard(needle.skeleton or needle.text):
+                self._coded.discard(needle.skeleton)
+        for skeleton in reversed_skeletons(value):
+            self._skeletons.discard(skeleton)
 
-    def hide(self, text: str, budget: Budget | None = None) -> str:
+    def hide(self, text: str, budget: SearchBudget | None = None) -> str:
         """Return the text with `HIDDEN` in place of the values."""
         spans = self.spans(text, budget)
         if not spans:
@@ -154,36 +158,43 @@ class NeedleIndex:
             position = end
         return "".join([*parts, text[position:]])
 
-    def hide_in(self, value: Any, levels: int = DEEPEST, budget: Budget | None = None) -> Any:
+    def hide_in(self, value: Any, levels: int = DEEPEST, budget: SearchBudget | None = None) -> Any:
         """Return a value of plain types, or of structs, without the values that are searched for.
 
         What has none of them in it is returned as it is, not as a copy.
         """
-        budget = budget or Budget()
+        budget = budget or SearchBudget()
         if isinstance(value, str):
             return self.hide(value, budget)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return HIDDEN if str(value) in self._counts else value
+            return HIDDEN if str(value) in self._needles else value
         if isinstance(value, bytes):
             text = value.decode("utf-8", "surrogateescape")
             hidden = self.hide(text, budget)
             return value if hidden == text else hidden.encode("utf-8", "surrogateescape")
         if not isinstance(value, dict | list | tuple | msgspec.Struct):
             return value
-        if isinstance(value, list) and self._is_value_in_bytes(value, budget):
+        if self._is_value_in_pieces(value, budget):
             return HIDDEN
         return HIDDEN if levels == 0 else self._hide_in_parts(value, levels, budget)
 
-    def _is_value_in_bytes(self, items: list[Any], budget: Budget) -> bool:
-        """Return True for a list of bytes, such as JSON of a buffer of Node, with a value in it."""
-        if len(items) < SHORTEST or not all(type(item) is int for item in items):
+    def _is_value_in_pieces(self, value: Any, budget: SearchBudget) -> bool:
+        """Return True for bytes or letters with a value in them: a list, an array of JavaScript.
+
+        JSON of a buffer of Node is the one, that of a typed array ``{"0": 115, "1": 51, …}``.
+        """
+        items = [*value.values()] if isinstance(value, dict) and "0" in value else value
+        if not isinstance(items, list) or len(items) < SHORTEST:
             return False
         try:
-            return bool(self.spans(bytes(items).decode("utf-8", "replace"), budget))
-        except ValueError:
+            if type(items[0]) is int:
+                return bool(self.spans(bytes(items).decode("utf-8", "replace"), budget))
+            is_spelled = type(items[0]) is str and all(len(item) == 1 for item in items)
+            return is_spelled and bool(self.spans("".join(items), budget))
+        except (TypeError, ValueError):
             return False
 
-    def _hide_in_parts(self, value: Any, levels: int, budget: Budget) -> Any:
+    def _hide_in_parts(self, value: Any, levels: int, budget: SearchBudget) -> Any:
         if isinstance(value, dict):
             items = {
                 self.hide_in(name, 0, budget): self.hide_in(item, levels - 1, budget)
@@ -200,12 +211,17 @@ class NeedleIndex:
         make = getattr(type(value), "_make", type(value))  # of a named tuple
         return make(parts)
 
-    def spans(self, text: str, budget: Budget | None = None, nested: int = NESTED) -> list[Span]:
+    def spans(
+        self, text: str, budget: SearchBudget | None = None, nested: int = NESTED
+    ) -> list[Span]:
         """Return where the values are, in order and apart from each other."""
-        if len(text) < SHORTEST:
+        if len(text) < SHORTEST or (is_bare(text) and not self._may_show(text)):
             return []
+        return self.spans_in_layers(text, budget or SearchBudget(), nested)
+
+    def spans_in_layers(self, text: str, budget: SearchBudget, nested: int = NESTED) -> list[Span]:
+        """Return the same without a glance at the text before."""
         spans: list[Span] = []
-        budget = budget or Budget()
         try:
             for layer, undone in _layers(text, budget):
                 spans = _merged([*spans, *self._plain(layer, undone, spans)])
@@ -215,6 +231,17 @@ class NeedleIndex:
             return [(0, len(text))]
         return spans
 
+    def _may_show(self, text: str) -> bool:
+        """Return False if a bare text has no value in it, nor half of one at its ends."""
+        skeleton = skeleton_of(text)
+        return (
+            bool(self._bare)
+            or self._skeletons.is_in(skeleton)
+            or self._skeletons.has_part(skeleton[-SHORTEST:])
+            or self._needles.has_part(text[-SHORTEST:])
+            or self._needles.has_part(text[:SHORTEST])
+        )
+
     def _plain(self, layer: str, undone: list[Origins], before: list[Span]) -> Iterator[Span]:
         """Yield what to hide for values that a layer shows."""
         for value, span in self._in_layer(layer):
@@ -223,7 +250,12 @@ class NeedleIndex:
                 yield _traced(span, undone)
 
     def _coded_in(
-        self, layer: str, undone: list[Origins], before: list[Span], budget: Budget, nested: int
+        self,
+        layer: str,
+        undone: list[Origins],
+        before: list[Span],
+        budget: SearchBudget,
+        nested: int,
     ) -> Iterator[Span]:
         """Yield the words of a layer in which a value is encoded."""
         for word, inner in decoded(layer):
@@ -231,7 +263,7 @@ class NeedleIndex:
             if not _touches(before, span) and self._is_inside(inner, budget, nested - 1):
                 yield span
 
-    def _is_inside(self, text: str, budget: Budget, nested: int) -> bool:
+    def _is_inside(self, text: str, budget: SearchBudget, nested: int) -> bool:
         """Return whether a value is in a decoded text; what comes again is searched once."""
         has_value = budget.decoded.get((text, nested))
         if has_value is None:
@@ -241,49 +273,61 @@ class NeedleIndex:
 
     def _in_layer(self, text: str) -> Iterator[tuple[Span, Span]]:
         """Yield where a value is, and what to hide for it."""
-        needles = self._needles
-        for start, needle in _few(text, needles) if len(needles) <= _FEW else self._many(text):
-            value = start, start + len(needle)
-            yield value, _run_around(text, *value) if needle in self._coded else value
+        spread = list(self._spread(text))
+        for layer in (text,) if text.isascii() or not _WIDE.search(text) else (text, narrow(text)):
+            for start, needle in (self._needles if spread else self._bare).find(layer):
+                value = start, start + len(needle)
+                yield value, _run_around(text, *value) if needle in self._coded else value
+        yield from spread
+        for rest in self._cut_off(text):
+            yield rest, rest
+
+    def _cut_off(self, text: str) -> Iterator[Span]:
+        """Yield where the rest of a value is, before or after a cut."""
         longest = min(self.longest // _LONGEST_ESCAPE, _LONGEST_CUT)
-        for stop in _cuts(text, -1):
-            for rest in self._beginning_of_value(text, max(0, stop - longest), stop):
-                yield rest, rest
-        for start in _cuts(text, 1):
-            for rest in self._end_of_value(text, start, min(len(text), start + longest)):
-                yield rest, rest
+        stops, starts = _cuts(text)
+        for stop in stops:
+            yield from _beginning_of_value(self._needles, text, max(0, stop - longest), stop)
+            floor = max(0, stop - longest * _LONGEST_ESCAPE)
+            yield from self._spread_beginning(text, floor, stop)
+        for start in starts:
+            yield from self._end_of_value(text, start, min(len(text), start + longest))
 
-    def _many(self, text: str) -> Iterator[tuple[int, str]]:
-        heads = self._heads
-        for start in range(len(text) - SHORTEST + 1):
-            for needle in heads.get(text[start : start + SHORTEST], ()):
-                if text.startswith(needle, start):
-                    yield start, needle
+    def _spread(self, text: str) -> Iterator[tuple[Span, Span]]:
+        """Yield where the letters and digits of a value are, whatever is between them."""
+        places: list[int] | None = None
+        for start, skeleton in self._skeletons.find(skeleton_of(text)):
+            places = places or places_of(text)
+            value = places[start], places[start + len(skeleton) - 1] + 1
+            yield value, _run_around(text, *value) if skeleton in self._coded else value
 
-    def _beginning_of_value(self, text: str, floor: int, stop: int) -> Iterator[Span]:
-        """Yield where the beginning of a value is that ends where the text was cut."""
-        for start, head in sorted(_places(text, self._heads, floor, stop)):
-            rest, needles = text[start:stop], self._heads.get(head, ())
-            if any(needle.startswith(rest) and _tells(rest, needle) for needle in needles):
-                yield start, stop
-                return
+    def _spread_beginning(self, text: str, floor: int, stop: int) -> Iterator[Span]:
+        """Yield where the beginning of a value is, with something between its characters."""
+        window = text[floor:stop]
+        skeleton = skeleton_of(window)
+        for start, _ in _beginning_of_value(self._skeletons, skeleton, 0, len(skeleton)):
+            places = places_of(window)
+            yield floor + places[start], floor + places[-1] + 1
 
     def _end_of_value(self, text: str, start: int, ceiling: int) -> Iterator[Span]:
         """Yield where the end of a value is that begins where the text was cut."""
-        for place, tail in sorted(_places(text, self._tails, start, ceiling), reverse=True):
-            rest, needles = text[start : place + SHORTEST], self._tails.get(tail, ())
+        if not self._needles.has_part(text[start : min(ceiling, start + SHORTEST)]):
+            return
+        for place, tail in sorted(_places(text, self._needles.tails, start, ceiling), reverse=True):
+            rest, needles = text[start : place + SHORTEST], self._needles.tails.get(tail, ())
             if any(needle.endswith(rest) and _tells(rest, needle) for needle in needles):
                 yield start, place + SHORTEST
                 return
 
 
-def _layers(text: str, budget: Budget) -> Iterator[tuple[str, list[Origins]]]:
+def _layers(text: str, budget: SearchBudget) -> Iterator[tuple[str, list[Origins]]]:
     """Yield a text, and what is inside of it, each with how it was undone."""
     undone: list[Origins] = []
     for _ in range(LAYERS + 1):
         budget.take(characters=len(text))
         yield text, undone
-        for view in (unfolded(text, budget), guessed(text, budget)):
+        for undo in (unfolded, guessed, uncolored, unprinted):
+            view = undo(text, budget)
             if view is not None:
                 budget.take(characters=len(view[0]))
                 yield view[0], [*undone, view[1]]
@@ -294,20 +338,23 @@ def _layers(text: str, budget: Budget) -> Iterator[tuple[str, list[Origins]]]:
         undone = [*undone, inner[1]]
 
 
-def _few(text: str, needles: Iterable[str]) -> Iterator[tuple[int, str]]:
-    for needle in needles:
-        start = text.find(needle)
-        while start >= 0:
-            yield start, needle
-            start = text.find(needle, start + len(needle))
+def _beginning_of_value(table: NeedleTable, text: str, floor: int, stop: int) -> Iterator[Span]:
+    """Yield where the beginning of a value is that ends where the text was cut."""
+    if not table.has_part(text[max(floor, stop - SHORTEST) : stop]):
+        return
+    for start, head in sorted(_places(text, table.heads, floor, stop)):
+        rest, needles = text[start:stop], table.heads.get(head, ())
+        if any(needle.startswith(rest) and _tells(rest, needle) for needle in needles):
+            yield start, stop
+            return
 
 
 def _places(
     text: str, table: dict[str, tuple[str, ...]], start: int, stop: int
 ) -> Iterator[tuple[int, str]]:
     """Yield where a part of a text has one of a table's keys."""
-    if len(table) <= _FEW:
-        for place, part in _few(text[start:stop], tuple(table)):
+    if len(table) <= NeedleTable.FEW:
+        for place, part in find_few(text[start:stop], tuple(table)):
             yield start + place, part
     else:
         for place in range(start, stop - SHORTEST + 1):
@@ -316,12 +363,10 @@ def _places(
 
 
 def _tells(rest: str, needle: str) -> bool:
-    """Return True for a rest that is no ordinary word: half of a value, or letters and digits."""
-    return len(rest) * 2 >= len(needle) or (rest.isalnum() and not rest.isalpha())
-
-
-def _ends(index: NeedleIndex, needle: str) -> tuple[tuple[dict[str, tuple[str, ...]], str], ...]:
-    return (index._heads, needle[:SHORTEST]), (index._tails, needle[-SHORTEST:])
+    """Return True for a rest that is no ordinary word: half of a value, long, or with digits."""
+    if len(rest) * 2 >= len(needle) or (rest.isalnum() and not rest.isalpha()):
+        return True
+    return len(rest) >= _LONG_REST and not is_ordinary_word(rest)
 
 
 def _same(parts: Iterable[tuple[Any, Any]], others: Iterable[tuple[Any, Any]]) -> bool:
@@ -361,19 +406,29 @@ def _traced(span: Span, undone: list[Origins]) -> Span:
     return span
 
 
-_ELLIPSIS: Final = re.compile(r"…|\.{3}")
+_MISSING: Final = r"(?i:…|\.{3}|truncated|cut\b|snip|omitted|\+?\d{1,9} ?(?:more|char|byte))"
+_ELLIPSIS: Final = re.compile(
+    rf"[….*\[(<](?:(?<=…)|(?<=\.)\.\.|(?<=\*)\*\*|(?<=[\[(<])(?={_MISSING}))[.*]*+"
+)
+_HALF_ESCAPE: Final = re.compile(r"(?:%[0-9A-Fa-f]?|\\[ux]?[0-9A-Fa-f]{0,4}|&\#?\w{0,20})\Z")
+_LONGEST_HALF: Final = 24
 
 
-def _cuts(text: str, direction: int) -> list[int]:
-    """Return where a text may have been cut: before (-1) or after (1) what is missing."""
-    cuts = [len(text) if direction < 0 else 0]
+def _cuts(text: str) -> tuple[list[int], list[int]]:
+    """Return where a text may have been cut: before what is missing, and after it."""
+    before, after = [len(text)], [0]
     for match in _ELLIPSIS.finditer(text):
-        cuts.append(match.start() if direction < 0 else match.end())
-        if len(cuts) > _MOST_CUTS:
+        start = match.start()
+        is_apart = start > 0 and text[start - 1] in " \"'`"
+        before.append(start - is_apart)
+        after.append(match.end())
+        if len(after) > _MOST_CUTS:
             break
-    return cuts
+    halves = (_HALF_ESCAPE.search(text, max(0, stop - _LONGEST_HALF), stop) for stop in before)
+    return before + [half.start() for half in halves if half is not None], after
 
 
+_WIDE: Final = re.compile("[\uff01-\uff5e]{6}")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*+={0,2}")
 
 
@@ -394,6 +449,8 @@ class Needle(NamedTuple):
     """A text to search for; ``coded``: a part of base64, whose run is hidden whole."""
 
     text: str
+    skeleton: str = ""
+    """Empty: too short to tell."""
     coded: bool = False
 
 
@@ -403,25 +460,80 @@ def needles_of(value: str) -> tuple[Needle, ...]:
 
     Empty for a value that is too short.
     """
-    if len(value) < SHORTEST:
+    if len(value) < SHORTEST or value.isspace():
         return ()
-    needles = {Needle(value)}
+    stripped = value.strip()  # of a file's last line feed
+    value = stripped if len(stripped) >= SHORTEST else value
+    needles = {_needle(text) for text in _texts_of(value) if len(text) >= SHORTEST}
+    for data in _bytes_of(value[:_LONGEST_CUT]):
+        needles |= {_needle(data.hex()), _needle(data.hex().upper())}
+        needles |= {_needle(middle, coded=True) for middle in middles(data)}
+    if not value.isascii():
+        needles |= {Needle(text) for text in _misread(value)}
+    return tuple(sorted(needles))
+
+
+def _texts_of(value: str) -> set[str]:
+    """Return a value, and what is left of it where the text around it is undone; its lines."""
+    texts = {value}
     undone = unescaped(value)
     while undone is not None and len(undone[0]) >= SHORTEST:
-        needles.add(Needle(undone[0]))
+        texts.add(undone[0])
         undone = unescaped(undone[0])
+    # What looks like a guess in the value itself is undone in the text around it, too.
+    if (view := guessed(value)) is not None:
+        texts.add(view[0])
     if not value.isascii():
-        # The same letters, spelled with or without combining marks.
-        needles |= {Needle(normalize(form, value)) for form in ("NFC", "NFD")}
+        texts |= _other_spellings(value)
     if " " in value:
-        needles.add(Needle(value.replace(" ", "+")))  # application/x-www-form-urlencoded
+        texts.add(value.replace(" ", "+"))  # application/x-www-form-urlencoded
     # A log puts something before each line: a key in PEM would not be found as a whole.
     lines = value.split("\n") if "\n" in value else []
-    needles |= {Needle(line) for line in map(str.strip, lines) if _is_line_of_secret(line)}
-    data = value[:_LONGEST_CUT].encode("utf-8", "surrogatepass")
-    needles |= {Needle(data.hex()), Needle(data.hex().upper())}
-    needles |= {Needle(middle, coded=True) for middle in middles(data)}
-    return tuple(sorted(needles))
+    return texts | {line for line in map(str.strip, lines) if _is_line_of_secret(line)}
+
+
+def _needle(text: str, *, coded: bool = False) -> Needle:
+    skeleton = skeleton_of(text)
+    return Needle(text, skeleton if is_telling(skeleton) else "", coded)
+
+
+def _other_spellings(value: str) -> set[str]:
+    """Return what becomes of letters that are not ASCII: other forms, wrong decoding, marks."""
+    texts = {normalize(form, value) for form in ("NFC", "NFD")}
+    data = value.encode("utf-8", "surrogatepass")
+    texts |= {data.decode("latin-1"), data.decode("cp1252", "replace")}
+    texts |= {value.encode("ascii", "replace").decode(), data.decode("ascii", "replace")}
+    texts.add(data.decode("ascii", "surrogateescape"))
+    if value.isprintable():
+        texts.add(value.lower().encode("punycode").decode())  # of a name of a host
+    return texts
+
+
+def _bytes_of(value: str) -> set[bytes]:
+    """Return the bytes that a value may become before they are encoded."""
+    if value.isascii():
+        return {value.encode()}
+    forms = {value, *(normalize(form, value) for form in ("NFC", "NFD"))}
+    encoded = {form.encode("utf-8", "surrogatepass") for form in forms}
+    encoded.add(value.encode("utf-16-le", "surrogatepass"))
+    if max(value) <= "\xff":
+        encoded.add(value.encode("latin-1"))
+    return encoded
+
+
+def _misread(value: str) -> Iterator[str]:
+    """Yield UTF-16 and UTF-32 that was read as bytes. Most of it are signs: not by its letters."""
+    for encoding in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"):
+        data = value.encode(encoding, "surrogatepass")
+        yield data.decode("latin-1")
+        yield data.decode("utf-8", "replace")
+
+
+def reversed_skeletons(value: str) -> Iterator[str]:
+    """Yield the skeleton of a value that a server read from its end."""
+    skeleton = skeleton_of(value)[::-1]
+    if is_telling(skeleton):
+        yield skeleton
 
 
 def _is_line_of_secret(line: str) -> bool:

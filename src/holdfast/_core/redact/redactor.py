@@ -12,6 +12,7 @@ consumes what it looked at. Values above a bound, of characters or of names, are
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any, Final
@@ -115,7 +116,7 @@ class Redactor:
             return _hide_all(plain)
         names = secret if secret and self._schema else frozenset()
         try:
-            if not names and self._has_nothing(_encode(plain)):
+            if not names and self.is_plain(_encode(plain)):
                 return plain
         except (TypeError, ValueError, RecursionError, OverflowError):
             pass  # not JSON, such as half a surrogate pair: search it
@@ -123,17 +124,30 @@ class Redactor:
 
     def is_plain(self, data: bytes) -> bool:
         """Return True if JSON is short and has nothing in it that could be hidden."""
-        return self._has_nothing(data) and not (self._on and self._known.reveals(data.decode()))
-
-    def _has_nothing(self, data: bytes) -> bool:
         if len(data) >= self._longest_plain:
             return not self._on
-        if len(data) > DEEPEST and data.count(b"{") + data.count(b"[") >= DEEPEST:
+        return not _is_deep(data) and self._has_nothing(data)
+
+    def are_plain(self, messages: Sequence[bytes]) -> bool:
+        """Return True if this holds for all of them; to search them together is faster."""
+        longest = self._longest_plain
+        if any(len(data) >= longest or _is_deep(data) for data in messages):
+            return not self._on
+        # A word ends with its message, and what is found across two of them is no harm.
+        return self._has_nothing(b" ".join(messages))
+
+    def _has_nothing(self, data: bytes) -> bool:
+        if not self._plain.has(data):
             return False
-        return self._plain.has(data)
+        index = self._known.settle()
+        return index is None or not index.spans(data.decode())
 
 
 _encode: Final = msgspec.json.Encoder().encode
+
+
+def _is_deep(data: bytes) -> bool:
+    return len(data) > DEEPEST and data.count(b"{") + data.count(b"[") >= DEEPEST
 
 
 class _TooManyNames(Exception):  # noqa: N818  (an end of the search)

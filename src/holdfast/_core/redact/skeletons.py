@@ -1,0 +1,144 @@
+"""Letters and digits alone, in lower case: what is left of a value however it is broken or spaced.
+
+``S3CR-ET/9``, ``s 3 c r e t 9`` and ``["s3c" + "ret9"]`` have one skeleton.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import compress
+from typing import Final
+from unicodedata import normalize
+
+SHORTEST: Final = 6
+"""Characters of a skeleton that is searched for: a shorter one is part of too many words."""
+_SHORTEST_NUMBER: Final = 8
+"""Digits of a skeleton without letters: a shorter one may be two numbers."""
+_DROPPED: Final = re.compile(r"[\W_]+")
+_LOWER: Final = bytes.maketrans(bytes(range(65, 91)), bytes(range(97, 123)))
+_MARKS: Final = bytes(code for code in range(128) if not chr(code).isalnum())
+
+
+def skeleton_of(text: str) -> str:
+    """Return the letters and digits of a text, without accents, in lower case."""
+    if text.isascii():
+        return text.encode().translate(_LOWER, _MARKS).decode()
+    skeleton = _DROPPED.sub("", normalize("NFKD", text).casefold())
+    for filler in "\u115f\u1160":  # letters of Hangul that nobody sees
+        skeleton = skeleton.replace(filler, "")
+    return skeleton
+
+
+_NARROW: Final = {code + 0xFEE0: code for code in range(0x21, 0x7F)} | {0x3000: 0x20}
+
+
+def narrow(text: str) -> str:
+    """Return a text with ASCII in place of the wide forms of its characters."""
+    return text.translate(_NARROW)
+
+
+def is_telling(skeleton: str) -> bool:
+    """Return True for a skeleton that is not part of ordinary text by chance."""
+    return len(skeleton) >= (_SHORTEST_NUMBER if skeleton.isdigit() else SHORTEST)
+
+
+def places_of(text: str) -> list[int]:
+    """Return where each character of a text's skeleton comes from."""
+    if text.isascii():
+        return list(compress(range(len(text)), map(str.isalnum, text)))
+    sizes = {char: len(skeleton_of(char)) for char in set(text)}
+    return [place for place, char in enumerate(text) for _ in range(sizes[char])]
+
+
+class NeedleTable:
+    """Texts to find, each counted; for many of them a text is read once."""
+
+    FEW: Final = 256
+    """So many needles are searched for one after another."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self.heads: dict[str, tuple[str, ...]] = {}
+        self.tails: dict[str, tuple[str, ...]] = {}
+        self._listed: tuple[tuple[str, ...], str] | None = None
+        """All needles, as searches read them, and in one text; None: they have changed."""
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def __contains__(self, needle: str) -> bool:
+        return needle in self._counts
+
+    def add(self, needle: str) -> bool:
+        """Count a needle; return True for a new one."""
+        count = self._counts.get(needle, 0)
+        self._counts[needle] = count + 1
+        if count:
+            return False
+        for table, part in self._ends(needle):
+            table[part] = (*table.get(part, ()), needle)
+        self._listed = None
+        return True
+
+    def discard(self, needle: str) -> bool:
+        """Count a needle less; return True if it is gone."""
+        count = self._counts.pop(needle, 1) - 1
+        if count:
+            self._counts[needle] = count
+            return False
+        for table, part in self._ends(needle):
+            others = tuple(text for text in table.get(part, ()) if text != needle)
+            if others:
+                table[part] = others
+            else:
+                table.pop(part, None)
+        self._listed = None
+        return True
+
+    def find(self, text: str) -> Iterator[tuple[int, str]]:
+        """Yield where the needles are in a text."""
+        needles, _ = self._needles()
+        if len(needles) <= self.FEW:
+            yield from find_few(text, needles)
+            return
+        heads = self.heads
+        for start in range(len(text) - SHORTEST + 1):
+            for needle in heads.get(text[start : start + SHORTEST], ()):
+                if text.startswith(needle, start):
+                    yield start, needle
+
+    def is_in(self, text: str) -> bool:
+        """Return True if a needle is in a text."""
+        needles, _ = self._needles()
+        if len(needles) > self.FEW:
+            return next(self.find(text), None) is not None
+        for needle in needles:  # noqa: SIM110  (a generator takes longer)
+            if needle in text:
+                return True
+        return False
+
+    def has_part(self, text: str) -> bool:
+        """Return True if a text may be part of a needle: a quick look, where needles are few."""
+        needles, joined = self._needles()
+        return len(needles) > self.FEW or text in joined
+
+    def _needles(self) -> tuple[tuple[str, ...], str]:
+        needles = self._listed
+        if needles is None:
+            # At once, as far as other threads can see.
+            listed = tuple(self._counts)
+            needles = self._listed = listed, "\0".join(listed)
+        return needles
+
+    def _ends(self, needle: str) -> tuple[tuple[dict[str, tuple[str, ...]], str], ...]:
+        return (self.heads, needle[:SHORTEST]), (self.tails, needle[-SHORTEST:])
+
+
+def find_few(text: str, needles: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield where needles are in a text, one after the other."""
+    for needle in needles:
+        start = text.find(needle)
+        while start >= 0:
+            yield start, needle
+            start = text.find(needle, start + len(needle))
