@@ -15,11 +15,12 @@ import holdfast
 from holdfast import Backoff
 from holdfast._core import boundary as b
 from holdfast._core.boundary import Call, Generation, Send, Ticket, WireId
-from holdfast._core.tap import TraceEvent, reported
+from holdfast._core.tap import TraceEvent, reported, watcher
 from holdfast.errors import TransportError
 from holdfast.testing import SILENCE, Peer
 from tests.http.harness import connect
 from tests.http.rogue import Modern
+from tests.rows import rows
 from tests.test_driver_faults import Fragile, ready
 
 LINK = Generation(3)
@@ -67,7 +68,7 @@ def test_a_message_without_an_id_belongs_to_the_request_of_its_stream() -> None:
     assert (event.frame, event.wire_id, event.ticket) == (body, 5, 2)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("report", "kind", "wire_id"),
     [
         (b.Opened(LINK), "opened", None),
@@ -169,7 +170,7 @@ async def test_a_tap_that_fails_is_taken_off_and_disturbs_nothing(
 async def test_a_request_that_is_taken_back_before_it_left_is_shown_as_withdrawn() -> None:
     events: list[TraceEvent] = []
     driver = await ready(Fragile())
-    driver.tap = events.append
+    driver.tap = watcher(events.append)
     request = driver.request(Call("tools/call", {"name": "stuck"}))
     request.send(None)
     with pytest.raises(asyncio.CancelledError):

@@ -24,12 +24,13 @@ from holdfast.calllog.compare import (
 )
 from holdfast.policies import Redaction
 from holdfast.schema.types import canonical
+from tests.rows import rows
 
 REDACTOR = Redactor(Redaction())
 
 
 @pytest.mark.req("G5")
-@pytest.mark.parametrize(
+@rows(
     ("one", "other", "same"),
     [
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),

@@ -14,6 +14,7 @@ from msgspec import UNSET
 from holdfast.calllog.entries import Entry, RecordedLog, read_log
 from holdfast.calllog.results import NotRecorded
 from holdfast.errors import ValidationError
+from tests.rows import rows
 
 
 def before(seq: int, name: str = "t", **arguments: Any) -> str:
@@ -85,7 +86,7 @@ def test_lines_may_be_bytes_or_mappings() -> None:
     assert repr(log) == "<RecordedLog the log: 2 calls>"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("line", "why"),
     [
         ("nonsense", "not JSON"),

@@ -7,8 +7,10 @@ import errno
 import io
 import json
 import logging
+import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,8 @@ from msgspec import Raw
 import holdfast
 from holdfast import Observability, Timeouts, ValidationError
 from holdfast._core.observers.observer import Observers
+from holdfast.calllog import log as log_module
 from holdfast.calllog.log import CallLog, open_log
-from holdfast.calllog.sinks import MOMENT
 from holdfast.policies import Redaction
 from holdfast.testing import SILENCE, Peer, RequestError
 from holdfast.types.content import TextContent
@@ -155,6 +157,7 @@ async def test_a_log_goes_to_a_stream_or_a_function(peer: Peer) -> None:
     for log in (stream, lines.append):
         async with connect(peer, log) as client:
             await client.call_tool("say")
+            assert len(stream.getvalue().splitlines()) == 2  # at once, before the close
     assert [timeless(one) for one in stream.getvalue().splitlines()] == [
         timeless(one) for one in lines
     ]
@@ -337,24 +340,136 @@ async def test_redaction_is_the_client_s_or_the_log_s_own(peer: Peer) -> None:
 
 
 @pytest.mark.req("G1")
-async def test_each_call_looks_for_a_file_that_was_taken_away(peer: Peer, tmp_path: Path) -> None:
+async def test_a_file_that_was_taken_away_is_begun_anew(peer: Peer, tmp_path: Path) -> None:
     path = tmp_path / "a"
+    log = CallLog(path)
 
     @peer.tool("slow")
     async def slow() -> str:
+        log.flush()
         path.rename(tmp_path / "moved")
-        await asyncio.to_thread(time.sleep, 2 * MOMENT)  # as long as a file may take to move
         return "done"
 
-    async with connect(peer, path) as client:
+    async with connect(peer, log) as client:
         for _ in range(3):
             await client.call_tool("say")
+            log.flush()
             assert len(path.read_text().splitlines()) == 2
             path.unlink()
         await client.call_tool("slow")
     (before,) = (tmp_path / "moved").read_text().splitlines()
     (after,) = path.read_text().splitlines()
     assert (json.loads(before)["_phase"], json.loads(after)["_phase"]) == ("before", "after")
+
+
+@pytest.mark.req("G1")
+async def test_arguments_are_logged_as_they_were_sent(peer: Peer, tmp_path: Path) -> None:
+    arguments: dict[str, Any] = {"text": "sent", "list": [1]}
+
+    @peer.tool("change")
+    def change(**_: Any) -> str:
+        arguments["text"] = "changed"
+        arguments["list"].append(2)
+        return "answered"
+
+    async with connect(peer, tmp_path / "a") as client:
+        result = await client.call_tool("change", arguments)
+        result.content.clear()
+    for line in (tmp_path / "a").read_text().splitlines():
+        assert json.loads(line)["arguments"] == {"text": "sent", "list": [1]}
+    assert json.loads(line)["_result"] == "answered"
+
+
+@pytest.mark.req("G1")
+async def test_a_full_queue_is_written_by_the_call_and_loses_nothing(
+    peer: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_module, "MOST_LINES", 3)
+    log = CallLog(tmp_path / "a")
+    monkeypatch.setattr(log._queue, "_start", lambda: None)  # no thread takes anything
+    async with connect(peer, log) as client:
+        for _ in range(10):
+            await client.call_tool("say")
+        assert len((tmp_path / "a").read_text().splitlines()) >= 17
+    seqs = [json.loads(line)["_seq"] for line in (tmp_path / "a").read_text().splitlines()]
+    assert seqs == [number for number in range(1, 11) for _ in "ba"]
+
+
+CALLS = """
+import asyncio, multiprocessing, os, sys, holdfast
+from holdfast.testing import Peer
+
+def peer():
+    peer = Peer()
+    peer.tool("say")(lambda **_: "hello")
+    return peer
+
+async def call(client, number):
+    await client.open()
+    for _ in range(number):
+        await client.call_tool("say", {"pid": os.getpid()})
+"""
+ENDS = {
+    "returns": "asyncio.run(call(holdfast.connect(peer(), log=sys.argv[1]), 5))",
+    "raises": """
+async def fail():
+    await call(holdfast.connect(peer(), log=sys.argv[1]), 5)
+    raise SystemExit("done")
+asyncio.run(fail())
+""",
+    "multiprocessing": """
+def work():
+    asyncio.run(call(holdfast.connect(peer(), log=sys.argv[1]), 5))
+process = multiprocessing.get_context("fork").Process(target=work)
+process.start()
+process.join()
+""",
+}
+
+
+@pytest.mark.req("G1")
+@pytest.mark.parametrize("end", ENDS)
+def test_a_program_that_closes_nothing_ends_with_every_line(end: str, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    subprocess.run([sys.executable, "-c", CALLS + ENDS[end], str(path)], timeout=300, check=False)
+    assert len(path.read_text().splitlines()) == 10
+
+
+FORKED = """
+from holdfast.calllog import CallLog
+log = CallLog(sys.argv[1])
+log._queue._start = lambda: None  # all waits
+asyncio.run(call(holdfast.connect(peer(), log=log), 3))
+del log._queue._start
+child = os.fork()
+asyncio.run(call(holdfast.connect(peer(), log=log), 2))
+log.close()
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.req("G5")
+def test_a_forked_process_writes_its_own_lines_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    subprocess.run([sys.executable, "-c", CALLS + FORKED, str(path)], timeout=300, check=True)
+    pids = Counter(json.loads(line)["arguments"]["pid"] for line in path.read_text().splitlines())
+    assert sorted(pids.values()) == [4, 10]
+
+
+@pytest.mark.req("G1")
+def test_a_process_that_is_killed_leaves_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    program = "asyncio.run(call(holdfast.connect(peer(), log=sys.argv[1]), 10**9))"
+    with subprocess.Popen([sys.executable, "-c", CALLS + program, str(path)]) as process:
+        deadline = time.monotonic() + 300
+        while not path.exists() or path.stat().st_size < 20_000:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.kill()
+    lines = path.read_text().splitlines()
+    assert len(lines) > 100
+    assert [json.loads(line)["_phase"] for line in lines[:100]] == ["before", "after"] * 50
 
 
 class Full(io.StringIO):

@@ -24,6 +24,7 @@ from holdfast.calllog.mock import MockServer
 from holdfast.calllog.replay import replay
 from holdfast.testing import Peer, RequestError
 from holdfast.types.tools import Tool
+from tests.rows import rows
 
 SOON = Timeouts(request=5)
 
@@ -43,7 +44,7 @@ def failed(name: str, arguments: Any, error: str) -> str:
 
 
 @pytest.mark.req("G5")
-@pytest.mark.parametrize("version", VERSIONS)
+@rows("version", VERSIONS)
 async def test_every_revision_is_spoken(version: str) -> None:
     mock = MockServer([line("say", {"a": 1}, {"x": 1})], instructions="as recorded")
     async with connect(mock, protocol=version) as client:

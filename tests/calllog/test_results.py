@@ -24,6 +24,7 @@ from holdfast.calllog.results import (
 from holdfast.policies import Redaction
 from holdfast.types.base import decode
 from holdfast.types.tools import ToolResult
+from tests.rows import rows
 
 REDACTOR = Redactor(Redaction())
 PLAIN = Redactor(Redaction(on=False))
@@ -42,7 +43,7 @@ def no_sidecar(path: str) -> str:
 
 
 @pytest.mark.req("G2")
-@pytest.mark.parametrize(
+@rows(
     ("given", "shown"),
     [
         (text("hello"), "hello"),

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.calllog.sinks import MOMENT, PAUSE, LogFile, sink_for
+from holdfast.calllog.sinks import PAUSE, LogFile, sink_for
 from holdfast.errors import ValidationError
 
 NOW = 100.0
@@ -26,7 +26,7 @@ def test_a_file_is_private_and_appended_to(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     for line in (b"one", b"two"):
         sink = LogFile(str(path))
-        sink.append(line, NOW)
+        sink.append([line])
         sink.close()
     assert path.read_bytes() == b"one\ntwo\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -34,10 +34,10 @@ def test_a_file_is_private_and_appended_to(tmp_path: Path) -> None:
 
 def test_a_closed_file_is_opened_again(tmp_path: Path) -> None:
     sink = LogFile(str(tmp_path / "a"))
-    sink.append(b"one", NOW)
+    sink.append([b"one"])
     sink.close()
     sink.close()
-    sink.append(b"two", NOW)
+    sink.append([b"two"])
     sink.close()
     assert (tmp_path / "a").read_bytes() == b"one\ntwo\n"
 
@@ -46,7 +46,7 @@ def test_a_file_that_nobody_closes_is_closed_with_its_owner(tmp_path: Path) -> N
     path = tmp_path / "a"
     sink = sink_for(path)
     sink.close()
-    sink.write(b"a call that ended after its client was closed", NOW)
+    sink.write([b"a call that ended after its client was closed"], NOW)
     descriptors = len(os.listdir("/proc/self/fd"))
     del sink
     gc.collect()
@@ -58,53 +58,30 @@ def test_a_file_that_was_taken_away_is_begun_anew(tmp_path: Path, how: str) -> N
     path = tmp_path / "logs" / "a"
     path.parent.mkdir()
     sink = LogFile(str(path))
-    sink.append(b"one", NOW)
+    sink.append([b"one"])
     if how == "moved":
         path.rename(tmp_path / "a.1")
     else:
         path.unlink()
     if how == "its folder deleted":
         path.parent.rmdir()
-        with pytest.raises(FileNotFoundError):
-            sink.append(b"lost", NOW)
+        written, error = sink.append([b"lost"])
+        assert (written, type(error)) == (0, FileNotFoundError)
         path.parent.mkdir()
-    sink.append(b"two", NOW)
+    sink.append([b"two"])
     sink.close()
     assert path.read_bytes() == b"two\n"
 
 
-@pytest.mark.parametrize("seconds", [0, 2 * MOMENT])
-def test_another_file_in_its_place_is_written_to_after_a_moment(
-    tmp_path: Path, seconds: float
-) -> None:
+def test_another_file_in_its_place_is_written_to(tmp_path: Path) -> None:
     path = tmp_path / "a"
     sink = LogFile(str(path))
-    sink.append(b"one", NOW)
+    sink.append([b"one"])
     path.rename(tmp_path / "old")
     path.touch()
-    sink.append(b"two", NOW + seconds)
+    sink.append([b"two"])
     sink.close()
-    assert path.read_bytes() == (b"two\n" if seconds else b"")
-
-
-def test_the_file_itself_is_looked_at_once_in_a_moment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-    lstat = os.lstat
-    sink = LogFile(str(tmp_path / "a"))
-    sink.append(b"one", NOW)
-
-    def noting(path: str) -> os.stat_result:
-        asked.append(path)
-        return lstat(path)
-
-    monkeypatch.setattr(os, "lstat", noting)
-    for moment in (2, 4):
-        for _ in range(5):
-            sink.append(b"more", NOW + moment * MOMENT)
-    assert len(asked) == 2
-    sink.close()
+    assert path.read_bytes() == b"two\n"
 
 
 def test_nothing_is_opened_before_the_first_line(tmp_path: Path) -> None:
@@ -116,8 +93,8 @@ def test_a_line_that_somebody_left_unfinished_is_ended_first(tmp_path: Path) -> 
     path = tmp_path / "a"
     path.write_bytes(b'{"na')
     sink = LogFile(str(path))
-    sink.append(b"one", NOW)
-    sink.append(b"two", NOW)
+    sink.append([b"one"])
+    sink.append([b"two"])
     sink.close()
     assert path.read_bytes() == b'{"na\none\ntwo\n'
 
@@ -139,7 +116,7 @@ def test_a_folder_that_may_not_be_written_is_refused_at_once(tmp_path: Path) -> 
     tmp_path.chmod(0o500)
     if os.access(tmp_path, os.W_OK):  # as root, everything may be
         sink = LogFile(str(tmp_path / "a"))
-        sink.append(b"line", NOW)
+        sink.append([b"line"])
         sink.close()
         return
     with pytest.raises(ValidationError, match="may not be written"):
@@ -165,7 +142,7 @@ def test_the_lines_of_several_processes_do_not_run_together(tmp_path: Path) -> N
     program = (
         "import sys; from holdfast.calllog.sinks import LogFile\n"
         "sink = LogFile(sys.argv[1])\n"
-        "for n in range(200): sink.append(sys.argv[2].encode() * 300, n)\n"
+        "for _ in range(200): sink.append([sys.argv[2].encode() * 300])\n"
     )
     words = [sys.executable, "-c", program, str(path)]
     running = [subprocess.Popen([*words, letter]) for letter in "ab"]
@@ -184,7 +161,7 @@ def test_the_lines_of_several_threads_do_not_run_together() -> None:
 
     def work(letter: str) -> None:
         for _ in range(50):
-            sink.write(letter.encode() * 20, NOW)
+            sink.write([letter.encode() * 20], NOW)
 
     threads = [threading.Thread(target=work, args=(letter,)) for letter in "abc"]
     for thread in threads:
@@ -200,7 +177,7 @@ def test_the_lines_of_several_threads_do_not_run_together() -> None:
 def test_a_stream_of_text_and_one_of_bytes() -> None:
     texts, data = io.StringIO(), io.BytesIO()
     for stream in (texts, data):
-        sink_for(stream).write("→".encode(), NOW)
+        sink_for(stream).write(["→".encode()], NOW)
     assert texts.getvalue() == "→\n"
     assert data.getvalue() == "→\n".encode()
 
@@ -208,7 +185,7 @@ def test_a_stream_of_text_and_one_of_bytes() -> None:
 def test_a_stream_that_knows_ascii_only_gets_escapes() -> None:
     data = io.BytesIO()
     stream = io.TextIOWrapper(data, encoding="ascii")
-    sink_for(stream).write('{"a":"→"}'.encode(), NOW)
+    sink_for(stream).write(['{"a":"→"}'.encode()], NOW)
     assert data.getvalue() == b'{"a":"\\u2192"}\n'
 
 
@@ -231,9 +208,9 @@ class Full(io.StringIO):
 def test_a_full_disk_is_told_once_and_tried_again_later(caplog: pytest.LogCaptureFixture) -> None:
     sink = sink_for(Full())
     for _ in range(3):
-        sink.write(b"line", NOW)
+        sink.write([b"line"], NOW)
     assert sink.lost == 3
-    sink.write(b"line", NOW + PAUSE)
+    sink.write([b"line"], NOW + PAUSE)
     assert sink.lost == 4
     (told,) = failures(caplog)
     assert "the call log /dev/full: a line was lost" in told
@@ -251,10 +228,10 @@ def test_a_sink_that_recovers_goes_on(caplog: pytest.LogCaptureFixture) -> None:
 
     stream = Moody()
     sink = sink_for(stream)
-    sink.write(b"one", NOW)
+    sink.write([b"one"], NOW)
     stream.broken = False
-    sink.write(b"two", NOW)
-    sink.write(b"three", NOW + PAUSE)
+    sink.write([b"two"], NOW)
+    sink.write([b"three"], NOW + PAUSE)
     assert stream.getvalue() == "three\n"
     assert len(failures(caplog)) == 1
 
@@ -263,7 +240,7 @@ def test_a_closed_stream_fails_nobody(caplog: pytest.LogCaptureFixture) -> None:
     stream = io.StringIO()
     stream.close()
     sink = sink_for(stream)
-    sink.write(b"line", NOW)
+    sink.write([b"line"], NOW)
     sink.close()
     assert "closed" in failures(caplog)[0]
 
@@ -275,7 +252,7 @@ def test_a_folder_that_vanishes_fails_nobody(
     folder.mkdir()
     sink = sink_for(folder / "a")
     folder.rmdir()
-    sink.write(b"line", NOW)
+    sink.write([b"line"], NOW)
     assert "No such file" in failures(caplog)[0]
 
 
@@ -289,8 +266,8 @@ def test_a_function_that_fails_is_called_again_for_the_next_line(
         raise RuntimeError("no")
 
     sink = sink_for(take)
-    sink.write(b"one", NOW)
-    sink.write(b"two", NOW)
+    sink.write([b"one"], NOW)
+    sink.write([b"two"], NOW)
     assert taken == ["one", "two"]
     assert len(failures(caplog)) == 1
 
@@ -300,17 +277,38 @@ def test_a_line_that_broke_off_half_way_does_not_spoil_the_next(
 ) -> None:
     path = tmp_path / "a"
     sink = LogFile(str(path))
-    real, cut = os.write, [True]
+    real, rest = os.write, [7]
 
     def write(descriptor: int, data: bytes) -> int:
-        if cut and len(data) < 5:
-            cut.clear()
+        """Write seven bytes; after that the disk is full."""
+        if rest and not rest[0]:
             raise OSError(28, "No space left on device")
-        return real(descriptor, data[:3] if cut else data)
+        if rest:
+            data = data[: rest[0]]
+            rest[0] -= len(data)
+        return real(descriptor, data)
 
     monkeypatch.setattr(os, "write", write)
-    with pytest.raises(OSError, match="No space"):
-        sink.append(b"abcdef", NOW)
-    sink.append(b"next", NOW)
+    written, error = sink.append([b"abc", b"defgh", b"ijk"])
+    assert written == 1
+    assert "No space" in str(error)
+    rest.clear()
+    assert sink.append([b"next"]) == (1, None)
     sink.close()
-    assert path.read_bytes() == b"abc\nnext\n"
+    assert path.read_bytes() == b"abc\ndef\nnext\n"
+
+
+def test_the_lines_of_a_batch_that_are_whole_are_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink, real = sink_for(tmp_path / "a"), os.write
+    pieces = [4]
+
+    def write(descriptor: int, data: bytes) -> int:
+        if not pieces:
+            raise OSError(28, "No space left on device")
+        return real(descriptor, data[: pieces.pop()])
+
+    monkeypatch.setattr(os, "write", write)
+    sink.write([b"abc", b"def", b"ghi"], NOW)
+    assert sink.lost == 2

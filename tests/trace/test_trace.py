@@ -146,6 +146,87 @@ def test_junk_is_kept_as_text(path: Path) -> None:
 
 
 @pytest.mark.req("W1")
+@pytest.mark.parametrize("text", ["plain", "password=hunter2hunter2"])
+def test_a_message_over_several_lines_is_one_line(path: Path, text: str) -> None:
+    trace = TraceFile(path)
+    body = {"id": 1, "result": {"text": text, "list": [1, 2]}}
+    trace.tap("git")(message(json.dumps(body, indent=2).replace("\n", "\r\n"), "←"))
+    trace.close()
+    (line,) = [line for line in lines_of(path) if line.get("kind") == "result"]
+    assert line["body"]["result"]["list"] == [1, 2]
+    assert (line["id"], line["of"], line["dir"]) == (1, 1, "<")
+
+
+@pytest.mark.req("W1")
+@pytest.mark.parametrize("direction", "→←")
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"id": 7, "method": "tools/call", "params": {"name": "x"}},
+        {"id": 7, "result": {}},
+        {"id": 7, "error": {"code": 1, "message": "no"}},
+        {"error": {"code": 1, "message": "no"}},
+        {"method": "notifications/message", "params": {}},
+        {"method": "notifications/progress", "params": {"progressToken": 7}},
+        {"id": "seven", "method": "ping"},
+        {"id": 7},
+    ],
+)
+def test_a_line_is_the_same_whether_or_not_there_was_something_to_hide(
+    path: Path, body: dict[str, Any], direction: str
+) -> None:
+    trace = TraceFile(path)
+    tap = trace.tap("git")
+    secret = {"_meta": {"password": "hunter2hunter2"}}
+    for part in ({}, secret):
+        tap(message(json.dumps({**body, **part}), direction))
+    trace.close()
+    plain, hidden = lines_of(path)[-2:]
+    assert hidden["body"].pop("_meta") == {"password": "[redacted]"}
+    for line in (plain, hidden):
+        del line["bytes"]
+    assert list(plain) == list(hidden)
+    assert plain == hidden
+
+
+FORKED = """
+import os, sys, time
+from holdfast._core.boundary import Generation
+from holdfast._core.tap import TraceEvent
+from holdfast.trace.writer import TraceFile
+
+def send(number):
+    frame = b'{"id":%d,"method":"ping"}' % number
+    tap(TraceEvent(time.monotonic(), "message", Generation(1), "→", frame))
+
+trace = TraceFile(sys.argv[1])
+tap = trace.tap("git")
+send(1)
+trace.flush()
+with trace._queue.lock:  # all waits
+    send(2)
+    child = os.fork()
+    if child:
+        send(3)
+if not child:
+    send(4)
+    trace.close()
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.req("W1")
+def test_a_forked_process_writes_its_own_messages_alone(path: Path) -> None:
+    subprocess.run([sys.executable, "-c", FORKED, str(path)], timeout=300, check=True)
+    lines = [line for line in lines_of(path) if line.get("method") == "ping"]
+    assert sorted(line["id"] for line in lines) == [1, 2, 3, 4]
+    servers = {line["id"]: line["server"] for line in lines}
+    assert servers[1] == servers[2] == servers[3] == "git"
+    assert servers[4].startswith("git (")
+
+
+@pytest.mark.req("W1")
 def test_secrets_are_in_no_line(path: Path) -> None:
     trace = TraceFile(path)
     tap = trace.tap("git")
@@ -182,7 +263,7 @@ def test_a_full_queue_counts_what_it_cannot_take(
     monkeypatch.setattr(recorder, "MOST_EVENTS", 4)
     trace = TraceFile(path)
     tap = trace.tap("git")
-    with trace._lock:  # the thread cannot write meanwhile
+    with trace._queue.lock:  # the thread cannot write meanwhile
         for number in range(10):
             tap(message(f'{{"id":{number},"method":"ping"}}'))
     trace.close()
@@ -198,7 +279,7 @@ def test_the_bytes_that_wait_are_bounded(path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(recorder, "MOST_BYTES", 1000)
     trace = TraceFile(path)
     tap = trace.tap("git")
-    with trace._lock:
+    with trace._queue.lock:
         tap(message(json.dumps({"id": 1, "method": "a", "params": {"x": "y" * 900}})))
         tap(message(json.dumps({"id": 2, "method": "b", "params": {"x": "y" * 900}})))
     trace.close()

@@ -10,7 +10,7 @@ redacts them first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -24,7 +24,7 @@ from holdfast.errors import HoldfastError
 Direction: TypeAlias = Literal["→", "←"]
 
 
-class TraceEvent(Struct, frozen=True):
+class TraceEvent(Struct, frozen=True, gc=False):
     """One message, one report of a transport, or one change of state."""
 
     at: float
@@ -55,16 +55,6 @@ Tap: TypeAlias = Callable[[TraceEvent], None]
 """Receives events, at once and in order. One that raises is taken off."""
 
 
-def both(first: Tap, second: Tap) -> Tap:
-    """Return a tap that gives each event to two."""
-
-    def tap(event: TraceEvent) -> None:
-        first(event)
-        second(event)
-
-    return tap
-
-
 class _Head(Struct):
     id: int | str | None = None
 
@@ -76,7 +66,29 @@ TicketOf: TypeAlias = Callable[[Any], Ticket | None]
 """Returns the ticket of the request under way with this wire id."""
 
 
-Crossing: TypeAlias = b.Send | b.Retract | b.Failed | b.Moved | Report
+Crossing: TypeAlias = b.Send | b.Retract | b.Failed | b.Moved | b.Misfit | Report
+Watcher: TypeAlias = Callable[[Crossing, float, Generation, TicketOf], None]
+"""What a driver shows all that crosses, with the time and the number of its link."""
+
+
+def watcher(tap: Tap) -> Watcher:
+    """Return what makes events of all that crosses, for a tap."""
+
+    def watch(crossing: Crossing, at: float, generation: Generation, ticket_of: TicketOf) -> None:
+        for event in crossing_events(crossing, at, generation, ticket_of):
+            tap(event)
+
+    return watch
+
+
+def both(first: Watcher, second: Watcher) -> Watcher:
+    """Return what shows all that crosses to two."""
+
+    def watch(crossing: Crossing, at: float, generation: Generation, ticket_of: TicketOf) -> None:
+        first(crossing, at, generation, ticket_of)
+        second(crossing, at, generation, ticket_of)
+
+    return watch
 
 
 def crossing_events(
@@ -84,38 +96,50 @@ def crossing_events(
     at: float,
     generation: Generation,
     ticket_of: TicketOf,
-) -> Iterator[TraceEvent]:
-    """Yield the events of what crosses between the client and its transport now."""
-    if isinstance(crossing, b.Send | b.Retract):
-        kind = "message" if isinstance(crossing, b.Send) else "withdrawn"
+) -> Sequence[TraceEvent]:
+    """Return the events of what crosses between the client and its transport now."""
+    if isinstance(crossing, b.Send):
         frame, wire_id, ticket = crossing.frame, crossing.wire_id, crossing.ticket
-        yield TraceEvent(at, kind, generation, "→", frame, wire_id, ticket)
-    elif isinstance(crossing, b.Failed):
+        return (TraceEvent(at, "message", generation, "→", frame, wire_id, ticket),)
+    if isinstance(crossing, b.Delivered):
+        return _received(crossing, at, ticket_of)
+    if isinstance(crossing, b.Retract):
+        wire_id, ticket = crossing.wire_id, crossing.ticket
+        return (TraceEvent(at, "withdrawn", generation, "→", crossing.frame, wire_id, ticket),)
+    if isinstance(crossing, b.Failed):
         # A call that goes back to its caller to be checked again has not ended: none is shown.
         error = None if isinstance(crossing.error, b.LinkChanged) else crossing.error
-        yield TraceEvent(at, "failed", generation, ticket=crossing.ticket, error=error)
-    elif isinstance(crossing, b.Moved):
+        return (TraceEvent(at, "failed", generation, ticket=crossing.ticket, error=error),)
+    if isinstance(crossing, b.Moved):
         old, new, reason = crossing.old, crossing.new, crossing.reason
-        yield TraceEvent(at, "state", generation, old=old, new=new, error=reason)
-    else:
-        yield from reported(crossing, at, ticket_of)
+        return (TraceEvent(at, "state", generation, old=old, new=new, error=reason),)
+    if isinstance(crossing, b.Misfit):
+        wire_id, faults = crossing.wire_id, crossing.faults
+        return (TraceEvent(at, "checked", generation, wire_id=wire_id, faults=faults),)
+    return reported(crossing, at, ticket_of)
 
 
-def reported(report: Report, at: float, ticket_of: TicketOf) -> Iterator[TraceEvent]:
-    """Yield the events of a report: one for each message in it, or one for the report."""
+def reported(report: Report, at: float, ticket_of: TicketOf) -> Sequence[TraceEvent]:
+    """Return the events of a report: one for each message in it, or one for the report."""
     generation = report.generation
     if isinstance(report, b.Delivered):
-        for frame in [report.data] if report.whole else report.data.split(b"\n"):
-            if frame.strip():
-                wire_id = _wire_id(frame, report.stream)
-                ticket = ticket_of(wire_id)
-                yield TraceEvent(at, "message", generation, "←", frame, wire_id, ticket)
-        return
+        return _received(report, at, ticket_of)
     kind, wire_id = type(report).__name__.lower(), getattr(report, "wire_id", None)
     if isinstance(report, b.Busy):
         wire_id = report.command.wire_id
     error = getattr(report, "error", None)
-    yield TraceEvent(at, kind, generation, wire_id=wire_id, ticket=ticket_of(wire_id), error=error)
+    ticket = ticket_of(wire_id)
+    return (TraceEvent(at, kind, generation, wire_id=wire_id, ticket=ticket, error=error),)
+
+
+def _received(report: b.Delivered, at: float, ticket_of: TicketOf) -> Sequence[TraceEvent]:
+    events, generation = [], report.generation
+    for frame in [report.data] if report.whole else report.data.split(b"\n"):
+        if frame and not frame.isspace():
+            wire_id = _wire_id(frame, report.stream)
+            ticket = ticket_of(wire_id)
+            events.append(TraceEvent(at, "message", generation, "←", frame, wire_id, ticket))
+    return events
 
 
 def _wire_id(frame: bytes, stream: WireId | None) -> WireId | str | None:

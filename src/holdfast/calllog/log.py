@@ -4,7 +4,8 @@
     {"name":"session.open","arguments":{"sessionName":"a"},"_phase":"after",
      "_result":{"opened":true},"_ok":true,"_ms":84,"_seq":1}          (one line, in the log)
 
-It goes to a file, a stream or a function, and can neither fail a call nor hold it up.
+It goes to a file, a stream or a function, and can neither fail a call nor hold it up. Files are
+written by a thread.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import logging
 import os
 from collections.abc import Callable
 from functools import partial
+from time import perf_counter
 from typing import Any, Final, TextIO, TypeAlias
 
 import msgspec
 
+from holdfast._core.line_queue import LineQueue
 from holdfast._core.observers.observer import TOOL_CALL, ObservedCall, Observer, faults_of
 from holdfast._core.redact.redactor import Redactor
 from holdfast._core.wire.codes import UNENCODABLE
@@ -37,12 +40,30 @@ _encode: Final = msgspec.json.Encoder().encode
 To: TypeAlias = "str | os.PathLike[str] | TextIO | Callable[[str], Any]"
 
 
-# The order of a line, and what may go wrong with it
+MOST_LINES: Final = 20_000
+"""Lines that wait to be written; past it, a call writes them before it goes on."""
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of lines that wait."""
+BATCH: Final = 1000
+"""Lines of one write."""
+
+# The order of lines, and what may go wrong with them
 #
-# ``begin`` writes before anything is sent: if the program dies during the call, the line that is
-# needed to find out why is there. ``end`` writes the second line, with the same ``_seq``. Nothing
-# that happens here may fail the call, for logging is not what the user asked for: what cannot be
-# encoded is written without it, what cannot be shown is logged, what cannot be written is counted.
+# ``begin`` makes a line before anything is sent, ``end`` makes the second one, with the same
+# ``_seq``. Both go into a queue, and a thread writes what has gathered there, within tens of
+# milliseconds (`holdfast._core.line_queue`): a write for each line would take longer than to make
+# it. Only whole lines wait, without their secrets. To let calls wait there and make the lines in
+# the thread was tried: it takes longer, for then the collector has to look at everything that they
+# hold, and the thread has to take the interpreter away from the calls to do the same work. It would
+# also need a copy of arguments and results, which the caller may change.
+#
+# A log is what people replay, so nothing is left out of it: where too much waits, the call writes
+# it all. Streams and functions get each line at once: both are the program's own, which looks at
+# them after a call, or writes to them itself.
+#
+# Nothing that happens here may fail the call, for logging is not what the user asked for: what
+# cannot be encoded is written without it, what cannot be shown is logged, what cannot be written is
+# counted.
 #
 # Arguments are secret by three reasons, and each needs something else: their names (the policy),
 # the tool's schema (the listed tools), and the secrets that this process holds (the register).
@@ -77,6 +98,14 @@ class CallLog(Observer):
         if threshold < 0:
             raise ValidationError(f"CallLog(threshold={threshold!r}): must be at least 0")
         self._sink = sink_for(to)
+        self._queue: LineQueue[bytes] = LineQueue(
+            self._write,
+            "holdfast-log",
+            most_items=MOST_LINES,
+            most_bytes=MOST_BYTES,
+            batch=BATCH,
+            forked=self._begin_in_fork,
+        )
         self._threshold = threshold
         self._redactor = Redactor(Redaction() if redaction is None else redaction)
         self._numbers = itertools.count(1)
@@ -97,19 +126,36 @@ class CallLog(Observer):
         return self._sink.lost
 
     def flush(self) -> None:
-        """Wait until the sidecars of all calls that have ended are written."""
+        """Wait until the lines and sidecars of all calls so far are written."""
+        self._queue.flush()
         if self._sidecars is not None:
             self._sidecars.close()
 
     def close(self) -> None:
         """Finish writing and close the file; a later call opens it again."""
+        self._queue.close()
         self.flush()
         self._sink.close()
+
+    def _begin_in_fork(self) -> None:
+        self._sink.begin_in_fork()
+        if self._sidecars is not None:
+            self._sidecars.begin_in_fork()
+
+    def _write(self, lines: list[bytes]) -> None:
+        self._sink.write(lines, perf_counter())
+
+    def _put(self, line: bytes) -> None:
+        if self._sink.is_immediate:
+            self._write([line])
+            return
+        while not self._queue.put(line, len(line)):
+            self._queue.flush()
 
     # One call
 
     def begin(self, call: ObservedCall) -> tuple[bytes, int] | None:
-        """Write the line before a tool call; return what both lines begin with, and the number."""
+        """Log the line before a tool call; return what both lines begin with, and the number."""
         if call.method != TOOL_CALL:
             return None
         seq, arguments_json = next(self._numbers), b"{}"
@@ -123,11 +169,11 @@ class CallLog(Observer):
         except UNENCODABLE:
             pass  # such a call cannot be sent either
         head = b'{"name":%b,"arguments":%b' % (_text(call.about), arguments_json)
-        self._sink.write(b'%b,"_phase":"before","_seq":%d}' % (head, seq), call.began)
+        self._put(b'%b,"_phase":"before","_seq":%d}' % (head, seq))
         return head, seq
 
     def end(self, call: ObservedCall, state: tuple[bytes, int]) -> None:
-        """Write the line after a tool call."""
+        """Log the line after a tool call."""
         (head, seq), result, what, why, ok = state, call.result, b"", b"", b"false"
         try:
             if call.error is not None or result is None or result.is_error:
@@ -147,8 +193,7 @@ class CallLog(Observer):
             names = _text(hide(task.task_id)), _text(status)
             what += b',"_task":{"id":%b,"status":%b}' % names
         end = (head, what, ok, round(call.duration * 1000), why, seq)
-        line = b'%b,"_phase":"after"%b,"_ok":%b,"_ms":%d%b,"_seq":%d}' % end
-        self._sink.write(line, call.began + call.duration, False)
+        self._put(b'%b,"_phase":"after"%b,"_ok":%b,"_ms":%d%b,"_seq":%d}' % end)
 
     def _summary(self, call: ObservedCall, seq: int, result: Long) -> bytes:
         path = None

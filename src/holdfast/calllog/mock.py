@@ -19,7 +19,7 @@ from msgspec import Raw, Struct, field
 
 from holdfast._core.eras.revisions import TASKS
 from holdfast._core.redact.redactor import Redactor
-from holdfast._core.serve.memory import Line, accept
+from holdfast._core.serve.memory import ServerEnd, accept
 from holdfast._core.serve.stdio import serve
 from holdfast._core.server.request import Handler, ServerRequest, error_result
 from holdfast._core.server.server import Server
@@ -123,7 +123,7 @@ class MockServer:
         """Return the recorded calls that no client has made yet."""
         return [entry for entry in self.log if entry.line not in self._served]
 
-    def accept(self, line: Line) -> Callable[[bytes], None]:
+    def accept(self, line: ServerEnd) -> Callable[[bytes], None]:
         """Begin a connection; return the function that takes its frames."""
         return accept(self.server, line).feed
 

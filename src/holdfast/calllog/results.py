@@ -100,8 +100,9 @@ def show(result: ToolResult, redactor: Redactor, threshold: float) -> bytes | Lo
     None: there is nothing in it.
     """
     text = None
-    if result.structured_content is UNSET and len(result.content) == 1:
-        item = result.content[0]
+    content = result.content
+    if len(content) == 1 and result.structured_content is UNSET:
+        item = content[0]
         if type(item) is TextContent:
             if len(item.text) > threshold * _PRETTY:
                 # Too long for a line, whatever else the result has.

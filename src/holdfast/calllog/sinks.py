@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from holdfast._core.callbacks import call_plain
 from holdfast._core.calls.handlers import require_sync
@@ -38,26 +38,28 @@ log: logging.Logger = logging.getLogger("holdfast")
 
 PAUSE: Final = 5.0
 """Seconds that a sink which failed is left alone."""
-MOMENT: Final = 0.01
-"""Seconds after which another file may have taken the place of the one that is open."""
+
+Put: TypeAlias = Callable[[list[bytes]], tuple[int, Exception | None]]
+"""Writes lines; returns how many were written, and what happened to the rest."""
 
 
 class Sink:
     """Takes lines, without their newlines, from any number of threads; never raises.
 
-    ``put`` writes a line, or raises; after that it is left alone for ``pause`` seconds. It is
-    given the time of the line too, by `time.perf_counter`, and whether to look for a file that was
-    moved or deleted since the last one.
+    ``put`` writes them; ``immediate``: each as it comes, in the order of the program, to which the
+    stream or the function belongs. After a failure it is left alone for ``pause`` seconds.
     """
 
     def __init__(
         self,
         label: str,
-        put: Callable[[bytes, float, bool], Any],
+        put: Put,
         close: Callable[[], None] = lambda: None,
+        immediate: bool = False,
         pause: float = PAUSE,
     ) -> None:
         self.label = label
+        self.is_immediate = immediate
         self.lost: int = 0
         """Lines that could not be written."""
         self._put, self._close, self._pause = put, close, pause
@@ -65,27 +67,31 @@ class Sink:
         # A function that takes lines may make a call of its own.
         self._lock = threading.RLock()
 
-    def write(self, line: bytes, now: float, look: bool = True) -> None:
-        """Write a line; log errors instead of raising them."""
+    def write(self, lines: list[bytes], now: float) -> None:
+        """Write lines; log errors instead of raising them."""
         with self._lock:
             if now < self._again:
-                self.lost += 1
+                self.lost += len(lines)
                 return
-            try:
-                self._put(line, now, look)
-            except Exception as error:
-                if not self.lost:
-                    kind = type(error).__name__
-                    log.warning("%s: a line was lost: %s: %s", self.label, kind, error)
-                self.lost += 1
-                if self._pause:
-                    self._again = now + self._pause
-                    self.close()
+            written, error = self._put(lines)
+            if error is None:
+                return
+            if not self.lost:
+                kind = type(error).__name__
+                log.warning("%s: a line was lost: %s: %s", self.label, kind, error)
+            self.lost += len(lines) - written
+            if self._pause:
+                self._again = now + self._pause
+                self.close()
 
     def close(self) -> None:
         """Release what the sink holds."""
         with self._lock, suppress(OSError):
             self._close()
+
+    def begin_in_fork(self) -> None:
+        """Take a lock of this process's own: a thread of the parent may hold the other."""
+        self._lock = threading.RLock()
 
 
 def sink_for(to: Any) -> Sink:
@@ -95,65 +101,88 @@ def sink_for(to: Any) -> Sink:
         return Sink(f"the call log {os.fsdecode(to)}", file.append, file.close)
     if callable(getattr(to, "write", None)):
         label = f"the call log {getattr(to, 'name', None) or type(to).__name__}"
-        return Sink(label, partial(_write_to_stream, to))
+        return Sink(label, partial(_write_to_stream, to), immediate=True)
     if callable(to):
         callback = require_sync("log", to)
         label = "the function that takes the call log"
-        return Sink(label, lambda line, *_: call_plain(callback, line.decode()), pause=0)
+        return Sink(label, partial(_give_to_function, callback), immediate=True, pause=0)
     kind = type(to).__name__
     raise ValidationError(f"log={to!r}: must be a path, a stream or a function, not {kind}")
 
 
-def _write_to_stream(stream: Any, line: bytes, *_: Any) -> None:
-    """Write a line to a stream of text or bytes, and flush it; its owner closes it."""
+def _give_to_function(
+    callback: Callable[[str], Any], lines: list[bytes]
+) -> tuple[int, Exception | None]:
+    taken, failure = 0, None
+    for line in lines:
+        try:
+            call_plain(callback, line.decode())
+            taken += 1
+        except Exception as error:
+            failure = error
+    return taken, failure
+
+
+def _write_to_stream(stream: Any, lines: list[bytes]) -> tuple[int, Exception | None]:
+    """Write lines to a stream of text or bytes, and flush it; its owner closes it."""
     is_bytes = isinstance(stream, io.RawIOBase | io.BufferedIOBase)
+    data = b"".join([line + b"\n" for line in lines])
     try:
-        stream.write(line + b"\n" if is_bytes else line.decode() + "\n")
-    except UnicodeEncodeError:
-        # A stream that knows ASCII only: JSON can be written in that as well.
-        stream.write(json.dumps(json.loads(line), separators=(",", ":")) + "\n")
-    if hasattr(stream, "flush"):
-        stream.flush()
+        try:
+            stream.write(data if is_bytes else data.decode())
+        except UnicodeEncodeError:
+            # A stream that knows ASCII only: JSON can be written in that as well.
+            for line in lines:
+                stream.write(json.dumps(json.loads(line), separators=(",", ":")) + "\n")
+        if hasattr(stream, "flush"):
+            stream.flush()
+    except Exception as error:
+        return 0, error
+    return len(lines), None
 
 
 class LogFile:
-    """A file that is appended to. One write a line: those of processes do not run together."""
+    """A file that is appended to. One write a batch: those of processes do not run together."""
 
     def __init__(self, text: str) -> None:
         self._descriptor: int | None = None
         self.path: str = os.path.abspath(text)
         self._opened: os.stat_result | None = None
-        self._looked = 0.0
         self._torn = False
         """The last line was not written to its end."""
         _refuse_hopeless(text, self.path)
 
-    def append(self, line: bytes, now: float, look: bool = True) -> None:
-        """Append a line; open the file again if it was moved or deleted: logs are rotated."""
-        if self._descriptor is not None and self._is_gone(now, look):
+    def append(self, lines: list[bytes]) -> tuple[int, OSError | None]:
+        """Append lines; open the file again if it was moved or deleted: logs are rotated.
+
+        Returns:
+            How many were written whole, and what happened to the rest.
+        """
+        written, data = 0, b"".join([line + b"\n" for line in lines])
+        try:
+            descriptor = self._open()
+            if self._torn:
+                os.write(descriptor, b"\n")
+                self._torn = False
+            while written < len(data):
+                written += os.write(descriptor, data[written:])
+        except OSError as error:
+            whole = data[:written]
+            self._torn = self._torn or (bool(whole) and not whole.endswith(b"\n"))
+            return whole.count(b"\n"), error
+        return len(lines), None
+
+    def _open(self) -> int:
+        if self._descriptor is not None and self._is_gone():
             self.close()
         if self._descriptor is None:
             self._torn = self._torn or _ends_torn(self.path)
             self._descriptor = open_for_append(self.path)
-            self._opened, self._looked = os.fstat(self._descriptor), now
-        data, written = b"\n%b\n" % line if self._torn else line + b"\n", 0
-        try:
-            while written < len(data):
-                written += os.write(self._descriptor, data[written:])
-        except OSError:
-            self._torn = self._torn or written > 0
-            raise
-        self._torn = False
+            self._opened = os.fstat(self._descriptor)
+        return self._descriptor
 
-    def _is_gone(self, now: float, look: bool) -> bool:
-        """Return True if the path does not name the open file any more.
-
-        To read the times of a file makes the next write to it several times as slow, so within a
-        moment of the last look only its name is looked for.
-        """
-        if now - self._looked < MOMENT:
-            return look and not os.access(self.path, os.F_OK)
-        self._looked = now
+    def _is_gone(self) -> bool:
+        """Return True if the path does not name the open file any more."""
         assert self._opened is not None
         try:
             return not os.path.samestat(os.lstat(self.path), self._opened)
@@ -279,6 +308,11 @@ class Sidecars:
             worker, self._worker = self._worker, None
         if worker is not None:
             worker.shutdown(wait=True)
+
+    def begin_in_fork(self) -> None:
+        """Leave what waits to the parent: its thread is not here."""
+        self._lock, self._pruning = threading.Lock(), threading.Lock()
+        self._worker, self._waiting = None, 0
 
     def _create(self, stem: str, ending: str) -> tuple[str, int]:
         # A prepared folder must not decide where this writes (CWE-59).

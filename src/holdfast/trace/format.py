@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from holdfast.errors import ValidationError
 
@@ -24,6 +24,8 @@ MARK: Final = "holdfast-trace"
 LONGEST_LINE: Final = 64 * 1024 * 1024
 """Bytes of one line; a longer one is skipped. The writer's lines have 16 MiB at most."""
 
+LATEST: Final = 1e9
+"""Seconds of the longest trace: about thirty years. A later line is no line."""
 LONGEST_HEADER: Final = 1024 * 1024
 
 Direction = Literal[">", "<", ""]
@@ -43,7 +45,7 @@ class Header(Struct, rename={"format": MARK}):
 class Line(Struct, rename={"to_state": "to", "from_state": "from"}):
     """Any other line."""
 
-    t: float
+    t: Annotated[float, Meta(le=LATEST)]
     """Seconds since the start."""
     kind: str
     """``request result error notification outcome check state stderr http junk login dropped``."""
@@ -80,6 +82,14 @@ class Line(Struct, rename={"to_state": "to", "from_state": "from"}):
     """What is known of a server that joins later, in a line of the kind ``server``."""
 
 
+_NO_HEADER: Final = "its first line is not a header"
+_OTHERS: Final = (
+    (b'"_phase"', "it is a call log; --trace-file, or trace= in Python, writes a trace"),
+    (b"<!doctype html", "it is a page; open it in a browser"),
+)
+"""What a file begins with that is often given instead, and what to do."""
+
+
 _header = msgspec.json.Decoder(Header)
 _line = msgspec.json.Decoder(Line)
 
@@ -99,6 +109,10 @@ class Reading:
         self.unreadable: list[tuple[int, str]] = []
         """The numbers of lines that were skipped, and why; the first twenty."""
         self.skipped = 0
+        self.left_out = 0
+        """Lines that were read, and have no place in what is made of them."""
+        self._states: dict[str, str] = {}
+        """The state that each server was in last."""
         self._number = 0
         """The number of the line that was read last."""
 
@@ -118,7 +132,14 @@ class Reading:
                 facts = {"transport": line.transport, "target": line.target}
                 self.header.servers[line.server] = facts
             elif line is not None:
+                if line.kind == "state":
+                    self._states[line.server] = line.to_state
                 yield line
+
+    @property
+    def unclosed(self) -> list[str]:
+        """The servers that were not closed: a program that was killed left no half line behind."""
+        return [server for server, state in self._states.items() if state != "closed"]
 
     def read_header(self, row: bytes) -> None:
         """Take the first line of a file.
@@ -128,10 +149,13 @@ class Reading:
         """
         self._number = 1
         try:
+            if len(row) > LONGEST_HEADER:
+                raise msgspec.DecodeError(f"{len(row)} bytes")
             self.header = _header.decode(row)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            why = next((why for mark, why in _OTHERS if mark in row[:LONGEST_HEADER]), _NO_HEADER)
             raise ValidationError(
-                f"{self.name}: not a trace: its first line is not a header"
+                f"{self.name}: not a trace: {why if row else 'it is empty'}"
             ) from None
         if self.header.format > FORMAT:
             raise ValidationError(
@@ -177,9 +201,12 @@ def rotated(path: Path) -> list[Path]:
 def started_at(path: str | os.PathLike[str]) -> str:
     """Return when a trace began, as its header says; empty if it cannot be read."""
     try:
+        # A pipe can be read once only, and one without a writer would block.
+        if not os.path.isfile(path):
+            return ""
         with open(path, "rb") as file:
             return _header.decode(file.readline(LONGEST_HEADER)).started
-    except (OSError, UnicodeDecodeError, msgspec.DecodeError):
+    except (OSError, UnicodeDecodeError, RecursionError, msgspec.DecodeError):
         return ""
 
 

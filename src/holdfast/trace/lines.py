@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from holdfast._core.boundary import Ticket
 from holdfast._core.redact.redactor import Redactor
-from holdfast._core.tap import TraceEvent
+from holdfast._core.tap import Direction, TraceEvent
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.errors import CancelledCallError, HoldfastError, RequestTimeout, RpcError
 
@@ -53,6 +53,7 @@ class _Head(Struct):
     error: Raw | UnsetType = UNSET
 
 
+_encode: Final = msgspec.json.Encoder().encode
 _head = msgspec.json.Decoder(_Head)
 _params = msgspec.json.Decoder(_Params)
 _RELATED: Final = {"notifications/progress", "notifications/cancelled"}
@@ -66,6 +67,7 @@ class LineMaker:
         self.mark = ""
         """What stands behind the server's name, if other processes write to the same trace."""
         self._redactor = redactor
+        self._places: dict[tuple[str, int, Direction | None], bytes] = {}
         self._generation = 0
         self._sent: OrderedDict[Ticket, tuple[int | str, int]] = OrderedDict()
         """The ids of requests that have been sent, and the links, by call."""
@@ -75,8 +77,55 @@ class LineMaker:
         """The server's name in the lines."""
         return self.name + self.mark
 
-    def lines(self, event: TraceEvent, since: float) -> dict[str, Any] | None:
-        """Return the line of an event; None for those that a trace does not have."""
+    def line(
+        self, event: TraceEvent, since: float, *, is_plain: bool = False
+    ) -> bytes | dict[str, Any] | None:
+        """Return the line of an event, or its fields; None for those that a trace does not have.
+
+        ``is_plain``: it is known that nothing in its message has to be hidden.
+        """
+        frame = event.frame
+        if frame is None or event.kind != "message":
+            return self._fields(event, since)
+        if is_plain or self._redactor.is_plain(frame):
+            line = self._plain_line(event, frame, event.at - since)
+            if line is not None:
+                return line
+        return self._fields(event, since)
+
+    def _plain_line(self, event: TraceEvent, frame: bytes, t: float) -> bytes | None:
+        """Return the line of a short message in which nothing has to be hidden.
+
+        None: it is not one of those that most are, such as no JSON.
+        """
+        try:
+            head = _head.decode(frame)
+        except MALFORMED:
+            return None
+        about = _plain_fields(head)
+        if about is None:
+            return None
+        link = int(event.generation)
+        if link > self._generation:
+            self._generation = link
+        if head.method is not None and head.id is not None and event.ticket is not None:
+            self._remember(event.ticket, head.id, link)
+        where, body = self._where(link, event.direction), _on_one_line(frame)
+        return b'{"t":%.6f%b%d,"kind":%b,"body":%b}\n' % (t, where, len(frame), about, body)
+
+    def _where(self, link: int, direction: Direction | None) -> bytes:
+        """Return the fields of a line that are the same for most."""
+        key = (self.mark, link, direction)
+        place = self._places.get(key)
+        if place is None:
+            fields = (_encode(self.server), link, _DIRECTIONS[direction].encode())
+            place = b',"server":%b,"link":%d,"dir":"%b","bytes":' % fields
+            if len(self._places) >= 8:
+                self._places.clear()  # links of old
+            self._places[key] = place
+        return place
+
+    def _fields(self, event: TraceEvent, since: float) -> dict[str, Any] | None:
         self._generation = max(self._generation, int(event.generation))
         common = {
             "t": round(event.at - since, 6),
@@ -156,7 +205,7 @@ class LineMaker:
             return {}
         if len(frame) <= LARGE_BODY and self._redactor.is_plain(frame):
             # Nothing to hide, and JSON already: it is copied as it is.
-            return {"body": Raw(frame.strip())}
+            return {"body": Raw(_on_one_line(frame))}
         try:
             value = self._redactor.value(msgspec.json.decode(frame))
         except MALFORMED:
@@ -211,6 +260,32 @@ _MAKE: Final = {
     "refused": LineMaker._refused,
     "checked": LineMaker._checked,
 }
+
+
+def _plain_fields(head: _Head) -> bytes | None:
+    """Return the fields of a message from its kind on, as they stand in a line.
+
+    None: it has an id that is a text, or belongs to a request in another way than by its id.
+    """
+    method, wire_id = head.method, head.id
+    if isinstance(wire_id, str) or method in _RELATED:
+        return None
+    if method is None:
+        kind = _kind_of(head)
+        if kind == "junk" or wire_id is None:
+            return None
+        return b'"%b","id":%d,"of":%d' % (kind.encode(), wire_id, wire_id)
+    if wire_id is None:
+        return b'"notification","method":%b' % _encode(method)
+    return b'"request","method":%b,"id":%d' % (_encode(method), wire_id)
+
+
+def _on_one_line(frame: bytes) -> bytes:
+    """Return JSON without ends of lines, which it has between its parts only."""
+    frame = frame.strip()
+    if b"\n" in frame or b"\r" in frame:
+        return frame.replace(b"\n", b" ").replace(b"\r", b" ")
+    return frame
 
 
 def _kind_of(head: _Head) -> str:

@@ -8,12 +8,9 @@ line says how many were dropped: a trace is never silently incomplete.
 
 from __future__ import annotations
 
-import atexit
 import logging
 import shlex
-import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +18,7 @@ from weakref import WeakSet
 
 import msgspec
 
+from holdfast._core.line_queue import LineQueue
 from holdfast._core.redact.redactor import default_redactor
 from holdfast._core.tap import TraceEvent
 from holdfast.trace.lines import SHOWN_OF_LARGE, LineMaker
@@ -35,10 +33,14 @@ MOST_EVENTS: Final = 20_000
 """Events that wait to be written."""
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Bytes of messages that wait to be written."""
-GATHER: Final = 0.05
-"""Seconds in which events gather before they are written together."""
+BATCH: Final = 512
+"""Events of which lines are made at once."""
+SEARCHED: Final = 32
+"""Messages that are searched for secrets together: more often than not, there are none."""
 
-_Job = Callable[[], dict[str, Any] | None]
+_Made = Callable[[], dict[str, Any]]
+_Item = tuple[LineMaker, TraceEvent, float] | _Made
+"""An event, with the zero of its clock; or what makes the line of something else."""
 
 
 class Recorder:
@@ -48,8 +50,14 @@ class Recorder:
     """
 
     def __init__(self) -> None:
-        self._queue: deque[tuple[int, _Job]] = deque()
-        self._waiting = 0
+        self._queue: LineQueue[_Item] = LineQueue(
+            self._write_items,
+            "holdfast-trace",
+            most_items=MOST_EVENTS,
+            most_bytes=MOST_BYTES,
+            batch=BATCH,
+            forked=self._begin_in_fork,
+        )
         self._dropped = 0
         """Events that were not taken; only `_put` counts them."""
         self._reported = 0
@@ -59,9 +67,6 @@ class Recorder:
         self._servers: dict[str, dict[str, str]] = {}
         """What is known of each server, by its name."""
         self._makers: WeakSet[LineMaker] = WeakSet()
-        self._wake = threading.Event()
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
         self._closed = False
 
     # What clients use
@@ -94,9 +99,8 @@ class Recorder:
             nonlocal zero
             # Events carry the time of their event loop, each of which has its own zero.
             zero = zero or event.at - time.perf_counter()
-            start = zero
-            size = 0 if event.frame is None else len(event.frame)
-            self._put(size, lambda: maker.lines(event, start + self._since))
+            frame = event.frame
+            self._put(0 if frame is None else len(frame), (maker, event, zero))
 
         return take
 
@@ -120,17 +124,17 @@ class Recorder:
 
     def flush(self) -> None:
         """Write everything that waits, now."""
-        with self._lock:
-            self._write_all()
+        self._queue.flush()
+        with self._queue.lock:
+            self._write_dropped()
 
     def close(self) -> None:
         """Write everything, and release what is held. What comes later is not recorded."""
         self._closed = True
+        self._queue.close()
         self.flush()
-        with self._lock:
+        with self._queue.lock:
             self._release()
-        self._wake.set()
-        atexit.unregister(self.close)
 
     # What a subclass decides; under the lock
 
@@ -140,6 +144,11 @@ class Recorder:
 
     def _release(self) -> None:
         """Close what is open."""
+
+    def _begin_in_fork(self) -> None:
+        """Let go of what belongs to the parent; no lock is held."""
+        self._dropped = self._reported = 0
+        self._release()
 
     def _prepare(self) -> None:
         """Get ready for lines: what is decided here, such as their names of servers, holds."""
@@ -160,51 +169,42 @@ class Recorder:
         """Return a time of `time.perf_counter` as seconds since the start of the trace."""
         return round(at - self._since, 6)
 
-    def _put(self, size: int, job: _Job) -> None:
-        if self._closed:
-            return
-        if len(self._queue) >= MOST_EVENTS or self._waiting + size > MOST_BYTES:
+    def _put(self, size: int, item: _Item) -> None:
+        if not self._closed and not self._queue.put(item, size):
             self._dropped += 1
-            return
-        self._waiting += size
-        self._queue.append((size, job))
-        if not self._wake.is_set():
-            self._wake.set()
-            if self._thread is None:
-                self._start()
 
-    def _start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="holdfast-trace", daemon=True)
-        self._thread.start()
-        atexit.register(self.close)
-
-    def _run(self) -> None:
-        while not self._closed:
-            self._wake.wait()
-            time.sleep(GATHER)
-            self._wake.clear()
-            with self._lock:
-                self._write_all()
-
-    def _write_all(self) -> None:
+    def _write_items(self, items: list[_Item]) -> None:
+        self._prepare()
         lines: list[bytes] = []
-        if self._queue:
-            self._prepare()
-        while self._queue:
-            size, job = self._queue.popleft()
-            self._waiting -= size
-            try:
-                line = job()
-                if line is not None:
-                    lines.append(self._encode(line))
-            except Exception:
-                log.exception("the trace: an event could not be made a line")
-        if count := self._dropped - self._reported:
-            self._reported += count
-            at = self._t(time.perf_counter())
-            lines.append(self._encode({"t": at, "kind": "dropped", "count": count}))
+        for start in range(0, len(items), SEARCHED):
+            self._make_lines(items[start : start + SEARCHED], lines)
         if lines:
             self._write(lines)
+        self._write_dropped()
+
+    def _make_lines(self, items: list[_Item], lines: list[bytes]) -> None:
+        """Append the lines of some items."""
+        frames = [item[1].frame for item in items if isinstance(item, tuple)]
+        are_plain = default_redactor().are_plain([frame for frame in frames if frame is not None])
+        for item in items:
+            try:
+                if isinstance(item, tuple):
+                    maker, event, zero = item
+                    line = maker.line(event, zero + self._since, is_plain=are_plain)
+                else:
+                    line = item()
+                if line is not None:
+                    lines.append(line if isinstance(line, bytes) else self._encode(line))
+            except Exception:
+                log.exception("the trace: an event could not be made a line")
+
+    def _write_dropped(self) -> None:
+        """Tell of what was not taken, behind the last that was."""
+        if count := self._dropped - self._reported:
+            self._prepare()
+            self._reported += count
+            at = self._t(time.perf_counter())
+            self._write([self._encode({"t": at, "kind": "dropped", "count": count})])
 
     def _encode(self, line: dict[str, Any]) -> bytes:
         if "large" in line:
