@@ -23,6 +23,7 @@ from holdfast._core.auth.steps import Ask, Conversation, Fetched, Read, Unreacha
 from holdfast.errors import TransportError
 from holdfast.stores import MemoryStore
 from tests.auth.talk import stored_login
+from tests.rows import rows
 from tests.skipping import skip
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -68,7 +69,7 @@ async def test_an_answer_is_read() -> None:
 
 
 @pytest.mark.req("A31")
-@pytest.mark.parametrize(
+@rows(
     "url",
     [
         "http://127.0.0.1:{port}/",
@@ -135,7 +136,7 @@ async def test_metadata_may_be_redirected_three_times(hops: int) -> None:
 
 
 @pytest.mark.req("A32", "A30")
-@pytest.mark.parametrize(
+@rows(
     "place",
     ["http://192.0.2.1/", "http://evil.example/", "file:///etc/passwd", "https://u:p@h/", "//x y/"],
 )

@@ -26,6 +26,7 @@ from holdfast._core.auth.options import LoginRequest
 from holdfast._core.auth.urls import BadUrl
 from holdfast.errors import HoldfastError, LoginFailed
 from tests.auth.world import world
+from tests.rows import rows
 
 
 async def say(listener: Listener, request: str, *, host: str | None = None) -> str:
@@ -152,7 +153,7 @@ async def test_it_listens_on_loopback_alone() -> None:
 
 
 @pytest.mark.req("B12")
-@pytest.mark.parametrize(
+@rows(
     ("pasted", "wrong"),
     [
         ("{uri}?code=C&state=STATE", ""),

@@ -13,12 +13,13 @@ from holdfast._core.auth.flow import (
     parse,
     read_challenge,
 )
+from tests.rows import rows
 
 PRM = "https://mcp.example/.well-known/oauth-protected-resource"
 
 
 @pytest.mark.req("A2")
-@pytest.mark.parametrize(
+@rows(
     "headers",
     [
         [f'Bearer resource_metadata="{PRM}", scope="a b", error="invalid_token"'],
@@ -52,7 +53,7 @@ def test_a_dpop_challenge_counts_like_a_bearer_one() -> None:
     assert found == Challenge(frozenset({"dpop"}), PRM, None, "use_dpop_nonce", None)
 
 
-@pytest.mark.parametrize(
+@rows(
     "header",
     ["", "Bearer", 'Bearer scope="open', "=x", 'Basic scope="a"', '"', "Bearer =,=,", 'x="' * 50],
 )

@@ -26,6 +26,7 @@ from tests.auth.talk import (
     stored_login,
     unreachable,
 )
+from tests.rows import rows
 
 ROOT_PRM = "https://mcp.example/.well-known/oauth-protected-resource"
 OIDC = f"{ISSUER}/.well-known/openid-configuration"
@@ -258,7 +259,7 @@ def test_scopes_come_from_the_user_then_the_challenge_then_the_resource(
 
 
 @pytest.mark.req("A36", "A2")
-@pytest.mark.parametrize(
+@rows(
     ("wish", "schemes", "required", "bound"),
     [
         ("auto", {"bearer"}, False, False),
@@ -282,7 +283,7 @@ def test_tokens_are_bound_where_the_server_or_the_user_wants_it(
 
 
 @pytest.mark.req("A30")
-@pytest.mark.parametrize("name", [*ENDPOINTS])
+@rows("name", [*ENDPOINTS])
 def test_an_endpoint_without_tls_makes_the_metadata_useless(name: str) -> None:
     play = Play({PRM: PRM_DOCUMENT, METADATA: {**AS_DOCUMENT, name: "http://as.example/x"}})
     with pytest.raises(DiscoveryError, match="https is required"):

@@ -55,6 +55,7 @@ from tests.auth.talk import (
     stored_login,
     unreachable,
 )
+from tests.rows import rows
 
 POST = "client_secret_post"
 BASIC = "client_secret_basic"
@@ -123,7 +124,7 @@ def test_registration_says_what_kind_of_client_this_is() -> None:
 
 
 @pytest.mark.req("A12", "A22")
-@pytest.mark.parametrize(
+@rows(
     ("offered", "asked"),
     [
         ((), "none"),
@@ -222,7 +223,7 @@ def test_each_issuer_has_a_redirect_path_of_its_own() -> None:
 
 
 @pytest.mark.req("A22")
-@pytest.mark.parametrize(
+@rows(
     ("registered", "offered", "used"),
     [
         ({}, (), ("none",)),
@@ -349,7 +350,7 @@ def test_an_error_counts_in_any_status(status: int) -> None:
 
 
 @pytest.mark.req("B7")
-@pytest.mark.parametrize(
+@rows(
     ("said", "seconds"),
     [
         (60, 60.0),
@@ -370,7 +371,7 @@ def test_a_life_that_makes_no_sense_is_unknown(said: Any, seconds: float | None)
 
 
 @pytest.mark.req("B20")
-@pytest.mark.parametrize("token", ["a\r\nX: y", "a b", "", 7, None, "é", "a" * 70_000])
+@rows("token", ["a\r\nX: y", "a b", "", 7, None, "é", "a" * 70_000])
 def test_a_token_that_cannot_be_used_is_not_quoted(token: Any) -> None:
     with pytest.raises(GrantError) as caught:
         read({**TOKENS, "access_token": token})
@@ -418,7 +419,7 @@ def test_no_answer_of_a_token_endpoint_breaks_the_reader(document: dict[str, Any
         pass
 
 
-@pytest.mark.parametrize("body", [b'{"a":' * 100_000, b"[" * 100_000, b"\xff", b"", b"null", b"[]"])
+@rows("body", [b'{"a":' * 100_000, b"[" * 100_000, b"\xff", b"", b"null", b"[]"])
 def test_a_body_that_is_deep_or_no_object_is_no_document(body: bytes) -> None:
     assert Fetched(200, body).document() is None
 
@@ -473,7 +474,7 @@ def test_without_metadata_pkce_is_sent_unverified() -> None:
 
 
 @pytest.mark.req("A17")
-@pytest.mark.parametrize(
+@rows(
     ("sends", "iss", "accepted"),
     [
         (True, ISSUER, True),
@@ -557,7 +558,7 @@ def test_a_stored_client_is_tried_before_a_person_sees_an_error_page() -> None:
 
 
 @pytest.mark.req("B8", "B10")
-@pytest.mark.parametrize("status", [200, 302, 403, 405, 429, 500])
+@rows("status", [200, 302, 403, 405, 429, 500])
 def test_a_trial_that_says_nothing_of_the_client_keeps_it(status: int) -> None:
     stored = client(client_id="old", redirect_uri=REDIRECT, how="registered")
     play = Play(
@@ -602,7 +603,7 @@ def test_the_device_grant() -> None:
 
 
 @pytest.mark.req("B12")
-@pytest.mark.parametrize("interval", [0, 0.0, 0.001, "0.01", -1, 1e-300, None, True, [], 1e300])
+@rows("interval", [0, 0.0, 0.001, "0.01", -1, 1e-300, None, True, [], 1e300])
 def test_a_device_login_never_polls_without_a_pause(interval: Any) -> None:
     begun = {"device_code": "d", "user_code": "u", "verification_uri": f"{ISSUER}/go"}
     place = f"{ISSUER}/device"
@@ -616,7 +617,7 @@ def test_a_device_login_never_polls_without_a_pause(interval: Any) -> None:
 
 
 @pytest.mark.req("B12")
-@pytest.mark.parametrize(("life", "asked"), [(10, 2), ("10", 2), (None, 60), (0, 60), (1e300, 60)])
+@rows(("life", "asked"), [(10, 2), ("10", 2), (None, 60), (0, 60), (1e300, 60)])
 def test_a_device_code_is_not_used_after_its_end(life: Any, asked: int) -> None:
     begun = {"device_code": "d", "user_code": "u", "verification_uri": f"{ISSUER}/go"}
     place = f"{ISSUER}/device"
@@ -840,7 +841,7 @@ def test_what_the_company_s_provider_gives_is_handed_on_only_if_it_is_a_grant(an
 
 
 @pytest.mark.req("B20")
-@pytest.mark.parametrize(
+@rows(
     "value",
     [
         OAuth(client_id="me", client_secret="SECRET"),
@@ -878,7 +879,7 @@ def test_a_token_in_the_place_of_a_keyword_is_not_repeated() -> None:
 
 
 @pytest.mark.req("B20")
-@pytest.mark.parametrize(
+@rows(
     ("kind", "wrong", "message"),
     [
         (OAuth, {"scopes": 3}, "OAuth(scopes=3): must be a string or a list of them"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
+from tests.rows import rows
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/login.md").read_text(encoding="utf-8")
@@ -21,6 +21,6 @@ def test_there_are_messages() -> None:
     assert len(QUOTED) > 15
 
 
-@pytest.mark.parametrize("words", QUOTED)
+@rows("words", QUOTED)
 def test_a_quoted_message_is_in_the_code(words: str) -> None:
     assert words in SOURCES

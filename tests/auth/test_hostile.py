@@ -63,6 +63,7 @@ from tests.auth.talk import (
 )
 from tests.auth.test_auth_server import serving, step_runner
 from tests.auth.world import world
+from tests.rows import rows
 from tests.skipping import run_skipping, skip
 
 TOKEN, REGISTER, DEVICE = f"{ISSUER}/token", f"{ISSUER}/register", f"{ISSUER}/device"
@@ -82,7 +83,7 @@ def test_a_life_beyond_all_numbers_is_a_long_one() -> None:
 
 
 @pytest.mark.req("A12")
-@pytest.mark.parametrize("expiry", [BEYOND_FLOAT, -BEYOND_FLOAT, 5e12, "5", [], None, 0])
+@rows("expiry", [BEYOND_FLOAT, -BEYOND_FLOAT, 5e12, "5", [], None, 0])
 def test_a_registration_may_say_anything_of_its_expiry(expiry: Any) -> None:
     said = {"client_id": "dyn", "client_secret": "s", "client_secret_expires_at": expiry}
     found = Play({REGISTER: ok(said, 201)}).run(identify(attempt(server(), options=OAuth())))
@@ -91,7 +92,7 @@ def test_a_registration_may_say_anything_of_its_expiry(expiry: Any) -> None:
 
 
 @pytest.mark.req("A12", "B20")
-@pytest.mark.parametrize("name", UNUSABLE)
+@rows("name", UNUSABLE)
 def test_a_client_that_cannot_be_used_is_refused(name: Any) -> None:
     play = Play({REGISTER: ok({"client_id": name}, 201)})
     with pytest.raises(LoginFailed, match="did not register"):
@@ -99,7 +100,7 @@ def test_a_client_that_cannot_be_used_is_refused(name: Any) -> None:
 
 
 @pytest.mark.req("B12")
-@pytest.mark.parametrize("code", UNUSABLE)
+@rows("code", UNUSABLE)
 def test_a_device_code_that_cannot_be_used_is_refused(code: Any) -> None:
     said = {"device_code": code, "user_code": "AB", "verification_uri": f"{ISSUER}/go"}
     play = Play({DEVICE: said})
@@ -108,7 +109,7 @@ def test_a_device_code_that_cannot_be_used_is_refused(code: Any) -> None:
 
 
 @pytest.mark.req("B12")
-@pytest.mark.parametrize("interval", [BEYOND_FLOAT, 1e308, float("inf"), float("nan"), "9", -1])
+@rows("interval", [BEYOND_FLOAT, 1e308, float("inf"), float("nan"), "9", -1])
 def test_no_interval_makes_the_device_login_wait_for_ever_or_not_at_all(interval: Any) -> None:
     said = {
         "device_code": "D",
@@ -139,14 +140,14 @@ def test_trouble_that_passes_keeps_the_login(status: int, error: str) -> None:
 
 
 @pytest.mark.req("B5")
-@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
+@rows("status", [408, 425, 429, 500, 502, 503, 504])
 def test_statuses_that_mean_later_keep_the_login(status: int) -> None:
     with pytest.raises(TransportError):
         Play({TOKEN: Fetched(status, b"<html>")}).run(renew(stored_login(), 0))
 
 
 @pytest.mark.req("A23")
-@pytest.mark.parametrize(
+@rows(
     "answer",
     [
         {"refresh_token": "r"},
@@ -166,7 +167,7 @@ def test_a_renewal_without_a_usable_token_is_an_error_that_ends_no_login(answer:
 
 
 @pytest.mark.req("A19")
-@pytest.mark.parametrize(
+@rows(
     "endpoint",
     [
         f"{ISSUER}/authorize#",
@@ -186,9 +187,7 @@ def test_an_authorization_endpoint_cannot_bring_parameters_of_the_request(endpoi
 
 
 @pytest.mark.req("A6")
-@pytest.mark.parametrize(
-    "issuer", ["\ud800", "x\x1b[2J", "javascript:1", 7, None, f"{ISSUER}?a", f"{ISSUER}#a", ""]
-)
+@rows("issuer", ["\ud800", "x\x1b[2J", "javascript:1", 7, None, f"{ISSUER}?a", f"{ISSUER}#a", ""])
 def test_a_document_that_the_user_names_has_an_issuer_that_can_be_one(issuer: Any) -> None:
     place = "https://as.example/own.json"
     play = Play({PRM: PRM_DOCUMENT, place: {**AS_DOCUMENT, "issuer": issuer}})
@@ -197,7 +196,7 @@ def test_a_document_that_the_user_names_has_an_issuer_that_can_be_one(issuer: An
 
 
 @pytest.mark.req("A6", "A30")
-@pytest.mark.parametrize(
+@rows(
     "issuer",
     [
         f"{ISSUER}?tenant=1",
@@ -244,7 +243,7 @@ async def test_a_pinned_place_is_not_left_for_a_private_one() -> None:
 
 
 @pytest.mark.req("A31", "B21")
-@pytest.mark.parametrize(
+@rows(
     "host",
     [
         "127.0.0.1",
@@ -296,7 +295,7 @@ async def test_the_address_of_a_proxy_is_not_that_of_the_server() -> None:
 
 
 @pytest.mark.req("A36")
-@pytest.mark.parametrize("nonce", ["", "\udcff", "a b", 'a"b', "a\x7f", "n" * 5000])
+@rows("nonce", ["", "\udcff", "a b", 'a"b', "a\x7f", "n" * 5000])
 def test_a_nonce_that_cannot_be_one_is_not_used(nonce: str) -> None:
     authorizer = Authorizer("https://mcp.example/mcp", OAuth())
     assert not authorizer.runner.note_nonce(TOKEN, nonce)
@@ -532,7 +531,7 @@ async def test_a_request_is_not_repeated_without_end_while_others_renew_the_toke
 
 
 @pytest.mark.req("B12")
-@pytest.mark.parametrize("text", ["http://[", "http://[::1", "\x00", "//\u2100", "", "   "])
+@rows("text", ["http://[", "http://[::1", "\x00", "//\u2100", "", "   "])
 async def test_no_pasted_text_breaks_the_login(text: str) -> None:
     listener = await Listener.start(None, "/callback", fixed=False)
     try:

@@ -15,6 +15,7 @@ from holdfast._core.auth.logins import Logins, default_store
 from holdfast.errors import AuthError
 from holdfast.stores import FileStore, MemoryStore
 from tests.auth.talk import ISSUER, SERVER, client, server
+from tests.rows import rows
 
 KEY = "login-0123456789abcdef"
 
@@ -43,7 +44,7 @@ def test_an_entry_is_read_as_it_was_written(entry: Any) -> None:
     assert decode(msgspec.json.encode(entry), type(entry)) == entry
 
 
-@pytest.mark.parametrize("data", [None, b"", b"{", b"[]", b"null", b"\xff", b"[" * 10_000])
+@rows("data", [None, b"", b"{", b"[]", b"null", b"\xff", b"[" * 10_000])
 def test_an_entry_that_cannot_be_read_is_none(data: bytes | None) -> None:
     assert decode(data, Login) is None
 

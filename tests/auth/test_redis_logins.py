@@ -14,7 +14,7 @@ from holdfast._core.auth.logins import LoginChanged, Logins
 from holdfast._core.auth.saving import SAVING_PAUSE
 from holdfast.errors import LoginRequired
 from holdfast.stores import MemoryStore, RedisStore, StoreError
-from holdfast.stores.base import StoreDown
+from holdfast.stores.base import StoreUnreachable
 from tests.auth.test_hostile import Clock
 from tests.auth.test_processes import start
 from tests.auth.world import world
@@ -149,7 +149,7 @@ class Fragile(MemoryStore):
 
     def fails(self, operation: str) -> None:
         if operation in self.down.split():
-            raise StoreDown("the store does not answer")
+            raise StoreUnreachable("the store does not answer")
 
     async def get(self, key: str) -> bytes | None:
         self.fails("get")
@@ -225,4 +225,4 @@ async def test_a_store_without_swaps_is_written_as_before() -> None:
         assert await slot.read() == b"x"
         await slot.write(None)
     assert await store.get("login-a") is None
-    assert issubclass(StoreDown, StoreError)
+    assert issubclass(StoreUnreachable, StoreError)

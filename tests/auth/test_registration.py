@@ -14,6 +14,7 @@ from holdfast._core.auth.steps import Ask, Fetched, Visit, Write
 from holdfast.errors import LoginFailed, ValidationError
 from tests.auth.talk import ISSUER, REDIRECT, TOKENS, Play, attempt, client, ok, server
 from tests.auth.world import parameters, world
+from tests.rows import rows
 
 REGISTER, TOKEN, AUTHORIZE = f"{ISSUER}/register", f"{ISSUER}/token", f"{ISSUER}/authorize"
 
@@ -42,7 +43,7 @@ def test_a_client_is_registered_with_the_scopes_that_will_be_asked_for() -> None
 
 
 @pytest.mark.req("A12", "A20")
-@pytest.mark.parametrize(
+@rows(
     ("answered", "requested"),
     [
         ("read", "read"),

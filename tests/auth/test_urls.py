@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast._core.auth import urls
+from tests.rows import rows
 
 
 @pytest.mark.req("A30", "A19")
-@pytest.mark.parametrize(
+@rows(
     "url",
     [
         "http://as.example/token",
@@ -83,7 +84,7 @@ def test_server_metadata_has_three_places_for_an_issuer_with_a_path_and_two_with
 
 
 @pytest.mark.req("A6", "B18")
-@pytest.mark.parametrize(
+@rows(
     ("expected", "found", "same"),
     [
         ("https://a.example", "https://a.example", True),
@@ -104,7 +105,7 @@ def test_issuers_are_compared_as_strings_but_for_one_slash(
 
 
 @pytest.mark.req("A4")
-@pytest.mark.parametrize(
+@rows(
     ("resource", "fits"),
     [
         ("https://h.example/a/mcp", True),
@@ -145,7 +146,7 @@ def test_the_canonical_uri(server: str, canonical: str) -> None:
 
 
 @pytest.mark.req("A31")
-@pytest.mark.parametrize(
+@rows(
     ("address", "network"),
     [
         ("8.8.8.8", "global"),

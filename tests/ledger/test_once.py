@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 import pytest
 import pytest_asyncio
@@ -18,14 +19,16 @@ from holdfast import (
     RequestTimeout,
     RpcError,
     StateError,
+    Timeouts,
     ToolPolicy,
     ValidationError,
 )
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast._core.ledger.owner import lease_key
+from holdfast.cli.output import advice_for
 from holdfast.errors import CancelledCallError, ShutdownError
 from holdfast.stores import MemoryStore, SqliteStore
-from holdfast.stores.base import StoreDown
+from holdfast.stores.base import StoreUnreachable
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 
 pytestmark = pytest.mark.req("S2")
@@ -64,12 +67,12 @@ class Shaky(MemoryStore):
 
     async def get(self, key: str) -> bytes | None:
         if self.down:
-            raise StoreDown("the store does not answer")
+            raise StoreUnreachable("the store does not answer")
         return await super().get(key)
 
     async def put(self, key: str, data: bytes, ttl: float | None = None) -> None:
         if self.down:
-            raise StoreDown("the store does not answer")
+            raise StoreUnreachable("the store does not answer")
         await super().put(key, data, ttl)
 
     async def swap(
@@ -77,10 +80,10 @@ class Shaky(MemoryStore):
     ) -> bool:
         fails = self.down or (self.swaps_down is not None and self.swaps_down(old, new))
         if fails and not self.after:
-            raise StoreDown("the store does not answer")
+            raise StoreUnreachable("the store does not answer")
         done = await super().swap(key, old, new, ttl)
         if fails:
-            raise StoreDown("the store does not answer")
+            raise StoreUnreachable("the store does not answer")
         return done
 
 
@@ -184,7 +187,7 @@ async def test_another_call_under_the_same_key_is_refused(
     assert len(shop.runs) == 1
 
 
-@pytest.mark.parametrize("key", ["", "x" * 201, "a\nb", "a\0", "a\u202eb"])
+@pytest.mark.parametrize("key", ["", "  ", "x" * 201, "a\nb", "a\0", "a\u202eb"])
 async def test_a_key_that_is_none(client: holdfast.Client, shop: Shop, key: str) -> None:
     with pytest.raises(ValidationError, match="must be a text of 1 to 200 characters"):
         await client.call_tool("charge", {}, once=key)
@@ -280,7 +283,19 @@ async def test_sent_is_noted_while_there_is_no_answer(
 # Owners
 
 
-async def test_a_living_owner_is_waited_for_within_the_calls_time(shop: Shop, store: Shaky) -> None:
+@pytest.mark.parametrize(
+    ("policies", "options"),
+    [
+        ({}, {"total_timeout": 0.1}),
+        ({}, {"timeout": 0.1}),
+        ({}, {"timeout": 0.1, "total_timeout": 600}),
+        ({"timeouts": Timeouts(request=0.1)}, {}),
+        ({"tools": ToolPolicy(timeouts={"charge": 0.1})}, {}),
+    ],
+)
+async def test_a_living_owner_is_waited_for_within_the_calls_time(
+    shop: Shop, store: Shaky, policies: Any, options: Any
+) -> None:
     release = asyncio.Event()
 
     async def slow(request: ServerRequest) -> Any:
@@ -292,11 +307,14 @@ async def test_a_living_owner_is_waited_for_within_the_calls_time(shop: Shop, st
     async with (
         holdfast.connect(shop.peer, ledger=Ledger(store, by="name"), name="shop") as one,
         holdfast.connect(Shop().peer, ledger=Ledger(store, by="name"), name="shop") as two,
+        holdfast.connect(
+            Shop().peer, ledger=Ledger(store, by="name"), name="shop", **policies
+        ) as hasty,
     ):
         first = asyncio.create_task(one.call_tool("charge", {}, once="order-1"))
         await shop.peer.expect("tools/call")
         with pytest.raises(RequestTimeout, match="is under way") as failure:
-            await two.call_tool("charge", {}, once="order-1", total_timeout=0.2)
+            await hasty.call_tool("charge", {}, once="order-1", **options)
         assert failure.value.outcome_unknown
         second = asyncio.create_task(two.call_tool("charge", {}, once="order-1"))
         await asyncio.sleep(0.05)
@@ -331,9 +349,13 @@ async def test_a_record_that_cannot_be_read_is_never_run_over(
     await client.call_tool("charge", {}, once="order-1")
     (place,) = [place for place in store._lasting if place.startswith("once\n")]
     store._lasting[place] = b"\x00garbage"
-    with pytest.raises(OutcomeUnknown, match="its record cannot be read"):
+    with pytest.raises(OutcomeUnknown, match="its record cannot be read") as failure:
         await client.call_tool("charge", {}, once="order-1")
     assert len(shop.runs) == 1
+    # What cannot be read cannot be settled.
+    assert "ledger.forget('order-1') frees the key" in str(failure.value)
+    assert advice_for(failure.value.hints[0]).startswith("holdfast once forget order-1 frees")
+    assert await Ledger(store).forget("order-1") == 1
 
 
 async def test_the_clocks_of_machines_are_not_compared(
@@ -368,6 +390,24 @@ async def test_without_the_ledger_nothing_is_sent(
     store.down = False
     await client.call_tool("charge", {}, once="order-1")
     assert len(shop.runs) == 2
+
+
+async def test_a_ledger_that_is_slow_costs_a_call_no_more_than_its_time(
+    shop: Shop, store: Shaky
+) -> None:
+    """SQLite waits for seconds for a file that is locked."""
+
+    async def hang(*arguments: Any) -> None:
+        await asyncio.Event().wait()
+
+    async with holdfast.connect(shop.peer, ledger=Ledger(store), name="shop") as client:
+        await client.list_tools()
+        store.put = hang  # type: ignore[method-assign,assignment]
+        with pytest.raises(StateError, match=r"did not answer within the time of the call; nothin"):
+            await client.call_tool("charge", {}, once="order-1", timeout=0.05)
+        del store.put
+        await client.call_tool("charge", {}, once="order-1")
+    assert len(shop.runs) == 1
 
 
 async def test_a_claim_that_was_written_though_nobody_heard_is_freed(
@@ -508,6 +548,47 @@ async def test_a_parameter_for_the_key_is_filled(store: Shaky, name: str) -> Non
     assert calls == [{"cents": 5, name: "order-1"}, {"cents": 5, name: "mine"}]
 
 
+TEXT_OR_NULL: Any = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+UUID_OR_NULL: Any = {"anyOf": [{"type": "string", "format": "uuid"}, {"type": "null"}]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "sent"),
+    [
+        (TEXT_OR_NULL, {}, "order-1"),
+        (TEXT_OR_NULL, {"requestKey": None}, "order-1"),
+        (UUID_OR_NULL, {}, "uuid"),
+        ({"$ref": "#/$defs/Key"}, {}, "uuid"),
+        ({"allOf": [{"$ref": "#/$defs/Key"}]}, {}, "uuid"),
+        ({"$ref": "#/$defs/Loop"}, {}, "order-1"),
+        (True, {}, "order-1"),
+        ({"type": "integer"}, {}, None),
+        ({"type": "integer"}, {"requestKey": 7}, 7),
+    ],
+)
+async def test_a_parameter_gets_what_its_schema_takes(
+    store: Shaky, schema: Any, given: dict[str, Any], sent: object
+) -> None:
+    peer, calls = Peer(), []
+    definitions = {"Key": {"type": "string", "format": "uuid"}, "Loop": {"$ref": "#/$defs/Loop"}}
+    root = {"type": "object", "properties": {"requestKey": schema}, "$defs": definitions}
+
+    @peer.tool(input_schema=root)
+    def charge(**arguments: Any) -> Any:
+        calls.append(arguments.get("requestKey"))
+        return "ok"
+
+    async with holdfast.connect(peer, ledger=Ledger(store), name="shop") as client:
+        await client.call_tool("charge", given, once="order-1")
+    assert calls == [str(uuid5(NAMESPACE_URL, "holdfast:once:order-1")) if sent == "uuid" else sent]
+
+
+@pytest.mark.parametrize("value", [object(), "\ud800"])
+async def test_arguments_that_are_no_json_are_refused(client: holdfast.Client, value: Any) -> None:
+    with pytest.raises(ValidationError, match=r"cannot be written as JSON.*nothing was sent"):
+        await client.call_tool("charge", {"a": value}, once="order-1")
+
+
 async def test_a_parameter_named_by_the_policy_is_filled(store: Shaky) -> None:
     peer, calls = Peer(), []
     properties = {"dedupe": {"type": "string", "format": "uuid"}, "requestKey": {"type": "string"}}
@@ -555,15 +636,42 @@ async def test_a_person_settles_what_nobody_could_know(
         await ledger.settle("not-run")
 
 
-async def test_what_a_living_owner_works_on_cannot_be_settled(
+async def test_what_a_living_owner_works_on_is_neither_settled_nor_forgotten(
     client: holdfast.Client, shop: Shop, store: Shaky
 ) -> None:
     task = asyncio.create_task(client.call_tool("silent", {}, once="order-1"))
     await shop.peer.expect("tools/call")
     with pytest.raises(StateError, match="is working on it"):
         await Ledger(store).settle("order-1", ran=False)
+    with pytest.raises(StateError, match=r"forget\('order-1'\): .* is working on it"):
+        await Ledger(store).forget("order-1")
+    assert await Ledger(store).get("order-1") is not None
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+class Forgetful(MemoryStore):
+    async def may_forget(self) -> str | None:
+        return "it is a sieve"
+
+
+@pytest.mark.parametrize("verb", ["settle", "forget"])
+async def test_a_person_decides_in_any_store_and_leaves_no_lease(shop: Shop, verb: str) -> None:
+    store = Forgetful()
+    async with holdfast.connect(shop.peer, ledger=Ledger(store, may_forget=True)) as client:
+        await client.call_tool("charge", {}, once="order-1")
+    (place,) = [place for place in store._lasting if place.startswith("once\n")]
+    left = json.loads(store._lasting[place])
+    left.update(state="sent", owner="somebody@elsewhere:7")
+    del left["outcome"]
+    store._lasting[place] = json.dumps(left).encode()
+    leases = await store.keys("once-owner ")
+    ledger = Ledger(store)
+    if verb == "settle":
+        assert (await ledger.settle("order-1", ran=False)).is_free
+    else:
+        assert await ledger.forget("order-1") == 1
+    assert await store.keys("once-owner ") == leases
 
 
 async def test_records_are_shown_and_forgotten(

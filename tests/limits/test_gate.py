@@ -347,6 +347,35 @@ async def test_later_closes_the_gate_for_all_calls() -> None:
 
 
 @pytest.mark.req("S3")
+async def test_those_who_wait_until_later_go_on_in_the_order_of_coming() -> None:
+    """Each had a timer of its own, for the same moment: the order was chance."""
+    peer, order = Peer(), list[int]()
+    refusals = [RequestError(RATE_LIMITED, "slow down", {"retryAfterMs": 300})]
+
+    @peer.tool()
+    def work(number: int) -> int:
+        if refusals:
+            raise refusals.pop()
+        order.append(number)
+        return number
+
+    async with holdfast.connect(peer, limits=Limits(concurrent=1)) as client:
+        await client.list_tools()
+        first = asyncio.ensure_future(client.call_tool("work", {"number": 0}))
+        gate = client._requester.driver.gate
+        assert gate is not None
+        await until(lambda: gate.closed_until)
+        others = [
+            asyncio.ensure_future(client.call_tool("work", {"number": number}))
+            for number in range(1, 21)
+        ]
+        await asyncio.sleep(0)
+        others.pop(6).cancel()
+        await asyncio.gather(first, *others)
+    assert order == [number for number in range(21) if number != 7]
+
+
+@pytest.mark.req("S3")
 @pytest.mark.parametrize("milliseconds", [10 * 365 * 86_400_000, 10**400, 1e300])
 async def test_a_hostile_later_is_clamped_and_fails_calls_at_once(milliseconds: float) -> None:
     busy = Busy(100, {"retryAfterMs": milliseconds})

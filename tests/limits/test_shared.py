@@ -198,6 +198,24 @@ async def test_two_clients_share_places_and_tokens_of_one_store() -> None:
 
 
 @pytest.mark.req("S3")
+@pytest.mark.parametrize(
+    "junk",
+    [b'{"workers": {"\xff": {}}}', b"\x00", b"[]", b'{"workers": 1}', b'{"closed_until": 1e300}'],
+)
+async def test_what_another_version_left_in_the_entry_is_no_outage(junk: bytes) -> None:
+    store, free, seen = MemoryStore(), asyncio.Event(), list[int]()
+    await store.put("limits/x", junk)
+    free.set()
+    limits = Limits(concurrent=2, store=store, key="x")
+    async with holdfast.connect(peer_with(free, seen), limits=limits) as client:
+        downs: list[Any] = []
+        client.events.subscribe(downs.append, "store.down")
+        await asyncio.gather(*(client.call_tool("hold") for _ in range(4)))
+        assert (len(seen), downs) == (4, [])
+    assert await store.get("limits/x") != junk
+
+
+@pytest.mark.req("S3")
 async def test_later_is_heard_by_all_processes_of_a_store(tmp_path: Path) -> None:
     from holdfast._core.wire.codes import RATE_LIMITED, RequestError
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast._core.limits.shares import Shares, Worker
+from holdfast._core.limits.shares import Shares, Timeline, Worker
 from holdfast._core.rate import Rate
+from tests.rows import rows
 
 
 @pytest.mark.req("S3")
@@ -111,3 +112,41 @@ def test_tokens_of_all_processes_together_keep_to_the_rate(
         assert wait >= 0
         total += tokens
     assert total <= rate.burst + (now - 1000.0) * calls + 1e-6
+
+
+@pytest.mark.req("S3")
+@pytest.mark.parametrize("ahead", [0.0, 3600.0, -3600.0])
+def test_wall_clocks_that_differ_do_not_fill_the_bucket(ahead: float) -> None:
+    """Two processes take turns for ten seconds, a hundred times a second."""
+    rate, shares, tokens = Rate(60, 60.0), Shares(), 0
+    clocks = {"a": (Timeline(30.0), 0.0), "b": (Timeline(30.0), ahead)}
+    for step in range(1000):
+        timeline, error = clocks["ab"[step % 2]]
+        now = step / 100
+        at = timeline.time(shares, now, 1_000_000 + now + error)
+        tokens += shares.take_tokens(rate, 5, at)[0]
+    # What was there at first, what came in ten seconds, and a new process's word for a lease.
+    assert rate.burst + 9 <= tokens <= 2 * rate.burst + 10
+
+
+@pytest.mark.req("S3")
+def test_a_wall_clock_that_jumps_changes_no_rate() -> None:
+    rate, shares, timeline, tokens = Rate(60, 60.0), Shares(), Timeline(30.0), 0
+    for step in range(100):
+        wall = 1_000_000 + step + (7200 if step > 30 else 0) - (9000 if step > 60 else 0)
+        tokens += shares.take_tokens(rate, 5, timeline.time(shares, float(step), wall))[0]
+    assert rate.burst + 98 <= tokens <= rate.burst + 100
+
+
+@pytest.mark.req("S3")
+def test_a_process_that_comes_later_counts_the_time_before_it() -> None:
+    rate, shares = Rate(60, 60.0), Shares()
+    first = Timeline(30.0)
+    assert shares.take_tokens(rate, 6, first.time(shares, 0.0, 1000.0))[0] == 6
+    assert shares.take_tokens(rate, 6, Timeline(30.0).time(shares, 500.0, 1004.0))[0] == 4
+
+
+@pytest.mark.req("S3")
+@rows(("until", "rest"), [(900, 0), (1000, 0), (1100, 100), (1330, 330), (4600, 0), (1e300, 0)])
+def test_a_rest_is_never_longer_than_a_server_is_believed(until: float, rest: float) -> None:
+    assert Shares(closed_until=until).closed_for(1000.0) == rest

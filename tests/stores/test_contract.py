@@ -1,7 +1,4 @@
-"""What every store does, tried on each of them.
-
-A store of one's own passes if it is added to ``MAKERS``.
-"""
+"""What every store does, tried on each of them: the contract, and what only ours promise."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.stores import FileStore, MemoryStore, RedisStore, SqliteStore, Store
+from holdfast.testing.store_contract import KEYS, StoreContract
 from tests.redis_server import RedisServer, running_redis
 
 
@@ -85,22 +84,7 @@ async def close(store: Store) -> None:
         await store.close()
 
 
-ODD_KEYS = [
-    "",
-    "a" * 5000,
-    "../outside",
-    "/etc/passwd",
-    "a\nb",
-    "a\0b",
-    "login-0123456789abcdef",
-    "LOGIN-0123456789abcdef",
-    "%_*[a]?",
-    "größe ✓",
-    ".",
-    "a.entry",
-    "+abc",
-    "nul",
-]
+ODD_KEYS = [*KEYS, "", "a\0b"]
 
 
 @pytest.fixture
@@ -126,22 +110,25 @@ async def shared(
     await close(store)
 
 
+@pytest.mark.req("S1")
+class TestContract(StoreContract):
+    """The contract that is published, over each store."""
+
+    ttl = 1000.0
+
+    @pytest.fixture(autouse=True)
+    def _set_up(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    @asynccontextmanager
+    async def store(self) -> AsyncIterator[Store]:
+        yield self._store
+
+    async def pass_time(self, seconds: float) -> None:
+        self._clock.now += seconds
+
+
 # Entries
-
-
-async def test_what_was_put_is_returned(store: Store) -> None:
-    assert await store.get("a") is None
-    await store.put("a", b"first")
-    await store.put("b", b"")
-    assert (await store.get("a"), await store.get("b")) == (b"first", b"")
-    await store.put("a", b"second")
-    assert await store.get("a") == b"second"
-
-
-@pytest.mark.parametrize("data", [bytes(range(256)), b"\n\n", b"\0", b"x" * 300_000])
-async def test_data_comes_back_byte_by_byte(store: Store, data: bytes) -> None:
-    await store.put("a", data)
-    assert await store.get("a") == data
 
 
 async def test_keys_of_all_kinds_are_told_apart(store: Store) -> None:
@@ -151,23 +138,6 @@ async def test_keys_of_all_kinds_are_told_apart(store: Store) -> None:
         b"%d" % number for number in range(len(ODD_KEYS))
     ]
     assert await store.keys() == sorted(ODD_KEYS)
-
-
-async def test_a_deleted_entry_is_gone(store: Store) -> None:
-    await store.put("a", b"1")
-    await store.put("b", b"2", ttl=60)
-    await store.delete("a")
-    await store.delete("b")
-    await store.delete("never there")
-    assert (await store.get("a"), await store.get("b"), await store.keys()) == (None, None, [])
-
-
-async def test_keys_are_found_by_prefix(store: Store) -> None:
-    for key in ("login-b", "login-a", "pointer-a", "log%n", "Login-c"):
-        await store.put(key, b"x")
-    assert await store.keys("login-") == ["login-a", "login-b"]
-    assert await store.keys("log%") == ["log%n"]
-    assert await store.keys("x") == []
 
 
 @pytest.mark.parametrize("data", ["text", 7, None, bytearray(b"x"), memoryview(b"x")])
@@ -180,96 +150,13 @@ async def test_only_bytes_are_stored(store: Store, data: Any) -> None:
 # Time
 
 
-async def test_an_entry_ends_with_its_time(store: Store, clock: Clock) -> None:
-    await store.put("a", b"x", ttl=1000)
-    clock.now += 900
-    assert await store.get("a") == b"x"
-    assert await store.keys() == ["a"]
-    clock.now += 100
-    assert await store.keys() == []
-    assert await store.get("a") is None
-
-
 async def test_an_entry_without_a_time_stays(store: Store, clock: Clock) -> None:
     await store.put("a", b"x")
     clock.now += 1e9
     assert await store.get("a") == b"x"
 
 
-async def test_the_last_put_decides_about_the_time(store: Store, clock: Clock) -> None:
-    await store.put("longer", b"x", ttl=1000)
-    await store.put("longer", b"x")
-    await store.put("shorter", b"x")
-    await store.put("shorter", b"x", ttl=1000)
-    clock.now += 1000
-    assert await store.keys() == ["longer"]
-
-
-@pytest.mark.parametrize("ttl", [0, -1, -0.5])
-async def test_an_entry_without_any_time_left_replaces_and_is_not_kept(
-    store: Store, ttl: float
-) -> None:
-    await store.put("a", b"x")
-    await store.put("a", b"y", ttl=ttl)
-    assert await store.get("a") is None
-
-
 # Swaps
-
-
-@pytest.mark.req("S1")
-async def test_a_swap_replaces_only_what_it_expects(store: Store) -> None:
-    assert not await store.swap("a", b"never there", b"x")
-    assert await store.swap("a", None, b"1")
-    assert not await store.swap("a", None, b"2")
-    assert not await store.swap("a", b"2", b"3")
-    assert await store.get("a") == b"1"
-    assert await store.swap("a", b"1", b"")
-    assert not await store.swap("a", None, b"4")
-    assert await store.swap("a", b"", b"5")
-    assert not await store.swap("a", b"4", None)
-    assert await store.swap("a", b"5", None)
-    assert await store.get("a") is None
-    assert await store.swap("a", None, None)
-
-
-@pytest.mark.parametrize("data", [bytes(range(256)), b"\0", b"1", b"x" * 300_000])
-async def test_a_swap_compares_byte_by_byte(store: Store, data: bytes) -> None:
-    assert await store.swap("a", None, data)
-    assert not await store.swap("a", data + b"x", b"other")
-    assert not await store.swap("a", data[:-1], b"other")
-    assert await store.swap("a", data, data + b"x")
-    assert await store.get("a") == data + b"x"
-
-
-async def test_an_entry_past_its_time_counts_as_none_for_a_swap(store: Store, clock: Clock) -> None:
-    assert await store.swap("a", None, b"1", ttl=1000)
-    await store.put("b", b"1", ttl=1000)
-    clock.now += 900
-    assert not await store.swap("a", None, b"2")
-    clock.now += 100
-    assert not await store.swap("a", b"1", b"2")
-    assert await store.swap("a", None, b"3")
-    assert not await store.swap("b", b"1", None)
-    clock.now += 1e6
-    assert await store.get("a") == b"3"
-
-
-@pytest.mark.parametrize("ttl", [0, -1])
-async def test_a_swap_to_what_has_no_time_left_deletes(store: Store, ttl: float) -> None:
-    await store.put("a", b"1")
-    assert not await store.swap("a", b"2", b"3", ttl)
-    assert await store.swap("a", b"1", b"3", ttl)
-    assert await store.get("a") is None
-
-
-async def test_of_many_swaps_one_succeeds(store: Store) -> None:
-    for old in (None, b"0"):
-        outcomes = await asyncio.gather(*(store.swap("a", old, b"new %d" % n) for n in range(20)))
-        assert outcomes.count(True) == 1
-        winner = b"new %d" % outcomes.index(True)
-        assert await store.get("a") == winner
-        await store.put("a", b"0")
 
 
 @pytest.mark.parametrize("value", ["text", 7, bytearray(b"x")])
@@ -280,35 +167,6 @@ async def test_only_bytes_are_swapped(store: Store, value: Any) -> None:
 
 
 # Locks
-
-
-@pytest.mark.req("S1")
-async def test_each_holder_of_a_lock_has_a_larger_number(store: Store) -> None:
-    numbers = []
-    for _ in range(3):
-        async with store.lock("a") as number:
-            numbers.append(number)
-        async with store.lock("b"):
-            pass
-    assert numbers == sorted(set(numbers))
-    assert numbers[0] > 0
-
-
-async def test_a_lock_is_held_by_one_task_at_a_time(store: Store) -> None:
-    inside = most = 0
-
-    async def count() -> None:
-        nonlocal inside, most
-        async with store.lock("a"):
-            inside += 1
-            most = max(most, inside)
-            number = int(await store.get("count") or b"0")
-            await asyncio.sleep(0)
-            await store.put("count", b"%d" % (number + 1))
-            inside -= 1
-
-    await asyncio.gather(*(count() for _ in range(20)))
-    assert (most, await store.get("count")) == (1, b"20")
 
 
 async def test_tasks_get_a_lock_in_the_order_in_which_they_asked(store: Store) -> None:
@@ -324,54 +182,6 @@ async def test_tasks_get_a_lock_in_the_order_in_which_they_asked(store: Store) -
         await asyncio.sleep(0.2)  # by the clock of the tests: each has asked, and polled
     await asyncio.gather(*waiting)
     assert order == list(range(8))
-
-
-async def test_locks_of_other_names_do_not_wait(store: Store) -> None:
-    async with store.lock("a"), store.lock("b"), store.lock("../x"), store.lock("+x"):
-        await store.put("a", b"a lock is no entry")
-        assert await store.get("a") is not None
-        assert await store.keys() == ["a"]
-
-
-async def test_a_lock_is_free_after_an_exception_and_a_cancellation(store: Store) -> None:
-    with pytest.raises(ZeroDivisionError):
-        async with store.lock("a"):
-            raise ZeroDivisionError
-    entered = asyncio.Event()
-
-    async def hold() -> None:
-        async with store.lock("a"):
-            entered.set()
-            await asyncio.Event().wait()
-
-    holder = asyncio.create_task(hold())
-    await entered.wait()
-    waiting = asyncio.create_task(hold())
-    for _ in range(3):
-        await asyncio.sleep(0)
-    waiting.cancel()
-    holder.cancel()
-    await asyncio.gather(holder, waiting, return_exceptions=True)
-    async with asyncio.timeout(60), store.lock("a"):
-        pass
-
-
-async def test_whoever_is_cancelled_at_any_step_of_locking_leaves_nothing_locked(
-    store: Store,
-) -> None:
-    for steps in range(12):
-
-        async def hold() -> None:
-            async with store.lock("a", ttl=1000):
-                await asyncio.sleep(0)
-
-        task = asyncio.create_task(hold())
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        async with asyncio.timeout(60), store.lock("a", ttl=1000):
-            pass
 
 
 async def test_a_lock_holds_between_loops_of_two_threads(store: Store) -> None:

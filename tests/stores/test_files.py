@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 from pathlib import Path
@@ -131,3 +132,23 @@ async def test_an_entry_past_its_time_leaves_no_file(tmp_path: Path) -> None:
     now = 5.0
     assert await store.get(KEY) is None
     assert not (tmp_path / f"{KEY}.entry").exists()
+
+
+@pytest.mark.req("S1")
+async def test_whoever_is_cancelled_while_it_locks_leaves_no_file_open(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+
+    async def hold() -> None:
+        async with store.lock("a"):
+            await asyncio.sleep(0)
+
+    await hold()
+    descriptors = len(os.listdir("/proc/self/fd"))
+    for steps in range(8):
+        task = asyncio.create_task(hold())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    await hold()
+    assert len(os.listdir("/proc/self/fd")) == descriptors

@@ -16,10 +16,11 @@ import pytest_asyncio
 import holdfast
 from holdfast.errors import ValidationError
 from holdfast.stores import RedisStore, StoreError
-from holdfast.stores.base import StoreDown, Watcher
+from holdfast.stores.base import StoreUnreachable, Watcher
 from holdfast.stores.redis import PATIENCE, REST
 from holdfast.testing import Peer
 from tests.redis_server import DURABLE, RedisServer, running_redis
+from tests.rows import rows
 from tests.skipping import skip
 
 pytestmark = pytest.mark.req("S1")
@@ -72,11 +73,11 @@ def test_the_times_are_those_that_are_documented() -> None:
 async def test_a_redis_that_is_not_there_is_told_once_and_left_alone() -> None:
     store, notes = RedisStore("redis://127.0.0.1:1/0", patience=LONG, rest=600), Notes()
     store.watch(notes)
-    with pytest.raises(StoreDown, match=r"redis://127\.0\.0\.1:1/0"):
+    with pytest.raises(StoreUnreachable, match=r"redis://127\.0\.0\.1:1/0"):
         await store.get("a")
     assert store.is_down
     for attempt in (store.get("a"), store.put("a", b"x"), store.swap("a", None, b"x")):
-        with pytest.raises(StoreDown, match="is not asked for 600 s"):
+        with pytest.raises(StoreUnreachable, match="is not asked for 600 s"):
             await attempt
     ((name, reason),) = notes.all
     assert (name, bool(reason)) == ("<RedisStore redis://127.0.0.1:1/0>", True)
@@ -96,10 +97,10 @@ async def test_a_redis_that_does_not_answer_costs_the_patience_once(
         outcomes = await asyncio.gather(
             *(store.get("a") for _ in range(40)), return_exceptions=True
         )
-        assert {type(outcome) for outcome in outcomes} == {StoreDown}
+        assert {type(outcome) for outcome in outcomes} == {StoreUnreachable}
         while store.is_down:  # noqa: ASYNC110  (the clock ends it)
             await asyncio.sleep(0.01)
-        with pytest.raises(StoreDown, match=r"no answer within 0\.2 s|Timeout connecting"):
+        with pytest.raises(StoreUnreachable, match=r"no answer within 0\.2 s|Timeout connecting"):
             await store.get("a")
     finally:
         own_server.thaw()
@@ -109,7 +110,7 @@ async def test_a_redis_that_does_not_answer_costs_the_patience_once(
     while data is None:
         try:
             data = await store.get("a")
-        except StoreDown:
+        except StoreUnreachable:
             await asyncio.sleep(0.05)
     assert data == b"x"
     assert "answers again" in caplog.text
@@ -122,7 +123,7 @@ async def test_it_is_used_again_after_a_restart_with_what_was_kept(own_server: R
     store = RedisStore(own_server.url, patience=LONG, rest=0.01)
     await store.put("a", b"kept")
     own_server.stop()
-    with pytest.raises(StoreDown):
+    with pytest.raises(StoreUnreachable):
         await store.get("a")
     own_server.start()
     while store.is_down:  # noqa: ASYNC110  (the clock ends it)
@@ -174,9 +175,54 @@ async def test_an_error_of_redis_is_no_outage(store: RedisStore, server: RedisSe
         client.rpush("holdfast:entry:a", "a list of somebody else's")
     with pytest.raises(StoreError, match="WRONGTYPE") as failure:
         await store.get("a")
-    assert not isinstance(failure.value, StoreDown)
+    assert not isinstance(failure.value, StoreUnreachable)
     assert not store.is_down
     await store.put("b", b"x")
+
+
+_WITHOUT_HIREDIS = """
+import asyncio, sys
+sys.modules["hiredis"] = None
+from holdfast.stores import RedisStore
+async def main():
+    store = RedisStore(sys.argv[1], patience=60.0)
+    await store.put("a", b"1")
+    assert await store.swap("a", b"1", b"2")
+    assert await store.get("a") == b"2"
+    await store.close()
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("options", ["", "?protocol=3"])
+def test_hiredis_is_not_needed(server: RedisServer, options: str) -> None:
+    """Celery and RQ bring redis-py without it, and its release 8 then wanted RESP 3 of us."""
+    words = [sys.executable, "-c", _WITHOUT_HIREDIS, f"{server.url}{options}"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "answer", ["MOVED 3999 10.0.0.2:6379", "ASK 3999 10.0.0.2:6379", "CLUSTERDOWN no such slot"]
+)
+async def test_a_node_of_a_cluster_says_what_is_wrong(answer: str) -> None:
+    """It said "3999 10.0.0.2:6379"."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(4096):
+            commands = data.count(b"SETINFO")
+            writer.write(b"+OK\r\n" * commands or f"-{answer}\r\n".encode())
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1")
+    port = server.sockets[0].getsockname()[1]
+    store = RedisStore(f"redis://127.0.0.1:{port}", patience=60.0)
+    with pytest.raises(StoreError, match="a Redis Cluster, which is not supported") as failure:
+        await store.get("a")
+    assert answer.partition(" ")[2] in str(failure.value)
+    assert not store.is_down
+    await store.close()
+    server.close()
 
 
 async def test_more_at_once_than_there_are_connections(store: RedisStore) -> None:
@@ -304,13 +350,36 @@ async def test_a_password_is_in_no_text(server: RedisServer) -> None:
     await store.close()
 
 
-@pytest.mark.parametrize("url", ["", "localhost:6379", "http://localhost", "redis://[", 7, None])
-def test_a_url_that_is_none(url: str) -> None:
-    with pytest.raises(ValidationError, match="must begin with redis://"):
+@rows(
+    ("url", "fault"),
+    [
+        *((url, "must begin with redis://") for url in ("", "localhost:6379", "http://x", 7, None)),
+        ("redis://[", "host or port that is none"),
+        ("redis://localhost:99999", "host or port that is none"),
+        ("redis://:s3cr3t/x@localhost", "host or port that is none"),
+        ("redis://localhost/jobs", "must end with the number of a database"),
+        ("redis://localhost/0/1", "must end with the number of a database"),
+        ("unix://", "must have the path of a socket"),
+        ("redis://localhost?colour=red", "option of the URL: .*colour"),
+        ("redis://localhost?socket_timeout=soon", "option of the URL: .*socket_timeout"),
+    ],
+)
+def test_a_url_that_is_none(url: str, fault: str) -> None:
+    with pytest.raises(ValidationError, match=fault) as failure:
         RedisStore(url)
+    assert "s3cr3t" not in str(failure.value)
 
 
-@pytest.mark.parametrize("key", [b"short", "c2hvcnQ=", "ä" * 32, "", 7, "x" * 44])
+async def test_options_of_a_url_do_not_change_what_comes_back(server: RedisServer) -> None:
+    url = server.url.replace("redis:", "valkey:") + "?decode_responses=true&protocol=3"
+    store = RedisStore(url, patience=LONG)
+    await store.put("options", b"\xff")
+    assert await store.get("options") == b"\xff"
+    assert "options" in await store.keys()
+    await store.close()
+
+
+@rows("key", [b"short", "c2hvcnQ=", "ä" * 32, "", 7, "x" * 44])
 def test_a_key_that_is_none(key: str) -> None:
     with pytest.raises(ValidationError, match=r"login_key=…\): must be 32 bytes") as failure:
         RedisStore("redis://localhost", login_key=key)

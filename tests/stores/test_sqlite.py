@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
 import sqlite3
 import stat
 from pathlib import Path
@@ -34,6 +36,29 @@ async def test_the_file_is_private(tmp_path: Path) -> None:
     assert set(modes.values()) == {0o600}
     assert len(modes) == 3, "the file, its log and its shared memory"
     store.close()
+
+
+@pytest.mark.req("S1")
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_a_file_that_was_deleted_while_it_was_open_is_not_written_to(
+    tmp_path: Path, is_replaced: bool
+) -> None:
+    """Two processes would claim one key, each in a file of its own."""
+    path = tmp_path / "entries.db"
+    store = SqliteStore(path)
+    assert await store.swap("a", None, b"x")
+    for file in list(tmp_path.iterdir()):
+        file.unlink()
+    other = SqliteStore(path)
+    if is_replaced:
+        assert await other.swap("a", None, b"y")
+    for attempt in (store.swap("b", None, b"x"), store.get("a"), store.put("a", b"x")):
+        with pytest.raises(StoreError, match="was deleted or replaced while it was open"):
+            await attempt
+    if is_replaced:
+        assert await other.get("a") == b"y"
+    store.close()
+    other.close()
 
 
 async def test_a_link_is_not_followed(tmp_path: Path) -> None:
@@ -155,3 +180,66 @@ async def test_whoever_lost_a_lease_does_not_free_that_of_the_next(tmp_path: Pat
         assert len(rows(path, "SELECT * FROM leases")) == 1
     first.close()
     second.close()
+
+
+@pytest.mark.req("S1")
+async def test_a_lock_is_given_back_though_its_holder_is_cancelled_as_others_write(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "entries.db"
+    store = SqliteStore(path)
+    entered, left = asyncio.Event(), asyncio.Event()
+
+    async def hold() -> None:
+        async with store.lock("a", ttl=600):
+            entered.set()
+            await left.wait()
+
+    holder = asyncio.create_task(hold())
+    await entered.wait()
+    with sqlite3.connect(path, isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")  # what the store writes has to wait
+        writing = asyncio.create_task(store.put("b", b"1"))
+        left.set()
+        for _ in range(3):
+            await asyncio.sleep(0)  # the release stands in line behind the entry
+        holder.cancel()
+        await asyncio.gather(holder, return_exceptions=True)
+        other.execute("ROLLBACK")
+    other.close()
+    await writing
+    assert await store.get("b") == b"1"  # comes after the release
+    assert rows(path, "SELECT * FROM leases") == []
+    store.close()
+
+
+@pytest.mark.req("S1")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks on this system")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_forked_process_shares_the_file_and_neither_thread_nor_connection(tmp_path: Path) -> None:
+    """Celery and gunicorn fork; SQLite's notes of its locks are copied, and the locks are not."""
+    path = tmp_path / "entries.db"
+    store = SqliteStore(path)
+    asyncio.run(store.put("of parent", b"x"))
+    ready, go_on = os.pipe(), os.pipe()
+    if (child := os.fork()) == 0:
+        signal.alarm(60)  # it waited for a thread of its parent
+        try:
+            asyncio.run(store.put("before", b"y"))
+            os.write(ready[1], b".")
+            os.read(go_on[0], 1)
+            asyncio.run(store.put("after", b"z"))
+        finally:
+            os._exit(0)
+    os.read(ready[0], 1)
+    asyncio.run(store.get("of parent"))
+    store.close()  # the last connection deletes the log; this is not the last
+    os.write(go_on[1], b".")
+    os.waitpid(child, 0)
+    assert rows(path, "SELECT key FROM entries ORDER BY key") == [
+        ("after",),
+        ("before",),
+        ("of parent",),
+    ]
+    for descriptor in (*ready, *go_on):
+        os.close(descriptor)

@@ -15,15 +15,15 @@ from holdfast._lazy import lazily
 
 if TYPE_CHECKING:
     from holdfast.stores.base import Store as Store
-    from holdfast.stores.base import StoreDown as StoreDown
     from holdfast.stores.base import StoreError as StoreError
+    from holdfast.stores.base import StoreUnreachable as StoreUnreachable
     from holdfast.stores.files import FileStore as FileStore
     from holdfast.stores.memory import MemoryStore as MemoryStore
     from holdfast.stores.redis import RedisStore as RedisStore
     from holdfast.stores.sqlite import SqliteStore as SqliteStore
 
 _HOMES = {
-    "base": ("Store", "StoreDown", "StoreError"),
+    "base": ("Store", "StoreUnreachable", "StoreError"),
     "memory": ("MemoryStore",),
     "files": ("FileStore",),
     "sqlite": ("SqliteStore",),

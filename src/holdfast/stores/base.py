@@ -45,6 +45,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, Protocol, TypeVar
@@ -63,7 +64,7 @@ class StoreError(OSError):
     """An entry cannot be stored, or its store cannot be reached. The text says why."""
 
 
-class StoreDown(StoreError):  # noqa: N818  (a state)
+class StoreUnreachable(StoreError):  # noqa: N818  (a state)
     """The store did not answer, or is not asked for a while. What was sent may have been done."""
 
 
@@ -129,6 +130,17 @@ class Store(Protocol):
             ttl: Seconds after which the lock of a holder that died is free, where the system
                 does not free it at once.
         """
+
+
+def store_at(place: str) -> Store:
+    """Return the store that a file or a command line names: a URL of Redis, or a SQLite file."""
+    if "://" in place:
+        from holdfast.stores.redis import RedisStore
+
+        return RedisStore(place)
+    from holdfast.stores.sqlite import SqliteStore
+
+    return SqliteStore(os.path.expanduser(place))
 
 
 def require_entry(key: object, *values: object) -> None:

@@ -81,14 +81,16 @@ class FileStore:
     async def lock(self, name: str, ttl: float = LOCK_TTL) -> AsyncIterator[int]:
         """Hold a lock between tasks and processes. The system frees it if the process ends."""
         async with self._tasks.hold(name):
-            descriptor = await asyncio.to_thread(self._open_lock, name)
+            # Neither this nor the number is left to a thread: a cancelled one would go on with a
+            # descriptor that is closed, and by then another file's.
+            descriptor = self._open_lock(name)
 
             async def attempt() -> bool | None:
                 return files.try_lock(descriptor) or None
 
             try:
                 await poll(attempt)
-                yield await asyncio.to_thread(self._next_number, descriptor)
+                yield self._next_number(descriptor)
             finally:
                 os.close(descriptor)  # which unlocks
 

@@ -5,7 +5,8 @@
 #
 # Redis runs one command at a time, so a script is a step that nothing comes between. Three
 # scripts are all that is needed: a swap (compare, then set), taking a lock with a fencing number,
-# and giving back or renewing a lock that is still one's own. Everything else is one command.
+# and giving back or renewing a lock that is still one's own. Everything else is one command, also
+# a swap where nothing must be there.
 #
 # Ends of entries and leases are by the clock of the Redis server alone. The fencing number is the
 # larger of the last one plus one and that clock in microseconds: it grows on when a Redis without
@@ -13,9 +14,10 @@
 #
 # A failure has three forms, and they are told apart:
 #
-# - Redis answers with an error (no memory left, a replica that cannot be written, a wrong
-#   password). Nothing was done, and the error says why.
-# - Redis cannot be reached, or does not answer within ``patience``. The store then counts as down
+# - Redis answers with an error (no memory left, a replica that cannot be written). Nothing was
+#   done, and the error says why.
+# - Redis cannot be reached, takes no password of ours, or does not answer within ``patience``. The
+#   store then counts as down
 #   for ``rest`` seconds, in which every use fails at once, so that a dead store costs a call a
 #   quarter of a second and not each call. Whoever watches is told once, until it was up again.
 # - The answer is lost after the command was sent. *Nobody knows whether it was done*, now or
@@ -50,19 +52,19 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from hashlib import sha1
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 from weakref import WeakKeyDictionary, WeakSet
 
 from holdfast._core.redact.known import KNOWN
 from holdfast.errors import ValidationError
 from holdfast.stores.base import (
     LOCK_TTL,
-    StoreDown,
     StoreError,
+    StoreUnreachable,
     TaskLocks,
     Watcher,
     poll,
@@ -72,7 +74,7 @@ from holdfast.stores.base import (
 )
 
 if TYPE_CHECKING:
-    from redis.asyncio import Redis
+    from holdfast.stores.redis_pool import Pool
 
 log: logging.Logger = logging.getLogger("holdfast")
 T = TypeVar("T")
@@ -81,12 +83,10 @@ PATIENCE: Final = 0.25
 """Seconds for Redis to answer one command."""
 REST: Final = 5.0
 """Seconds for which a Redis that did not answer is left alone."""
-CONNECTIONS: Final = 32
-"""The most connections of one event loop."""
-_GRACE: Final = 0.01
-"""Seconds in which a loop that was blocked can read what has arrived meanwhile."""
 _PAGE: Final = 1000
 _SCHEMES: Final = ("redis", "rediss", "unix")
+_VALKEY: Final = {"valkey": "redis", "valkeys": "rediss"}
+_DATABASE: Final = re.compile(r"/?|/\d{1,5}", re.ASCII)
 _GLOB: Final = re.compile(r"([*?\[\]\\^])")
 _KEY_BYTES: Final = 32
 
@@ -99,16 +99,13 @@ class _Script:
         self.digest = sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
-# ARGV: whether there must be an entry, its content; whether there will be one, its content, its
-# milliseconds ("" for no end).
+# ARGV: the content that there must be; whether there will be one, that content, its milliseconds
+# ("" for no end).
 _SWAP: Final = _Script("""
-local old = redis.call('GET', KEYS[1])
-if ARGV[1] == '1' then
-  if old ~= ARGV[2] then return 0 end
-elseif old then return 0 end
-if ARGV[3] ~= '1' then redis.call('DEL', KEYS[1])
-elseif ARGV[5] == '' then redis.call('SET', KEYS[1], ARGV[4])
-else redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5]) end
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+if ARGV[2] ~= '1' then redis.call('DEL', KEYS[1])
+elseif ARGV[4] == '' then redis.call('SET', KEYS[1], ARGV[3])
+else redis.call('SET', KEYS[1], ARGV[3], 'PX', ARGV[4]) end
 return 1
 """)
 _ACQUIRE: Final = _Script("""
@@ -131,7 +128,8 @@ class RedisStore:
     """Keep entries in Redis or Valkey, for workers on many machines.
 
     Args:
-        url: ``redis://``, ``rediss://`` (TLS) or ``unix://``, with credentials and database.
+        url: ``redis://``, ``rediss://`` (TLS) or ``unix://``, with credentials and database;
+            ``valkey://`` and ``valkeys://`` mean the same as the first two.
         prefix: The beginning of all its keys: stores with different ones do not meet.
         login_key: Seals logins: 32 bytes, or the same in base64. All workers need the same one,
             and Redis never gets it. None: a key of this user, from the OS keyring or a private
@@ -160,27 +158,32 @@ class RedisStore:
         patience: float = PATIENCE,
         rest: float = REST,
     ) -> None:
-        self._place = _place(url)
+        parts = _parsed(url)
+        self._place = _place(parts)
         self.login_key: bytes | None = None if login_key is None else _key_bytes(login_key)
         for name, seconds in (("patience", patience), ("rest", rest)):
             if type(seconds) not in (int, float) or not seconds > 0:
                 text = f"RedisStore({name}={seconds!r}): must be a number, more than 0"
                 raise ValidationError(text)
         try:
-            importlib.import_module("redis.asyncio")
+            self._link = importlib.import_module("holdfast.stores.redis_pool")
         except ImportError:
             raise ValidationError("RedisStore needs: pip install 'holdfast[redis]'") from None
-        self._url = url
+        self._url = f"{parts.scheme}://{url.partition('://')[2]}"
+        try:
+            self._link.check_url(self._url)
+        except (TypeError, ValueError) as error:
+            raise ValidationError(f"RedisStore: an option of the URL: {error}") from None
         self._prefix = prefix
         self._patience = patience
         self._rest = rest
-        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pool] = WeakKeyDictionary()
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
         self._tasks = TaskLocks()
         self._down_until = 0.0
         self._reason = ""
         """Why it is down; "" after it has answered."""
         self._watchers: WeakSet[Watcher] = WeakSet()
-        if (password := urlsplit(url).password) is not None:
+        if (password := parts.password) is not None:
             KNOWN.hold(self, lambda: [password, unquote(password)])
 
     def __repr__(self) -> str:
@@ -219,13 +222,18 @@ class RedisStore:
     async def swap(
         self, key: str, old: bytes | None, new: bytes | None, ttl: float | None = None
     ) -> bool:
-        """Replace an entry if it is still ``old``, by one script."""
+        """Replace an entry if it is still ``old``, by one command or script."""
         require_swap(key, old, new)
         if ttl is not None and ttl <= 0:
             new = None
-        end = "" if ttl is None or new is None else _milliseconds(ttl)
-        values = (int(old is not None), old or b"", int(new is not None), new or b"", end)
-        return bool(await self._script(_SWAP, (self._key(key),), *values))
+        place, end = self._key(key), "" if ttl is None else _milliseconds(ttl)
+        if old is None:
+            if new is None:
+                return await self.get(key) is None
+            lease = () if ttl is None else ("PX", end)
+            return await self._command("SET", place, new, "NX", *lease) is not None
+        values = (old, int(new is not None), new or b"", end)
+        return bool(await self._script(_SWAP, (place,), *values))
 
     async def keys(self, prefix: str = "") -> list[str]:
         """Return the keys that begin with a prefix."""
@@ -274,7 +282,7 @@ class RedisStore:
             memory = await self._command("INFO", "memory")
             persistence = await self._command("INFO", "persistence")
         except StoreError as error:
-            if isinstance(error, StoreDown):
+            if isinstance(error, StoreUnreachable):
                 raise
             return None  # a user that may not ask
         if str(_fact(memory, "maxmemory_policy")).startswith("allkeys"):
@@ -288,7 +296,7 @@ class RedisStore:
         try:
             answer = await self._command("CONFIG", "GET", "appendfsync")
         except StoreError as error:
-            if isinstance(error, StoreDown):
+            if isinstance(error, StoreUnreachable):
                 raise
             return None  # a user that may not ask
         words = str(answer)
@@ -302,7 +310,7 @@ class RedisStore:
         """Close the connections of this loop. The next use opens them again."""
         pool = self._loops.pop(asyncio.get_running_loop(), None)
         if pool is not None:
-            await pool.client.aclose()
+            await pool.close()
 
     # Commands
 
@@ -310,12 +318,10 @@ class RedisStore:
         return f"{self._prefix}{kind}{key}".encode("utf-8", "surrogatepass")
 
     async def _script(self, script: _Script, keys: tuple[bytes, ...], *values: Any) -> Any:
-        from redis.exceptions import NoScriptError
-
         try:
             return await self._command("EVALSHA", script.digest, len(keys), *keys, *values)
         except StoreError as error:
-            if not isinstance(error.__cause__, NoScriptError):
+            if not isinstance(error.__cause__, self._link.NoScriptError):
                 raise
         return await self._command("EVAL", script.text, len(keys), *keys, *values)
 
@@ -324,27 +330,24 @@ class RedisStore:
         loop = asyncio.get_running_loop()
         pool = self._loops.get(loop)
         if pool is None:
-            pool = self._loops[loop] = _Pool(self._url, self._patience)
+            pool = self._loops[loop] = self._link.Pool(self._url, self._patience)
         async with pool.places:
             if self._reason and self.is_down:
-                raise StoreDown(f"{self!r} is not asked for {self._rest:g} s: {self._reason}")
-            from redis.exceptions import ConnectionError as Unreachable
-            from redis.exceptions import RedisError
-            from redis.exceptions import TimeoutError as Late
-
+                raise StoreUnreachable(
+                    f"{self!r} is not asked for {self._rest:g} s: {self._reason}"
+                )
             try:
-                async with _Patience(loop, self._patience):
-                    answer = await pool.run(*words)
-            except (Unreachable, Late, TimeoutError, OSError) as error:
+                answer = await pool.run(words)
+            except self._link.NO_ANSWER as error:
                 raise self._failed(error) from error
-            except RedisError as error:
-                raise StoreError(f"{self!r}: {error}") from error
+            except self._link.RedisError as error:
+                raise StoreError(f"{self!r}: {self._link.reason_of(error)}") from error
         if self._reason:
             log.warning("%r answers again", self)
             self._reason = ""
         return answer
 
-    def _failed(self, error: Exception) -> StoreDown:
+    def _failed(self, error: Exception) -> StoreUnreachable:
         """Count as down for a while; tell it if it was up before."""
         was_up, self._down_until = not self._reason, time.monotonic() + self._rest
         self._reason = str(error) or f"no answer within {self._patience:g} s"
@@ -352,57 +355,7 @@ class RedisStore:
             log.warning("%r is down, and not asked for %g s: %s", self, self._rest, self._reason)
             for watcher in tuple(self._watchers):
                 watcher.store_down(repr(self), self._reason)
-        return StoreDown(f"{self!r}: {self._reason}")
-
-
-class _Pool:
-    """The connections of one event loop."""
-
-    def __init__(self, url: str, patience: float) -> None:
-        from redis.asyncio import ConnectionPool
-        from redis.asyncio import Redis as Client
-        from redis.asyncio.retry import Retry
-        from redis.backoff import NoBackoff
-
-        pool = ConnectionPool.from_url(
-            url,
-            max_connections=CONNECTIONS,
-            socket_connect_timeout=patience,
-            # redis-py 8 gives up by itself after five seconds; only the patience bounds a command.
-            socket_timeout=None,
-            retry=Retry(NoBackoff(), 0),
-            decode_responses=False,
-            # With 3, redis-py 8 does not look whether a connection that rested was closed, and the
-            # first use after a restart of Redis would look like an outage.
-            protocol=2,
-        )
-        self.client: Redis = Client.from_pool(pool)
-        self.run: Callable[..., Awaitable[Any]] = self.client.execute_command
-        self.places = asyncio.Semaphore(CONNECTIONS)
-
-
-class _Patience:
-    """Bound what is inside, but read what has arrived before it is given up."""
-
-    __slots__ = ("_limit", "_loop", "_seconds", "_timer")
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
-        self._loop, self._seconds = loop, seconds
-        self._limit = asyncio.timeout(None)
-
-    async def __aenter__(self) -> None:
-        await self._limit.__aenter__()
-        self._timer = self._loop.call_later(self._seconds, self._read_first)
-
-    async def __aexit__(self, *error: Any) -> None:
-        self._timer.cancel()
-        await self._limit.__aexit__(*error)
-
-    def _read_first(self) -> None:
-        self._timer = self._loop.call_later(_GRACE, self._give_up)
-
-    def _give_up(self) -> None:
-        self._limit.reschedule(self._loop.time())
+        return StoreUnreachable(f"{self!r}: {self._reason}")
 
 
 async def _whole(work: Coroutine[Any, Any, T]) -> T:
@@ -429,16 +382,29 @@ def _milliseconds(seconds: float) -> int:
     return max(1, round(seconds * 1000))
 
 
-def _place(url: object) -> str:
-    """Return a URL without credentials, for people."""
-    with contextlib.suppress(ValueError):
+def _parsed(url: object) -> SplitResult:
+    """Return the parts of a URL; the error does not repeat it."""
+    try:
         parts = urlsplit(str(url))
-        if parts.scheme in _SCHEMES:
-            host = parts.hostname or ""
-            port = "" if parts.port is None else f":{parts.port}"
-            return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{parts.path}"
-    text = "must begin with redis://, rediss:// or unix://"
-    raise ValidationError(f"RedisStore: the URL {text}")
+        parts = parts._replace(scheme=_VALKEY.get(parts.scheme, parts.scheme))
+        fault = "" if parts.scheme in _SCHEMES else "must begin with redis://, rediss:// or unix://"
+        if parts.scheme == "unix":
+            fault = fault or ("" if parts.path else "must have the path of a socket")
+        elif not _DATABASE.fullmatch(parts.path):
+            fault = fault or "must end with the number of a database, as /0"
+        _ = parts.port
+    except ValueError:
+        fault = "has a host or port that is none"  # or a password with a slash
+    if fault:
+        raise ValidationError(f"RedisStore: the URL {fault}")
+    return parts
+
+
+def _place(parts: SplitResult) -> str:
+    """Return a URL without credentials, for people."""
+    host = parts.hostname or ""
+    port = "" if parts.port is None else f":{parts.port}"
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}{port}{parts.path}"
 
 
 def _key_bytes(key: object) -> bytes:

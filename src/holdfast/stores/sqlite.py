@@ -3,7 +3,8 @@
 # Every statement runs in one thread of the store's own, in the order in which it was submitted.
 # That order is what makes a lock safe against cancellation: whoever is cancelled while it acquires
 # a lease cannot know whether the statement has run, so it always submits the release, which then
-# runs after it.
+# runs after it. What was submitted runs, also if its caller is cancelled before its turn has come:
+# a release that did not run would leave a lock to nobody.
 #
 # A lease is a row with an owner and an end, and the end is moved on while the holder lives. A
 # process that is killed leaves its row behind; others take it over when its time is past, by one
@@ -14,16 +15,29 @@
 #
 # ``synchronous=FULL`` with WAL: an entry is on the disk when `put` returns. With NORMAL a power cut
 # could bring back a refresh token that was used up.
+#
+# A file that is deleted or replaced while it is open can still be written to, and nobody else would
+# read it: two processes would claim one key, each in a file of its own. So every use looks whether
+# the file at the path is the one that was opened. It is not opened anew by itself: closing the old
+# one would delete the log that by now belongs to the new one, whose name is the same.
+#
+# A forked process has neither the thread nor SQLite's locks, but SQLite's own notes in its memory
+# that it holds them: a connection of its own would then write into a log that another process is
+# free to delete. So all files are closed before a fork, and each side opens them when it next uses
+# them.
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 from holdfast._core import files
 from holdfast.stores.base import (
@@ -98,6 +112,8 @@ class SqliteStore:
         self._database: sqlite3.Connection | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._puts = 0
+        self._identity: tuple[int, int] | None = None
+        """Which file was opened."""
 
     def __repr__(self) -> str:
         return f"<SqliteStore {self.path}>"
@@ -165,14 +181,22 @@ class SqliteStore:
                 async with renewed(self, name, ttl, renew):
                     yield number
             finally:
-                await self._change(_RELEASE, name, owner)
+                # If it cannot be given back, it ends by itself; whoever held it is done.
+                with contextlib.suppress(StoreError):
+                    await self._change(_RELEASE, name, owner)
+
+    @property
+    def is_open(self) -> bool:
+        """True while the file is open."""
+        return self._database is not None
 
     def close(self) -> None:
         """Close the file. The next use opens it again."""
-        if self._thread is not None:
-            self._thread.submit(self._close).result()
-            self._thread.shutdown()
-            self._thread = None
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            # Before a fork nothing can be submitted any more.
+            thread.shutdown()
+            self._close()
 
     async def _change(self, statement: str, *values: Any) -> int:
         """Run a statement; return how many rows it changed."""
@@ -180,18 +204,24 @@ class SqliteStore:
 
     def _run(self, work: Callable[[sqlite3.Connection], Any]) -> asyncio.Future[Any]:
         """Submit work to the store's thread at once, so that its order is that of the calls."""
+        # Without the shield, cancelling the caller would take the work out of the queue.
         if self._thread is None:
             from concurrent.futures import ThreadPoolExecutor
 
             self._thread = ThreadPoolExecutor(1, "holdfast-sqlite")
-        return asyncio.wrap_future(self._thread.submit(self._perform, work))
+            _USED.add(self)
+        return asyncio.shield(asyncio.wrap_future(self._thread.submit(self._perform, work)))
 
     def _perform(self, work: Callable[[sqlite3.Connection], Any]) -> Any:
         import sqlite3
 
         try:
             if self._database is None:
-                self._database = self._open()
+                with _OPENING:
+                    self._database = self._open()
+            elif self._identity != self._identity_at_path():
+                reason = "was deleted or replaced while it was open; start this process again"
+                raise StoreError(f"{self.path}: {reason}")
             return work(self._database)
         except (sqlite3.Error, OSError) as error:
             reason = files.reason(error) if isinstance(error, OSError) else str(error)
@@ -208,9 +238,54 @@ class SqliteStore:
         database.execute("PRAGMA journal_mode=WAL")
         database.execute("PRAGMA synchronous=FULL")
         database.executescript(_TABLES)
+        self._identity = self._identity_at_path()
         return database
+
+    def _identity_at_path(self) -> tuple[int, int] | None:
+        if os.name != "posix":  # the system keeps an open file from being deleted
+            return None
+        try:
+            facts = os.stat(self.path)
+        except FileNotFoundError:
+            return None
+        return facts.st_dev, facts.st_ino
 
     def _close(self) -> None:
         if self._database is not None:
             self._database.close()
             self._database = None
+
+    def begin_in_fork(self) -> None:
+        """Have a thread of this process."""
+        self._thread = self._database = None
+
+
+_USED: Final[WeakSet[SqliteStore]] = WeakSet()
+"""The stores of this process that have a thread."""
+_OPENING: Final = threading.Lock()
+"""Held while a file is opened, and during a fork."""
+
+
+def _close_before_fork() -> None:
+    while True:
+        for store in tuple(_USED):
+            store.close()
+        _OPENING.acquire()
+        # Another thread may have used one meanwhile.
+        if not any(store.is_open for store in tuple(_USED)):
+            return
+        _OPENING.release()
+
+
+def _begin_in_fork() -> None:
+    for store in tuple(_USED):
+        store.begin_in_fork()
+    _OPENING.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_close_before_fork,
+        after_in_parent=_OPENING.release,
+        after_in_child=_begin_in_fork,
+    )

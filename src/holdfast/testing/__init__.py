@@ -1,8 +1,9 @@
-"""For tests: a scripted server, the contract of transports, and a pytest plugin.
+"""For tests: a scripted server, the contracts of transports and stores, and a pytest plugin.
 
 peer             a scripted server in memory
 contract         tests that every transport passes
   echo_server    the server that they talk to
+store_contract   tests that every store passes
 plugin           fixtures, markers and options for pytest
   fixtures       the clients and handles of one test, and the types of the fixtures
   recording      its calls: notes for a report, recordings on disk, and their replay

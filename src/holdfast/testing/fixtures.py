@@ -30,9 +30,9 @@ from holdfast.testing.recording import (
     MissingRecording,
     Notes,
     RecordedServer,
-    Recording,
     RecordingLog,
     Replay,
+    TestRecorder,
 )
 
 LONGEST_END: Final = 30.0
@@ -64,7 +64,7 @@ class ClientScope:
         self._tracked: list[Tracked] = []
         here = item.config.invocation_params.dir
         record, replay = (item.config.getoption(name) for name in ("mcp_record", "mcp_replay"))
-        self._recording = Recording(here / record, item.nodeid) if record else None
+        self._recording = TestRecorder(here / record, item.nodeid) if record else None
         self._replay = Replay(here / replay, item.nodeid, replay) if replay else None
         self._reported = False
         self._file: CallLog | None = None

@@ -178,8 +178,10 @@ class RecordingLog(CallLog):
         return RecordedClient(client=client.name, server=name, tools=number)
 
 
-class Recording:
-    """The recording of one test while it is made."""
+class TestRecorder:
+    """Makes the recording of one test."""
+
+    __test__ = False  # pytest is not to collect it
 
     def __init__(self, folder: Path, nodeid: str) -> None:
         self._folder = folder

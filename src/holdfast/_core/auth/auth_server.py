@@ -269,9 +269,9 @@ async def _fetched(response: aiohttp.ClientResponse, now: float) -> Fetched:
     """Read an answer; a compressed body is bounded before and after decompression."""
     headers, received = response.headers, bytearray()
     too_large = _Unreadable(f"the answer is larger than {MAX_BODY} bytes")
-    there = timestamp(headers.get("Date", "")) or now
+    server_time = timestamp(headers.get("Date", "")) or now
     # Our clock may be wrong. Dates have whole seconds, so a small difference is no skew.
-    skew = there - now if abs(there - now) > 5 else 0.0
+    skew = server_time - now if abs(server_time - now) > 5 else 0.0
     async for chunk in response.content.iter_any():
         received += chunk
         if len(received) > MAX_BODY:
@@ -287,7 +287,7 @@ async def _fetched(response: aiohttp.ClientResponse, now: float) -> Fetched:
         raise _Unreadable("the answer is in a coding that was not asked for")
     if len(body) > MAX_BODY:
         raise too_large
-    wait = retry_after(headers.get("Retry-After", ""), there)
+    wait = retry_after(headers.get("Retry-After", ""), server_time)
     nonce, location = headers.get("DPoP-Nonce"), headers.get("Location")
     return Fetched(response.status, body, skew, wait, nonce, location)
 

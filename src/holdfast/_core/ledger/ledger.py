@@ -8,6 +8,7 @@ import math
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, Literal
 from weakref import WeakKeyDictionary
 
@@ -19,8 +20,8 @@ from holdfast._core.ledger import texts
 from holdfast._core.ledger.owner import Owner, Unwritten
 from holdfast._core.ledger.record import (
     CorruptRecord,
-    Outcome,
     Record,
+    RecordedOutcome,
     State,
     decode,
     digest_of,
@@ -29,7 +30,7 @@ from holdfast._core.ledger.record import (
 )
 from holdfast._core.ledger.rules import Request, decide
 from holdfast._core.text import visible
-from holdfast.errors import Hint, HoldfastError, RequestTimeout, StateError, ValidationError
+from holdfast.errors import Hint, HoldfastError, StateError, ValidationError
 from holdfast.stores.base import Store, StoreError, poll
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -152,29 +153,41 @@ class Ledger:
         """
         texts.check_key(key)
         about = texts.about(server, tool, key)
-        request = Request(tool, digest_of(dict(arguments or {})), pending)
-        place, now = place_of(key, scope), time.time()
         try:
-            owner = await self._owner()
-            await owner.flush(place)
-            record = Record(
-                key=key,
-                server=server,
-                scope=scope,
-                tool=tool,
-                arguments=request.arguments,
-                state="intended",
-                number=1,
-                owner=owner.id,
-                host=owner.host,
-                begun=now,
-                changed=now,
-            )
-            if (claim := await self._take(owner, place, None, record)) is not None:
+            request = Request(tool, digest_of(dict(arguments or {})), pending)
+        except (TypeError, ValueError, RecursionError) as error:
+            text = f"the arguments cannot be written as JSON: {error}"
+            raise ValidationError(f"{about}: {text}; {texts.NOT_SENT}") from None
+        place, now = place_of(key, scope), time.time()
+        record = Record(
+            key=key,
+            server=server,
+            scope=scope,
+            tool=tool,
+            arguments=request.arguments,
+            state="intended",
+            number=1,
+            begun=now,
+            changed=now,
+        )
+        limit, is_waiting = asyncio.timeout_at(until if until < math.inf else None), False
+        try:
+            async with limit:
+                owner = await self._owner()
+                await owner.flush(place)
+                record = replace(record, owner=owner.id, host=owner.host)
+                claim = await self._take(owner, place, None, record)
+                claim = claim or await self._decide(owner, place, record, request)
+                if claim is None:
+                    is_waiting = True
+                    claim = await poll(lambda: self._decide(owner, place, record, request))
                 return claim
-            return await self._wait(owner, place, record, request, until)
         except StoreError as error:
             raise texts.unreachable(about, error) from error
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise texts.late(about, key, is_waiting=is_waiting) from None
 
     async def sent(self, claim: Claim, task_id: str | None = None) -> None:
         """Note that a call was sent, and the task that the server has made of it.
@@ -281,12 +294,20 @@ class Ledger:
             server: The server, if several have a record of it.
             older_than: Seconds since a record was written, by the clock of whoever wrote it.
                 Records without an outcome are kept: they are what a ledger is for.
+
+        Raises:
+            ValidationError: Several servers have a record of the key; ``server`` says which.
+            StateError: Its owner is alive, or the ledger cannot be reached.
         """
         if (key is None) == (older_than is None):
             raise ValidationError("forget: give a key, or older_than")
         if key is not None:
             entry = await self._find(key, server, readable=False)
-            return 0 if entry is None else int(await self._change(*entry, None))
+            if entry is None:
+                return 0
+            with suppress(CorruptRecord):
+                await self._require_rest("forget", entry[0], decode(entry[1]))
+            return int(await self._change(*entry, None))
         assert older_than is not None
         before, count = time.time() - older_than, 0
         for record in await self.records():
@@ -315,25 +336,6 @@ class Ledger:
             text = f"{self.store!r} may forget a record, and its key would run again: {reason}"
             hint = Hint("", "Ledger(may_forget=True) uses it all the same")
             raise StateError(f"{text}; {texts.NOT_SENT}", hints=(hint,))
-
-    async def _wait(
-        self, owner: Owner, place: str, record: Record, request: Request, until: float
-    ) -> Claim:
-        """Wait for another owner, and decide on what it leaves."""
-        limit = asyncio.timeout_at(until if until < math.inf else None)
-        try:
-            async with limit:
-                return await poll(lambda: self._decide(owner, place, record, request))
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            text = "another call with this key is under way, and was not done in time"
-            hint = Hint("once", "gets its outcome, if the call is made again", record.key)
-            raise RequestTimeout(
-                f"{texts.about(record.server, record.tool, record.key)}: {text}",
-                hints=(hint,),
-                outcome_unknown=True,
-            ) from None
 
     async def _decide(
         self, owner: Owner, place: str, intended: Record, request: Request
@@ -405,7 +407,7 @@ class Ledger:
                 raise
         log.warning("once %r: another has decided about it meanwhile", record.key)
 
-    def _outcome(self, result: Any, error: HoldfastError | None) -> Outcome:
+    def _outcome(self, result: Any, error: HoldfastError | None) -> RecordedOutcome:
         """Return an outcome to be kept, redacted if that is asked for, and not too large."""
         value: Any = result
         if error is not None:
@@ -418,8 +420,8 @@ class Ledger:
         # A copy: what came from the wire shares its buffer.
         raw = value.copy() if isinstance(value, Raw) else Raw(msgspec.json.encode(value))
         if len(memory := bytes(raw)) > self._outcome_bytes:
-            return Outcome(size=len(memory))
-        return Outcome(result=raw) if error is None else Outcome(error=value)
+            return RecordedOutcome(size=len(memory))
+        return RecordedOutcome(result=raw) if error is None else RecordedOutcome(error=value)
 
     async def _settle_by_hand(
         self, key: str, ran: bool | None, result: Any, note: str, server: str | None
@@ -453,26 +455,31 @@ class Ledger:
         record = decode(data)
         if record.state in ("done", "failed"):
             raise ValidationError(f"settle({key!r}): it is {record.state}; forget it first")
-        try:
-            is_live = record.is_open and await (await self._owner()).lives(place, record)
-        except StoreError as error:
-            raise texts.unreachable("the ledger", error) from error
-        if is_live:
-            raise StateError(f"settle({key!r}): {record.host} is working on it")
+        await self._require_rest("settle", place, record)
         return place, data, record
+
+    async def _require_rest(self, verb: str, place: str, record: Record) -> None:
+        """Refuse to decide about a record that its owner works on. Whoever asks claims nothing."""
+        owner = self._owners.get(asyncio.get_running_loop()) or Owner(self.store, self._lease)
+        try:
+            is_live = record.is_open and await owner.lives(place, record)
+        except StoreError as error:
+            raise texts.unreachable("", error) from error
+        if is_live:
+            raise StateError(f"{verb}({record.key!r}): {record.host} is working on it")
 
     async def _change(self, place: str, old: bytes, new: bytes | None) -> bool:
         try:
             return await self._swap(place, old, new)
         except StoreError as error:
-            raise texts.unreachable("the ledger", error) from error
+            raise texts.unreachable("", error) from error
 
     async def _entries(self, prefix: str) -> list[tuple[str, bytes]]:
         try:
             places = await self.store.keys(prefix)
             entries = [(place, await self.store.get(place)) for place in places]
         except StoreError as error:
-            raise texts.unreachable("the ledger", error) from error
+            raise texts.unreachable("", error) from error
         return [(place, data) for place, data in entries if data is not None]
 
     async def _find(

@@ -25,7 +25,7 @@ LONGEST_KEY: Final = 200
 VERSION: Final = 1
 
 
-class Outcome(Struct, frozen=True, omit_defaults=True):
+class RecordedOutcome(Struct, frozen=True, omit_defaults=True):
     """How a call ended: the server's result, or its error."""
 
     result: Raw | UnsetType = UNSET
@@ -76,7 +76,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     task_id: str | None = None
     pending: str | None = None
     note: str = ""
-    outcome: Outcome | None = None
+    outcome: RecordedOutcome | None = None
     version: int = VERSION
 
     @property
@@ -117,9 +117,23 @@ def moved(record: Record, state: State, **changes: Any) -> Record:
 
 
 def digest_of(arguments: Any) -> str:
-    """Return a digest that is the same for equal arguments, in whatever order their keys are."""
-    plain = msgspec.json.decode(msgspec.json.encode(arguments))
+    """Return a digest that is the same for equal arguments, in whatever order their keys are.
+
+    1 and 1.0 are one number, as in JSON Schema.
+
+    Raises:
+        TypeError, ValueError, RecursionError: They cannot be written as JSON.
+    """
+    plain = _plain_decoder.decode(msgspec.json.encode(arguments, order="deterministic"))
     return sha256(msgspec.json.encode(plain, order="deterministic")).hexdigest()
 
 
+def _number(text: str) -> int | float:
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < _EXACT else value
+
+
+_EXACT: Final = 2.0**53
+"""Whole numbers below it are themselves as a float."""
 _decoder: Final = msgspec.json.Decoder(Record)
+_plain_decoder: Final = msgspec.json.Decoder(float_hook=_number)

@@ -7,15 +7,22 @@ from typing import Any, Final
 
 from holdfast._core.ledger.record import LONGEST_KEY, Record
 from holdfast._core.text import has_unseen, visible
-from holdfast.errors import Hint, OutcomeUnknown, StateError, ValidationError
-from holdfast.stores.base import StoreError
+from holdfast.errors import (
+    Hint,
+    HoldfastError,
+    OutcomeUnknown,
+    RequestTimeout,
+    StateError,
+    ValidationError,
+)
 
 NOT_SENT: Final = "nothing was sent"
 
 
 def check_key(key: object) -> None:
     """Refuse what cannot be a key."""
-    if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or has_unseen(key):
+    is_text = isinstance(key, str) and 0 < len(key) <= LONGEST_KEY and not key.isspace()
+    if not is_text or has_unseen(str(key)):
         text = f"must be a text of 1 to {LONGEST_KEY} characters that can be seen"
         raise ValidationError(f"once={visible(repr(key), 80)}: {text}; {NOT_SENT}")
 
@@ -26,8 +33,19 @@ def about(server: str, tool: str, key: str) -> str:
     return f"{name}tools/call {tool!r}: once {visible(key, 60)!r}"
 
 
-def unreachable(subject: str, error: StoreError) -> StateError:
-    return StateError(f"{subject}: the ledger cannot be reached: {error}; {NOT_SENT}")
+def unreachable(subject: str, error: object) -> StateError:
+    """Return the error of a call that was refused; without a subject, that of a question."""
+    text = f"the ledger cannot be reached: {error}"
+    return StateError(f"{subject}: {text}; {NOT_SENT}" if subject else text)
+
+
+def late(subject: str, key: str, *, is_waiting: bool) -> HoldfastError:
+    """Return the error of a call whose time is over; ``is_waiting``: for another with its key."""
+    if not is_waiting:
+        return unreachable(subject, "it did not answer within the time of the call")
+    text = "another call with this key is under way, and was not done in time"
+    hint = Hint("once", "gets its outcome, if the call is made again", key)
+    return RequestTimeout(f"{subject}: {text}", hints=(hint,), outcome_unknown=True)
 
 
 def difference(record: Record, tool: str) -> str:
@@ -50,6 +68,10 @@ def unknown(subject: str, key: str, text: str, record: Record | None) -> Outcome
     names = ("key", "server", "tool", "state", "host", "begun", "changed", "note", "number")
     facts = None if record is None else {name: getattr(record, name) for name in names}
     hint = Hint("ledger.settle", "decides, when you have found out whether it ran", key)
+    if record is None:
+        hint = Hint(
+            "ledger.forget", "frees the key, when you have found out that it did not run", key
+        )
     task_id = None if record is None else record.task_id
     text = f"{subject}: {text}; not sent again"
     return OutcomeUnknown(text, data=facts, hints=(hint,), task_id=task_id, outcome_unknown=True)

@@ -33,13 +33,14 @@ import asyncio
 import math
 from collections.abc import Callable, Hashable
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from holdfast._core.engine.state import State
 from holdfast._core.limits.limiter import Limiter, Reason
 from holdfast._core.limits.queue import CALLER
 from holdfast._core.limits.waiting import Sender, wait_for_place
 from holdfast._core.rate import parse_rate
+from holdfast.stores.base import store_at
 
 if TYPE_CHECKING:
     from holdfast._core.boundary import Call
@@ -79,6 +80,9 @@ class Gate:
         """The clients that have made calls here, and their calls that wait."""
         self.closed_until: float = 0.0
         """The server takes no calls until then, on the loop's clock."""
+        self._opened: asyncio.Future[None] | None = None
+        """Done when it takes calls again: those who wait for it go on in the order of coming."""
+        self._opens: asyncio.TimerHandle | None = None
 
     def __repr__(self) -> str:
         return f"<Gate {self._of_all!r}>"
@@ -139,7 +143,10 @@ class Gate:
         """Wait until the server takes calls."""
         while (rest := self.closed_until - loop.time()) > 0:
             on_wait(Wait("later", "", rest))
-            await asyncio.sleep(rest)
+            if self._opened is None or self._opened.done():
+                self._opened = loop.create_future()
+                self._opens = loop.call_at(self.closed_until, self._opened.set_result, None)
+            await asyncio.shield(self._opened)
 
     def _limiters(self, call: Call) -> Places:
         """Return the limits that hold for a call, in the order in which they are entered."""
@@ -176,6 +183,9 @@ class Gate:
     async def leave(self, driver: Sender) -> None:
         """Forget a client that is closed; give back what other processes could use."""
         self._turns.pop(driver, None)
+        if self._opens is not None and not self._turns:
+            self._opens.cancel()
+            self._opened = None
         await self._release()
 
     def store_down(self, error: Exception) -> None:
@@ -207,7 +217,7 @@ class _Builder:
     def __init__(self, limits: Limits, tools: ToolPolicy, server: Hashable) -> None:
         self.gate = Gate()
         self._limits, self._tools = limits, tools
-        self._store = _store(limits.store)
+        self._store = store_at(limits.store) if isinstance(limits.store, str) else limits.store
         self._key = f"limits/{limits.key or _digest(server)}"
         self._by_pattern: dict[str, Limiter] = {}
         limiter = None
@@ -252,21 +262,6 @@ class _Builder:
 
     def _closed_elsewhere(self, seconds: float) -> None:
         self.gate.close_for(seconds, asyncio.get_running_loop().time(), told=False)
-
-
-def _store(store: Any) -> Any:
-    """Return a store; a file has it as a text: a ``redis://`` URL, or the path of a database."""
-    if not isinstance(store, str):
-        return store
-    if "://" in store:
-        from holdfast.stores import RedisStore
-
-        return RedisStore(store)
-    import os
-
-    from holdfast.stores.sqlite import SqliteStore
-
-    return SqliteStore(os.path.expanduser(store))
 
 
 def _digest(server: Hashable) -> str:

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from holdfast._core.limits.limiter import Limiter, Reason
-from holdfast._core.limits.shares import Shares, Worker
+from holdfast._core.limits.shares import Shares, Timeline, Worker
 from holdfast._core.rate import Rate, TokenBucket
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ class SharedLimiter(Limiter):
         self._down_until = -math.inf
         self._is_down = False
         self._closed_seen = 0.0
+        self._timeline = Timeline(lease)
         self._task: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
         """Something changed that the task should look at now."""
@@ -194,7 +195,7 @@ class SharedLimiter(Limiter):
         """Return the entry without the processes that have died; note who lives."""
         try:
             shares = Shares() if data is None else msgspec.json.decode(data, type=Shares)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeError):
             # Whatever it was, it is not a limit of this version: begin anew.
             shares = Shares()
         alive = {}
@@ -204,8 +205,8 @@ class SharedLimiter(Limiter):
                 alive[name] = (worker.beat, since if beat == worker.beat else now)
         self._alive = alive
         shares.strike_off([name for name, (_, at) in alive.items() if now - at > self._lease])
-        rest = shares.closed_until - time.time()
-        if rest > 0 and shares.closed_until > self._closed_seen:
+        rest = shares.closed_for(time.time())
+        if rest and shares.closed_until > self._closed_seen:
             self._closed_seen = shares.closed_until
             self._on_closed(rest)
         if self._is_yielding(shares, now):
@@ -268,10 +269,10 @@ class SharedLimiter(Limiter):
         if self._concurrent is not None:
             places = self._divide(shares, now)
         if self._rate is not None:
-            wall = time.time()
+            at = self._timeline.time(shares, now, time.time())
             if self.running or self.waiting:
                 wanted = self._missing_tokens
-                tokens, self._next_token = shares.take_tokens(self._rate, wanted, wall)
+                tokens, self._next_token = shares.take_tokens(self._rate, wanted, at)
                 self._allowance += tokens
             else:
                 shares.return_tokens(self._rate, self._allowance)

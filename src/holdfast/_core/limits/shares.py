@@ -13,15 +13,24 @@
 # The dead. Clocks of two machines are not compared. Each process counts up its ``beat``; whoever
 # sees the same beat for the length of the lease, by its own clock, strikes that process off. If all
 # have died, the entry is gone when its time to live is over, by the clock of the store.
+#
+# Tokens. They come with time, so the entry has a time of its own, ``at``, which only `Timeline`
+# moves on: by as much as has passed on a process's own steady clock since it last looked, less
+# what others have moved it on since. Two wall clocks that differ by an hour would otherwise fill
+# the bucket at every turn.
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from heapq import heapify, heappop, heappush
+from typing import Final
 
 from msgspec import Struct, field
 
 from holdfast._core.rate import Rate, TokenBucket
+
+LONGEST_REST: Final = 330.0
+"""Seconds that a server is believed, with what chance adds. More is a wrong clock, not a rest."""
 
 
 class Worker(Struct):
@@ -44,7 +53,7 @@ class Shares(Struct):
     """The number that was given out last."""
     tokens: float | None = None
     at: float = 0.0
-    """The time of the tokens, in seconds since the epoch."""
+    """The time of the tokens; it began as seconds since the epoch."""
     closed_until: float = 0.0
     """The server takes no calls until then, in seconds since the epoch."""
 
@@ -130,7 +139,37 @@ class Shares(Struct):
         self.tokens, self.at = bucket.tokens, bucket.at
         return tokens, bucket.ready_at(now) - now
 
+    def closed_for(self, wall: float) -> float:
+        """Return for how many seconds the server takes no calls; 0 if it does."""
+        rest = self.closed_until - wall
+        return rest if 0 < rest <= LONGEST_REST else 0.0
+
     def return_tokens(self, rate: Rate, tokens: int) -> None:
         """Put back tokens that were not used."""
         if self.tokens is not None:
             self.tokens = min(self.tokens + tokens, rate.burst)
+
+
+class Timeline:
+    """The time of the tokens, as one process moves it on.
+
+    Args:
+        lease: Seconds for which an entry is kept at most without a change.
+    """
+
+    def __init__(self, lease: float) -> None:
+        self._lease = lease
+        self._seen: tuple[float, float] | None = None
+        """The time of the entry when this process last looked, and its own steady time then."""
+
+    def time(self, shares: Shares, now: float, wall: float) -> float:
+        """Return the time of the entry now, by a steady clock; at first sight, by the wall's."""
+        if shares.tokens is None:
+            time = wall
+        elif self._seen is None:
+            time = shares.at + min(max(0.0, wall - shares.at), self._lease)
+        else:
+            at, seen = self._seen
+            time = max(shares.at, at + now - seen)
+        self._seen = (time, now)
+        return time
