@@ -14,6 +14,7 @@ from holdfast._core.bulk.engine import AHEAD, Bulk
 from holdfast._core.bulk.outcomes import RowOutcome
 from holdfast.errors import BackpressureError, StateError, TransportError
 from holdfast.testing import Peer
+from tests.rows import rows
 
 
 @pytest.fixture
@@ -152,6 +153,41 @@ async def test_one_slow_row_holds_back_few_others_in_order() -> None:
     assert [outcome.row async for outcome in outcomes] == list(range(1, 10_000))
 
 
+class Numbered(int):
+    """A row's number that counts how often it is compared."""
+
+    compared = 0
+    __hash__ = int.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Numbered.compared += 1
+        return int.__eq__(self, other)
+
+
+@pytest.mark.req("S4")
+async def test_holding_rows_back_costs_each_row_the_same() -> None:
+    """Every row that waited was searched for whenever another ended: seconds at a thousand."""
+    slow, jobs, count = asyncio.Event(), 200, 4000
+
+    async def call(number: int, row: Any) -> Any:
+        if number < 1:
+            await slow.wait()
+        for _ in range(int(number) % 7):
+            await asyncio.sleep(0)
+        raise ValidationError("no")
+
+    rows: Iterator[Any] = ((Numbered(number), {}) for number in range(count))
+    Numbered.compared = 0
+    outcomes = bulk(call, rows, concurrency=jobs, ordered=True, numbered=True)
+    first = asyncio.ensure_future(anext(outcomes))
+    for _ in range(500):
+        await asyncio.sleep(0)
+    slow.set()
+    assert int((await first).row) == 0
+    assert [int(outcome.row) async for outcome in outcomes] == list(range(1, count))
+    assert Numbered.compared <= 10 * count
+
+
 @pytest.mark.req("S4")
 async def test_leaving_early_cancels_the_calls_under_way(peer: Peer) -> None:
     cancelled: list[int] = []
@@ -205,7 +241,7 @@ DOWN = StateError("down", state="backoff", retry_in=0.0)
 
 
 @pytest.mark.req("S4")
-@pytest.mark.parametrize(
+@rows(
     ("errors", "retry", "ending", "attempts"),
     [
         ([BUSY, BUSY], {"busy"}, "ok", 3),
@@ -302,3 +338,13 @@ def test_the_synchronous_face_maps_as_well(peer: Peer) -> None:
             assert outcome.ok
             break
         assert client.call_tool("double", {"number": 4}).text == "8"
+
+
+@pytest.mark.req("S2", "S4")
+@pytest.mark.parametrize(
+    "options", [{"once": "order-1"}, {"retry": None}, {"retry": "busy"}, {"retry": ["always"]}]
+)
+async def test_options_that_cannot_work_for_many_rows(options: Any) -> None:
+    async with holdfast.connect(Peer()) as client:
+        with pytest.raises(ValidationError, match=f"{next(iter(options))}="):
+            client.map("add", [{}], **options)

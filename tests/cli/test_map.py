@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+import tracemalloc
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast._core.bulk.rows import Selection
+from holdfast._core.bulk.resume import RowSet
+from holdfast._core.bulk.rows import LONGEST_LINE, Selection
+from holdfast.cli.verbs.map import CHUNK, Source, piped_rows
 from holdfast.errors import ValidationError
 from tests.cli.conftest import DEMO, Cli, Seen
 
@@ -42,6 +47,16 @@ def test_each_row_is_a_line_with_its_result(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.req("S4")
+@pytest.mark.parametrize(("count", "text"), [(0, "0 rows: 0 ok"), (1, "1 row: 1 ok")])
+def test_no_row_and_one_row_are_counted_as_such(
+    cli: Cli, tmp_path: Path, count: int, text: str
+) -> None:
+    done = cli("map", "add", str(write_rows(tmp_path / "rows.jsonl", count)), "--", *DEMO)
+    assert (done.code, len(done.out.splitlines())) == (0, count)
+    assert f"{text}, 0 error, 0 unknown." in done.err
+
+
+@pytest.mark.req("S4")
 def test_bad_rows_are_lines_and_the_exit_code_is_one(cli: Cli) -> None:
     stdin = '{"a": 1, "b": 2}\n\nnot json\n[1]\n{"a": "x", "b": 1}\n'
     done = cli("map", "add", "-", "--ordered", "--", *DEMO, stdin=stdin)
@@ -63,7 +78,94 @@ def test_csv_has_names_in_its_first_line_and_the_tools_types(cli: Cli, tmp_path:
     lines = [json.loads(line) for line in cli(*words, "--", *DEMO).out.splitlines()]
     assert [line.get("result") for line in lines] == [{"sum": 3}, {"sum": 7.5}, None, None]
     assert lines[2]["error"]["message"] == "row 2: a='five': must be a number"
-    assert lines[3]["error"]["message"] == "row 3 (line 5): 1 cells, not 2"
+    assert lines[3]["error"]["message"] == "row 3 (line 5): 1 cell, not 2"
+
+
+@pytest.mark.req("S4")
+@pytest.mark.parametrize(
+    ("kind", "stdin"),
+    [
+        ("csv", '\ufeffa,b\r\n1,"2"\r\n\r\n3,4\r\n'),
+        ("tsv", "a\tb\n1\t2\n3\t4"),
+        ("jsonl", '{"a":1,"b":2}\n{"a":3,"b":4}'),
+    ],
+)
+def test_a_pipe_has_rows_of_every_kind(cli: Cli, kind: str, stdin: str) -> None:
+    done = cli("map", "add", "-", "--format", kind, "--ordered", "--", *DEMO, stdin=stdin)
+    assert done.code == 0, done.err
+    assert [json.loads(line)["result"] for line in done.out.splitlines()] == [
+        {"sum": 3},
+        {"sum": 7},
+    ]
+
+
+@pytest.mark.req("S4")
+def test_a_map_of_a_pipe_is_resumed(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    rows = [f'{{"a": {number}, "b": 1}}\n' for number in range(5)]
+    cli("map", "add", "-", "-o", str(out), "--", *DEMO, stdin="".join(rows[:3]))
+    done = cli("map", "add", "-", "-o", str(out), "--resume", "--", *DEMO, stdin="".join(rows))
+    assert done.code == 0, done.err
+    assert sorted(line["row"] for line in lines_of(out)) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.req("S4")
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+async def test_a_pipe_that_cannot_be_read_ends_the_map(tmp_path: Path, kind: str) -> None:
+    """Its thread ended, and the map waited for ever."""
+    descriptor = os.open(tmp_path / "rows", os.O_WRONLY | os.O_CREAT)
+    with open(descriptor, "rb") as stream, pytest.raises(ValidationError, match="stdin: "):
+        _ = [row async for row in piped_rows(stream, kind, RowSet())]
+
+
+@pytest.mark.req("S4")
+async def test_a_long_line_of_a_pipe_is_one_row() -> None:
+    text = "x" * (3 * CHUNK)
+    data = json.dumps({"a": text}).encode() + b'\n{"a": 2}'
+    rows = [row async for row in piped_rows(io.BytesIO(data), "jsonl", RowSet())]
+    assert rows == [(0, {"a": text}), (1, {"a": 2})]
+
+
+@pytest.mark.req("S4")
+async def test_a_line_of_a_pipe_that_is_too_long_is_one_row_and_not_the_end() -> None:
+    data = b'{"a": 1}\n{"a": "' + b"x" * LONGEST_LINE + b'"}\n{"a": 3}\n' + b"y" * LONGEST_LINE
+    rows = [row async for row in piped_rows(io.BytesIO(data + b"y"), "jsonl", RowSet())]
+    assert [number for number, _ in rows] == [0, 1, 2, 3]
+    assert [str(rows[1][1]), str(rows[3][1])] == [
+        "row 1 (line 2): over 64 MiB long",
+        "row 3 (line 4): over 64 MiB long",
+    ]
+    assert [rows[0][1], rows[2][1]] == [{"a": 1}, {"a": 3}]
+
+
+@pytest.mark.req("S4")
+@pytest.mark.parametrize(("kind", "head"), [("jsonl", b""), ("csv", b"a,b\n")])
+def test_an_interrupt_while_a_pipe_says_nothing_ends_it_in_peace(kind: str, head: bytes) -> None:
+    """The thread that reads held the lock of stdin, and Python aborted at its end."""
+    row = b'{"a": 1, "b": 2}\n' if kind == "jsonl" else b"1,2\n"
+    command = [sys.executable, "-m", "holdfast", "map", "add", "-", "--format", kind]
+    with subprocess.Popen(
+        [*command, "--", *DEMO],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(head + row)
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["result"] == {"sum": 3}
+        process.send_signal(signal.SIGINT)
+        err = process.stderr.read()
+        assert (process.wait(), b"Fatal" in err) == (130, False), err
+
+
+@pytest.mark.req("S4")
+def test_a_device_is_no_file_that_is_there_already(cli: Cli, tmp_path: Path) -> None:
+    rows = write_rows(tmp_path / "rows.jsonl")
+    done = cli("map", "add", str(rows), "-o", os.devnull, "--", *DEMO)
+    assert done.code == 0, done.err
 
 
 @pytest.mark.req("S4")
@@ -83,6 +185,15 @@ def test_arguments_are_taken_from_fields() -> None:
 
 
 @pytest.mark.req("S4")
+def test_a_column_may_have_dots_in_its_name() -> None:
+    """Tables that were made of nested values have such columns."""
+    row = {"town.name": "Oslo", "town": {"name": "Bergen", "id": 7}}
+    selection = Selection(("city=.town.name", "number=.town.id"), ".town.name")
+    assert selection.arguments(row) == {"city": "Oslo", "number": 7}
+    assert selection.key(row) == "Oslo"
+
+
+@pytest.mark.req("S4")
 def test_what_cannot_work_is_usage_and_touches_nothing(cli: Cli, tmp_path: Path) -> None:
     rows, out = write_rows(tmp_path / "rows.jsonl"), tmp_path / "out.jsonl"
     before = rows.read_bytes()
@@ -95,6 +206,7 @@ def test_what_cannot_work_is_usage_and_touches_nothing(cli: Cli, tmp_path: Path)
         "Is a directory": (str(tmp_path), "-o", str(tmp_path / "x.jsonl")),
         "--resume needs a file": (str(rows), "--resume"),
         "must be of transport": (str(rows), "--retry", "always"),
+        "must be of jsonl": (str(rows), "--format", "xlsx"),
         "Give one file": (),
         "There is no tool": (),
     }
@@ -126,6 +238,33 @@ def test_resuming_repairs_a_torn_line_and_repeats_no_row(cli: Cli, tmp_path: Pat
     again = cli("map", "add", str(rows), "-o", str(out), "--resume", "--", *DEMO)
     assert "May have run, and are not repeated: rows 19." in again.err
     assert lines_of(out) == lines
+
+
+@pytest.mark.req("S4")
+def test_a_number_far_beyond_all_rows_takes_no_memory() -> None:
+    """A line of another's file must not fill the memory."""
+    rows = RowSet()
+    tracemalloc.start()
+    for row in (0, 4096, 2**32):
+        rows.add(row)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1024 * 1024
+    assert [row for row in (0, 1, 4095, 4096, 2**32 - 1, 2**32) if row in rows] == [0, 4096, 2**32]
+
+
+@pytest.mark.req("S4")
+def test_a_command_that_was_wrong_does_not_stand_in_the_way_of_the_right_one(
+    cli: Cli, tmp_path: Path
+) -> None:
+    rows, out = write_rows(tmp_path / "rows.jsonl"), tmp_path / "out.jsonl"
+    words = ("map", "add", str(rows), "-o", str(out))
+    assert cli(*words, "--once", "id", "--", *DEMO).code == 2
+    assert not out.exists()
+    out.touch()  # as mktemp does
+    done = cli(*words, "--", *DEMO)
+    assert done.code == 0, done.err
+    assert len(lines_of(out)) == 20
 
 
 def started(rows: Path, out: Path) -> subprocess.Popen[bytes]:
@@ -190,6 +329,37 @@ def test_a_terminal_shows_a_bar_that_fits(seen: Seen, tmp_path: Path, columns: i
     assert "100 %" in text
     assert "20 ok" in text
     assert ("━" in text) is (columns == 120)
+
+
+JSON_ROWS = b'{"a": 1}\n\n{"a": "\xc3\xa4"}\n{"a": 3}\n no\n{"a": 5}\n\n'
+CSV_ROWS = '\ufeffa,b\r\n1,"x\r\ny"\r\n\r\nä,2\r\n3,3\r\n4,4\r\n5,\r\n'.encode()
+
+
+@pytest.mark.req("S4")
+@pytest.mark.parametrize(("name", "data"), [("r.jsonl", JSON_ROWS), ("r.csv", CSV_ROWS)])
+def test_what_is_done_are_the_bytes_of_rows_that_have_ended(
+    tmp_path: Path, name: str, data: bytes
+) -> None:
+    """Rows that are read ahead are not done; those of an earlier run are."""
+    (tmp_path / name).write_bytes(data)
+    done = RowSet()
+    done.add(1)
+    with ExitStack() as stack:
+        source = Source(str(tmp_path / name), stack)
+        rows = source.rows(done)
+        assert [next(rows)[0], next(rows)[0]] == [0, 2]
+        earlier = source.read
+        assert 0 < earlier < len(data) / 3
+        source.end(2)
+        shares = [source.read]
+        assert earlier < source.read < len(data) / 2
+        for number, _ in rows:
+            shares.append(source.read)
+            source.end(number)
+        assert shares == sorted(shares)
+        assert source.read < len(data), "the first row has not ended"
+        source.end(0)
+        assert source.read == len(data) == source.size
 
 
 @pytest.mark.req("S4", "S2")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast._core.bulk.outcomes import RowOutcome
 from holdfast.load.page import page, round_up
-from holdfast.load.report import summary
+from holdfast.load.report import rows_of, summary
 from holdfast.load.stats import SLICES, Durations, LoadStats
 
 
@@ -41,6 +41,14 @@ def sample() -> LoadStats:
     stats.add("<b>", outcome("unknown"), 1.5)
     stats.add("<b>", outcome("error", 5, "tool"), 1.5)
     return stats
+
+
+@pytest.mark.req("S4")
+def test_a_tool_may_be_named_as_the_row_of_all() -> None:
+    stats = sample()
+    stats.add("all", outcome("ok"), 1.5)
+    rows = rows_of(stats.facts())
+    assert [row[:2] for row in rows] == [("<b>", "2"), ("add", "100"), ("all", "1"), ("all", "103")]
 
 
 @pytest.mark.req("S4")

@@ -68,7 +68,7 @@ class Display:
         return ", ".join(shown)
 
 
-class Lines(Display):
+class ProgressLines(Display):
     """A plain line every few seconds, for a pipe or a log."""
 
     def advance(self) -> None:
@@ -132,7 +132,7 @@ def _progress(size: float | None) -> tuple[Progress, TaskID]:
 @contextmanager
 def display(output: Output, counts: Mapping[str, int], measured: Measured) -> Iterator[Display]:
     """Show how far it is, as the terminal can, while the block runs."""
-    kind: type[Display] = Lines
+    kind: type[Display] = ProgressLines
     if output.json:
         kind = Display
     elif sys.stderr.isatty() and os.environ.get("TERM") != "dumb":

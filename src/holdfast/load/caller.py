@@ -29,7 +29,7 @@ from holdfast.errors import ValidationError
 from holdfast.types.tools import ToolResult
 
 
-class Open(Struct, tag="open"):
+class OpenUser(Struct, tag="open"):
     """Connect a user to its server."""
 
     id: int
@@ -39,7 +39,7 @@ class Open(Struct, tag="open"):
     """Of `holdfast.connect`."""
 
 
-class Call(Struct, tag="call"):
+class CallForUser(Struct, tag="call"):
     """Call a tool for a user."""
 
     id: int
@@ -56,13 +56,13 @@ class Cancel(Struct, tag="cancel"):
     id: int
 
 
-class Close(Struct, tag="close"):
+class CloseUser(Struct, tag="close"):
     """Disconnect a user."""
 
     user: int
 
 
-Order = Open | Call | Cancel | Close
+Order = OpenUser | CallForUser | Cancel | CloseUser
 
 
 class Answer(Struct):
@@ -94,14 +94,14 @@ class Caller:
     def take(self, line: bytes) -> None:
         """Carry out an order."""
         match _decoder.decode(line):
-            case Open() as order:
+            case OpenUser() as order:
                 self._begin(order.id, partial(self._open, order))
-            case Call() as order:
+            case CallForUser() as order:
                 self._begin(order.id, partial(self._call, order))
             case Cancel(id=number):
                 if (task := self._tasks.get(number)) is not None:
                     task.cancel()
-            case Close(user=user):
+            case CloseUser(user=user):
                 task = asyncio.create_task(self._close(user))
                 self._closing.add(task)
                 task.add_done_callback(self._closing.discard)
@@ -128,14 +128,14 @@ class Caller:
         length = len(_encoder.encode(outcome.result)) if outcome.ok else 0
         self._answer(_encoder.encode(Answer(number, outcome, length)) + b"\n")
 
-    async def _open(self, order: Open) -> ToolResult:
+    async def _open(self, order: OpenUser) -> ToolResult:
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(connect(order.target, **order.options))
             await client.list_tools()
             self._clients[order.user] = client, stack.pop_all()
         return ToolResult(content=[])
 
-    async def _call(self, order: Call) -> ToolResult:
+    async def _call(self, order: CallForUser) -> ToolResult:
         if order.user not in self._clients:
             raise ValidationError(f"user {order.user} is not connected")
         client, _ = self._clients[order.user]

@@ -24,7 +24,7 @@ import msgspec
 
 from holdfast._core.bulk.outcomes import RowOutcome
 from holdfast.errors import ValidationError
-from holdfast.load.caller import Answer, Call, Cancel, Close, Open, Order
+from holdfast.load.caller import Answer, CallForUser, Cancel, CloseUser, OpenUser, Order
 
 try:
     import gevent
@@ -129,7 +129,7 @@ class McpUser(User):  # type: ignore[misc, unused-ignore]
         process = self._connected()
         if isinstance(process, RowOutcome):
             return process
-        order = Call(next(_numbers), self._number, name, arguments or {}, options)
+        order = CallForUser(next(_numbers), self._number, name, arguments or {}, options)
         return self._report(label or name, process.ask(order))
 
     def start(self, group: Any) -> Any:
@@ -143,7 +143,7 @@ class McpUser(User):  # type: ignore[misc, unused-ignore]
         process = _CallerProcess.current(self.environment)
         if self._process is not process:
             options = dict(self.options)
-            order = Open(next(_numbers), self._number, self._target, options)
+            order = OpenUser(next(_numbers), self._number, self._target, options)
             outcome = self._report(CONNECT, process.ask(order))
             if not outcome.ok:
                 return outcome
@@ -152,7 +152,7 @@ class McpUser(User):  # type: ignore[misc, unused-ignore]
 
     def _disconnect(self) -> None:
         if self._process is not None:
-            self._process.tell(Close(self._number))
+            self._process.tell(CloseUser(self._number))
             self._process = None
 
     def _report(self, name: str, answer: Answer) -> RowOutcome:
@@ -194,7 +194,7 @@ class _CallerProcess:
         self.has_ended: bool = False
         self._greenlet = gevent.spawn(self._run)
 
-    def ask(self, order: Open | Call) -> Answer:
+    def ask(self, order: OpenUser | CallForUser) -> Answer:
         """Give an order, and wait for its answer; a user who is stopped meanwhile cancels it."""
         result = self._waiting[order.id] = AsyncResult()
         self.tell(order)

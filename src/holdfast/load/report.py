@@ -11,16 +11,16 @@ HEAD: Final = ("tool", "calls", "ok", "error", "unknown", "p50", "p95", "p99", "
 
 def rows_of(facts: dict[str, Any]) -> list[tuple[str, ...]]:
     """Return the cells of the table: a row for each tool, and one for all if there are several."""
-    tools = dict(facts["tools"])
+    tools = list(facts["tools"].items())
     if len(tools) > 1:
-        tools["all"] = facts["total"]
+        tools.append(("all", facts["total"]))
     return [
         (
             visible(name, 60),
             *(f"{tally[key]:,}" for key in ("calls", "ok", "error", "unknown")),
             *(milliseconds(tally[key]) for key in ("p50", "p95", "p99", "max")),
         )
-        for name, tally in tools.items()
+        for name, tally in tools
     ]
 
 

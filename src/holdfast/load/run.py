@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any
 
 from holdfast._core.bulk.engine import Bulk
 from holdfast._core.bulk.outcomes import RowOutcome
+from holdfast._core.rate import TokenBucket, parse_rate
 from holdfast.client import Client
 from holdfast.errors import ValidationError
 from holdfast.events import Transition
@@ -26,6 +27,8 @@ async def run_load(
     jobs: int,
     seconds: float,
     on_outcome: Callable[[LoadStats, RowOutcome], None] | None = None,
+    stats: LoadStats | None = None,
+    rate: str | None = None,
 ) -> LoadStats:
     """Make the calls in their order, from the beginning again after the last.
 
@@ -35,29 +38,43 @@ async def run_load(
         jobs: Calls under way at once.
         seconds: When to begin no more. Calls under way are waited for.
         on_outcome: Called after each.
+        stats: What they are counted in; whoever cancels this has what there is.
+        rate: The most calls in a time, such as ``100/s``. A call is begun when its time has come:
+            one that waited for the limit of a client would count that as the server's time.
 
     Returns:
         How they went. An error is counted, and ends nothing.
     """
     if not calls:
         raise ValidationError("there is no call to repeat")
-    loop, stats = asyncio.get_running_loop(), LoadStats(seconds)
+    loop = asyncio.get_running_loop()
+    stats = LoadStats(seconds) if stats is None else stats
     begun = loop.time()
+    end = begun + seconds
     counts = _count_reconnects(stats, is_connected=client.is_connected)
     remove = client.events.subscribe(counts, Transition.name)
 
     def planned() -> Iterator[dict[str, Any]]:
         while True:
             for name, arguments in calls:
-                if loop.time() - begun >= seconds:
+                if loop.time() >= end:
                     return
                 yield {"name": name, "arguments": arguments}
+
+    async def paced(bucket: TokenBucket) -> AsyncIterator[dict[str, Any]]:
+        for row in planned():
+            while not bucket.take(now := loop.time()):
+                if now >= end:
+                    return
+                await asyncio.sleep(min(bucket.ready_at(now), end) - now)
+            yield row
 
     async def call(number: int, row: Any) -> ToolResult:
         return await client.call_tool(row["name"], row["arguments"])
 
+    rows = planned() if rate is None else paced(TokenBucket(parse_rate(rate), begun))
     try:
-        async with aclosing(Bulk(call, planned(), concurrency=jobs).outcomes()) as outcomes:
+        async with aclosing(Bulk(call, rows, concurrency=jobs).outcomes()) as outcomes:
             async for outcome in outcomes:
                 stats.elapsed = loop.time() - begun
                 stats.add(calls[outcome.row % len(calls)][0], outcome, stats.elapsed)

@@ -99,7 +99,8 @@ class Bulk:
         """The numbers of rows that were read and not given out, if they are ordered."""
         self._early: dict[int, RowOutcome] = {}
         """Outcomes that wait for those of rows before them."""
-        self._moved = asyncio.Condition()
+        self._held: deque[asyncio.Future[None]] = deque()
+        """Those of the last of these rows whose workers wait until the slowest has moved on."""
 
     async def outcomes(self) -> AsyncGenerator[RowOutcome]:
         """Make the calls; yield how each ends."""
@@ -119,7 +120,7 @@ class Bulk:
             while not is_last:
                 batch, is_last = self._drain([await self._queue.get()])
                 if self._ordered:
-                    batch = await self._in_order(batch)
+                    batch = self._in_order(batch)
                 if batch:
                     yield batch
             await ending
@@ -134,14 +135,16 @@ class Bulk:
             items.append(self._queue.get_nowait())
         return [item for item in items if item is not None], items[-1] is None
 
-    async def _in_order(self, batch: list[RowOutcome]) -> list[RowOutcome]:
+    def _in_order(self, batch: list[RowOutcome]) -> list[RowOutcome]:
         """Return the outcomes whose turn it is; keep the others."""
         self._early.update((outcome.row, outcome) for outcome in batch)
         ready = []
         while self._order and self._order[0] in self._early:
             ready.append(self._early.pop(self._order.popleft()))
-        async with self._moved:
-            self._moved.notify_all()
+        while self._held and len(self._order) - len(self._held) < AHEAD * self._concurrency:
+            turn = self._held.popleft()
+            if not turn.done():
+                turn.set_result(None)
         return ready
 
     async def _end(self, workers: list[asyncio.Task[None]]) -> None:
@@ -167,10 +170,9 @@ class Bulk:
         """Wait until a row is not too far ahead of the slowest."""
         self._order.append(number)
         if len(self._order) > AHEAD * self._concurrency:
-            async with self._moved:
-                await self._moved.wait_for(
-                    lambda: self._order.index(number) < AHEAD * self._concurrency
-                )
+            turn = asyncio.get_running_loop().create_future()
+            self._held.append(turn)
+            await turn
 
     async def _outcome(self, number: int, row: Row) -> RowOutcome:
         if isinstance(row, BaseException):
@@ -200,6 +202,9 @@ def bulk_of(
 ) -> Bulk:
     """Return the calls of one tool, made by ``call_tool``."""
     require_type("tool", tool)
+    if options.get("once") is not None:
+        text = "one key is one call, and each row is another; give them to call_tool"
+        raise ValidationError(f"once={options['once']!r}: {text}")
 
     def call(number: int, arguments: Mapping[str, Any]) -> Awaitable[ToolResult]:
         return call_tool(tool, arguments, **options)
@@ -211,13 +216,12 @@ def _since(begun: float) -> float:
     return round((time.perf_counter() - begun) * 1000, 3)
 
 
-def check_retry(retry: Collection[str]) -> None:
+def check_retry(retry: object) -> None:
     """Refuse a word that is no reason to try again."""
-    words = (retry,) if isinstance(retry, str) else retry
-    for word in words:
-        if word not in RETRYABLE or isinstance(retry, str):
-            expected = ", ".join(repr(choice) for choice in RETRYABLE)
-            raise ValidationError(f"retry={retry!r}: must be a collection of {expected}")
+    words = retry if isinstance(retry, Collection) and not isinstance(retry, str) else (None,)
+    if any(word not in RETRYABLE for word in words):
+        expected = ", ".join(repr(choice) for choice in RETRYABLE)
+        raise ValidationError(f"retry={retry!r}: must be a collection of {expected}")
 
 
 class RowReader:

@@ -24,6 +24,8 @@ from holdfast.errors import StateError, ValidationError
 SHOWN: Final = 1000
 """Rows with an unknown outcome that are remembered by number."""
 _LARGEST: Final = 2**40
+_PAGE: Final = 512
+"""Bytes of a page."""
 
 
 class _Line(Struct):
@@ -32,20 +34,22 @@ class _Line(Struct):
 
 
 class RowSet:
-    """Numbers of rows, one bit each."""
+    """Numbers of rows, one bit each, in pages: a file may name any number."""
 
     def __init__(self) -> None:
-        self._bits = bytearray()
+        self._pages: dict[int, bytearray] = {}
 
     def add(self, row: int) -> None:
-        place = row >> 3
-        if place >= len(self._bits):
-            self._bits.extend(bytes(max(place + 1, len(self._bits) * 2) - len(self._bits)))
-        self._bits[place] |= 1 << (row & 7)
+        number, place = divmod(row >> 3, _PAGE)
+        page = self._pages.get(number)
+        if page is None:
+            page = self._pages[number] = bytearray(_PAGE)
+        page[place] |= 1 << (row & 7)
 
     def __contains__(self, row: int) -> bool:
-        place = row >> 3
-        return place < len(self._bits) and bool(self._bits[place] >> (row & 7) & 1)
+        number, place = divmod(row >> 3, _PAGE)
+        page = self._pages.get(number)
+        return page is not None and bool(page[place] >> (row & 7) & 1)
 
 
 class OutcomeFile:
@@ -53,7 +57,7 @@ class OutcomeFile:
 
     Args:
         path: The file.
-        resume: Go on with a file that is there. Without it there must be none.
+        resume: Go on with a file that is there. Without it there must be none, or an empty one.
 
     Attributes:
         rows: The rows that have an outcome.
@@ -70,18 +74,19 @@ class OutcomeFile:
         self.rows = RowSet()
         self.counts: dict[str, int] = {"ok": 0, "error": 0, "unknown": 0}
         self.unknown: list[int] = []
-        flags = os.O_RDWR | os.O_CREAT | (0 if resume else os.O_EXCL) | getattr(os, "O_CLOEXEC", 0)
         try:
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
             self._descriptor = os.open(path, flags, 0o666)
-        except FileExistsError:
-            text = f"{path}: there is such a file already; --resume goes on with it"
-            raise ValidationError(text) from None
         except OSError as error:
             raise ValidationError(f"{path}: {files.reason(error)}") from None
         try:
             if not files.try_lock(self._descriptor):
                 raise StateError(f"{path}: another process writes to it", state="locked")
-            if stat.S_ISREG(os.fstat(self._descriptor).st_mode):  # a device has no end
+            details = os.fstat(self._descriptor)
+            if stat.S_ISREG(details.st_mode):  # a device is always there, and has no end
+                if details.st_size and not resume:
+                    text = f"{path}: there is such a file already; --resume goes on with it"
+                    raise ValidationError(text)
                 self._read()
         except BaseException:
             os.close(self._descriptor)

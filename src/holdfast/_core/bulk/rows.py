@@ -10,9 +10,12 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from holdfast._core.text import visible
+from holdfast._core import files
+from holdfast._core.text import counted, visible
 from holdfast.errors import ValidationError
 
+KINDS: Final = ("jsonl", "csv", "tsv")
+"""What rows can be written as."""
 LONGEST_LINE: Final = 64 * 1024 * 1024
 """Bytes of one line: a file that is no text must not fill the memory."""
 _PIECE: Final = 1024 * 1024
@@ -25,19 +28,39 @@ Parsed = dict[str, Any] | ValidationError
 # Reading
 
 
-def read_rows(stream: BinaryIO, name: str) -> Iterator[tuple[int, Parsed]]:
-    """Yield the rows of a file with their numbers; CSV by its name, JSON lines otherwise.
+def kind_of(name: str) -> str:
+    """Return what the rows of a file are, by its name: one of `KINDS`."""
+    suffix = os.path.splitext(name)[1].lower().removeprefix(".")
+    return suffix if suffix in KINDS else "jsonl"
+
+
+def read_rows(
+    stream: BinaryIO, name: str, kind: str, on_read: Callable[[int], None] = lambda size: None
+) -> Iterator[tuple[int, Parsed]]:
+    """Yield the rows of a file with their numbers.
+
+    Args:
+        stream: The file.
+        name: Its name.
+        kind: What it has: one of `KINDS`.
+        on_read: Called with the bytes of each line, before the row that it ends.
 
     Raises:
-        ValidationError: The first line of a CSV file is no header.
+        ValidationError: The first line of a CSV file is no header, the file cannot be read, or
+            is no text.
     """
-    is_csv = os.path.splitext(name)[1].lower() in (".csv", ".tsv")
-    return _csv_rows(stream, name) if is_csv else _json_rows(stream)
+    rows = _json_rows(stream, on_read)
+    if kind != "jsonl":
+        rows = _csv_rows(stream, name, "\t" if kind == "tsv" else ",", on_read)
+    try:
+        yield from rows
+    except OSError as error:
+        raise ValidationError(f"{name}: {files.reason(error)}") from None
 
 
-def _json_rows(stream: BinaryIO) -> Iterator[tuple[int, Parsed]]:
+def _json_rows(stream: BinaryIO, on_read: Callable[[int], None]) -> Iterator[tuple[int, Parsed]]:
     rows = JsonRows()
-    for line in _lines(stream):
+    for line in _lines(stream, on_read):
         yield from rows.parse(line)
 
 
@@ -80,22 +103,26 @@ _NAMES: Final = {
 }
 
 
-def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
+def _lines(stream: BinaryIO, on_read: Callable[[int], None]) -> Iterator[bytes | None]:
     """Yield lines; None for one that is too long."""
     while line := stream.readline(LONGEST_LINE + 1):
+        on_read(len(line))
         if len(line) <= LONGEST_LINE or line.endswith(b"\n"):
             yield line
             continue
         while line and not line.endswith(b"\n"):
             line = stream.readline(_PIECE)
+            on_read(len(line))
         yield None
 
 
-def _csv_rows(stream: BinaryIO, name: str) -> Iterator[tuple[int, Parsed]]:
+def _csv_rows(
+    stream: BinaryIO, name: str, delimiter: str, on_read: Callable[[int], None]
+) -> Iterator[tuple[int, Parsed]]:
     # Whatever is not UTF-8 is refused where it is sent, with the number of its row.
     text = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
     csv.field_size_limit(LONGEST_LINE)
-    reader = csv.reader(text, delimiter="\t" if name.lower().endswith(".tsv") else ",", strict=True)
+    reader = csv.reader(_counted(text, name, on_read), delimiter=delimiter, strict=True)
     header = _header(reader, name)
     number = 0
     while True:
@@ -108,11 +135,21 @@ def _csv_rows(stream: BinaryIO, name: str) -> Iterator[tuple[int, Parsed]]:
                 continue
             row = dict(zip(header, cells, strict=True))
         except ValueError:
-            row = _fault(number, reader.line_num, f"{len(cells or ())} cells, not {len(header)}")
+            row = _fault(
+                number, reader.line_num, f"{counted(len(cells or ()), 'cell')}, not {len(header)}"
+            )
         except csv.Error as error:
             row = _fault(number, reader.line_num, f"not CSV: {error}")
         yield number, row
         number += 1
+
+
+def _counted(text: io.TextIOWrapper, name: str, on_read: Callable[[int], None]) -> Iterator[str]:
+    while line := text.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            raise ValidationError(f"{name}: a line of more than {LONGEST_LINE >> 20} MiB")
+        on_read(len(line) if line.isascii() else len(line.encode("utf-8", "surrogateescape")))
+        yield line
 
 
 def _header(reader: Any, name: str) -> list[str]:
@@ -202,13 +239,16 @@ def _path(text: str) -> tuple[str, ...]:
     return tuple(filter(None, text[1:].split(".")))
 
 
-def _field(row: Any, path: tuple[str, ...]) -> Any:
-    value = row
+def _field(row: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    name = ".".join(path)
+    if path and name in row:  # tables that were made of nested values have such columns
+        return row[name]
+    value: Any = row
     for step in path:
         if isinstance(value, list) and step.isdigit() and int(step) < len(value):
             value = value[int(step)]
         elif isinstance(value, Mapping) and step in value:
             value = value[step]
         else:
-            raise ValidationError(f"there is no field {visible('.'.join(path), 80)!r}")
+            raise ValidationError(f"there is no field {visible(name, 80)!r}")
     return value

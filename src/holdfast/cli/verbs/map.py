@@ -7,9 +7,9 @@ import io
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import ExitStack, aclosing, suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
 import click
 
@@ -17,7 +17,7 @@ from holdfast._core import files
 from holdfast._core.bulk.engine import Bulk, check_retry
 from holdfast._core.bulk.outcomes import RETRYABLE
 from holdfast._core.bulk.resume import OutcomeFile, OutcomeStream, RowSet
-from holdfast._core.bulk.rows import LONGEST_LINE, JsonRows, Selection, read_rows
+from holdfast._core.bulk.rows import KINDS, LONGEST_LINE, JsonRows, Selection, kind_of, read_rows
 from holdfast._core.text import counted
 from holdfast.cli.app import option
 from holdfast.cli.arguments import coerce
@@ -32,10 +32,13 @@ if TYPE_CHECKING:
     from holdfast import Client
     from holdfast.types.tools import Tool, ToolResult
 
+T = TypeVar("T")
+
 PIPE: Final = "-"
 CHUNK: Final = 64 * 1024
+STDIN: Final = "stdin"
 AHEAD: Final = 8
-"""Chunks of a pipe that are read ahead."""
+"""Chunks, or rows, of a pipe that are read ahead."""
 LISTED: Final = 20
 """Rows with an unknown outcome that are listed."""
 
@@ -45,6 +48,7 @@ LISTED: Final = 20
 @click.argument("words", nargs=-1, metavar="ROWS", type=click.Path())
 @option("-o --out FILE", "Write the outcomes there; - is stdout, the default.", default=PIPE)
 @option("-j --jobs N", "Calls at once.", type=click.IntRange(1, 10_000), default=32)
+@option("--format KIND", f"Of the rows: {', '.join(KINDS)}; else by the file's name.", "kind")
 @option("--arg NAME=.FIELD...", "An argument from a field of the row, or a text for all.", "fields")
 @option("--once .FIELD", "Run each row once, by this key, over all runs: see 'once'.")
 @option("--retry KINDS", f"Try again what has not run: {', '.join(RETRYABLE)}.", default="")
@@ -57,6 +61,7 @@ async def map_(
     *,
     out: str,
     jobs: int,
+    kind: str | None,
     fields: tuple[str, ...],
     once: str | None,
     retry: str,
@@ -65,7 +70,7 @@ async def map_(
 ) -> int:
     """Call a tool for each row of a file, JSON lines or CSV.
 
-    A row is the arguments of a call, unless --arg says otherwise; - reads JSON lines from stdin. A
+    A row is the arguments of a call, unless --arg says otherwise; - reads rows from stdin. A
     line of the output is a row's number, "ok", "error" or "unknown" (it may have run, and no answer
     came), and its result or error. Exits with 1 if any row is not ok.
 
@@ -82,15 +87,17 @@ async def map_(
         check_retry(kinds)
     except ValidationError:
         raise click.UsageError(f"--retry {retry}: must be of {', '.join(RETRYABLE)}.") from None
+    if kind not in (None, *KINDS):
+        raise click.UsageError(f"--format {kind}: must be of {', '.join(KINDS)}.")
     target.options.setdefault("when_down", "wait")
     with ExitStack() as stack:
-        source = Source(rest[0], stack)
+        source = Source(rest[0], stack, kind)
         _check_places(source.path, out, resume=resume)
         async with target.client() as client:
             await client.open()  # calls wait for a server that is lost, but not for a wrong one
             described = target.pick(await target.list_tools(client) or (), name)
-            sink = _sink(out, stack, resume=resume)
             rows = Rows(source, described, fields, once)
+            sink = _sink(out, stack, resume=resume)
             status.end()
             bulk = Bulk(
                 _caller(client, name, rows),
@@ -101,17 +108,19 @@ async def map_(
                 numbered=True,
             )
             screen = stack.enter_context(display(target.output, sink.counts, source))
-            await _write_all(bulk, sink, screen, out)
+            await _write_all(bulk, sink, source, screen, out)
     return _report(target.output, sink, out)
 
 
 async def _write_all(
-    bulk: Bulk, sink: OutcomeFile | OutcomeStream, screen: Display, out: str
+    bulk: Bulk, sink: OutcomeFile | OutcomeStream, source: Source, screen: Display, out: str
 ) -> None:
     try:
         async with aclosing(bulk.batches()) as batches:
             async for outcomes in batches:
                 sink.write(*outcomes)
+                for outcome in outcomes:
+                    source.end(outcome.row)
                 screen.advance()
     except asyncio.CancelledError:
         screen.end()
@@ -140,14 +149,21 @@ def _caller(client: Client, name: str, rows: Rows) -> Any:
 
 
 class Source:
-    """The file of the rows, and how much of it has been read."""
+    """The file of the rows, and how much of it is done: the bytes of the rows that have ended."""
 
-    def __init__(self, path: str, stack: ExitStack) -> None:
+    def __init__(self, path: str, stack: ExitStack, kind: str | None = None) -> None:
         self.path = path
+        self.kind: str = kind or kind_of(path)
         self.size: int | None = None
         """Bytes; None: not known before the end."""
-        self.is_csv = path.lower().endswith((".csv", ".tsv"))
+        self.read = 0
+        """Bytes of rows that have ended, in this run or one before it."""
+        self.is_csv: bool = self.kind != "jsonl"
         self._stream: BinaryIO
+        self._lines = 0
+        """Bytes of the lines since the last row."""
+        self._under_way: dict[int, int] = {}
+        """The rows that have not ended, and their bytes."""
         if path == PIPE:
             return
         try:
@@ -157,56 +173,126 @@ class Source:
             raise ValidationError(f"{path}: {files.reason(error)}") from None
         self.size = details.st_size or None
 
-    @property
-    def read(self) -> int:
-        """Bytes that have been read."""
-        return 0 if self.size is None else self._stream.tell()
+    def end(self, number: int) -> None:
+        """Note that a row has ended."""
+        self.read += self._under_way.pop(number, 0)
 
     def rows(self, done: RowSet) -> Any:
         """Return the rows that are not done, with their numbers, as an iterator of either kind."""
         if self.path == PIPE:
-            return piped_rows(getattr(sys.stdin, "buffer", None) or _as_bytes(sys.stdin))
+            return piped_rows(_stdin(), self.kind, done)
         stream: Any = self._stream
         if self.is_csv:
-            # A text wrapper closes what it reads from, and this knows how far it is.
+            # A text wrapper closes what it reads from.
             stream = io.BufferedReader(_Raw(self._stream))
-        return (row for row in read_rows(stream, self.path) if row[0] not in done)
+        return self._counted(read_rows(stream, self.path, self.kind, self._note_line), done)
+
+    def _note_line(self, size: int) -> None:
+        self._lines += size
+
+    def _counted(self, rows: Iterator[tuple[int, Any]], done: RowSet) -> Iterator[tuple[int, Any]]:
+        for row in rows:
+            size, self._lines = self._lines, 0
+            if row[0] in done:
+                self.read += size
+            else:
+                self._under_way[row[0]] = size
+                yield row
+        # A mark at the beginning of the file, and empty lines at its end, belong to no row.
+        self.read += max(0, (self.size or 0) - self.read - sum(self._under_way.values()))
 
 
-def _as_bytes(stream: Any) -> BinaryIO:
-    return io.BytesIO(stream.read().encode("utf-8", "surrogatepass"))
+def _stdin() -> BinaryIO:
+    """Return stdin for a thread to read.
+
+    Not ``sys.stdin.buffer``: a thread that waits in it has its lock, and Python wants that lock to
+    close it at the end, and aborts.
+    """
+    if sys.stdin is None:
+        raise ValidationError(f"{STDIN}: is closed")
+    try:
+        descriptor = sys.stdin.fileno()
+    except (OSError, ValueError):  # a program has put its own stream there
+        buffer: BinaryIO | None = getattr(sys.stdin, "buffer", None)
+        return buffer or io.BytesIO(sys.stdin.read().encode("utf-8", "surrogatepass"))
+    return open(descriptor, "rb", closefd=False)
 
 
-async def piped_rows(stream: Any) -> AsyncIterator[tuple[int, Any]]:
-    """Yield the rows of a pipe as they come, which may be slowly.
+async def piped_rows(stream: Any, kind: str, done: RowSet) -> AsyncIterator[tuple[int, Any]]:
+    """Yield the rows of a pipe that are not done, as they come, which may be slowly."""
+    if sys.platform != "win32":
+        with suppress(OSError, ValueError):
+            os.set_blocking(stream.fileno(), True)  # else a pause looks like the end
+    rows = _json_lines(stream) if kind == "jsonl" else _read_ahead(read_rows(stream, STDIN, kind))
+    async for row in rows:
+        if row[0] not in done:
+            yield row
 
-    A thread waits for them, and not the loop. It is a daemon: a pipe that says nothing more must
-    not keep the program from ending.
+
+async def _json_lines(stream: Any) -> AsyncIterator[tuple[int, Any]]:
+    """Yield rows, many at a time where the pipe is full."""
+    rows, line = JsonRows(), _Line()
+    async for data in _read_ahead(iter(lambda: stream.read1(CHUNK), b"")):
+        *ends, rest = data.split(b"\n")
+        for end in ends:
+            line.add(end)
+            for row in rows.parse(line.take()):
+                yield row
+        line.add(rest)
+    for row in rows.parse(line.take()):
+        yield row
+
+
+class _Line:
+    """A line that comes in pieces; nothing is kept of one that is too long."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def add(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > LONGEST_LINE:
+            self._pieces.clear()
+        else:
+            self._pieces.append(piece)
+
+    def take(self) -> bytes | None:
+        """Return the line, and begin the next; None: it was too long."""
+        line = None if self._size > LONGEST_LINE else b"".join(self._pieces)
+        self._pieces.clear()
+        self._size = 0
+        return line
+
+
+async def _read_ahead(items: Iterator[T]) -> AsyncIterator[T]:
+    """Yield what a thread reads, a few items ahead: the loop does not wait for a pipe.
+
+    It is a daemon: a pipe that says nothing more must not keep the program from ending.
     """
     loop = asyncio.get_running_loop()
-    chunks: asyncio.Queue[bytes] = asyncio.Queue()
+    queue: asyncio.Queue[T | Exception | None] = asyncio.Queue()
     room = threading.Semaphore(AHEAD)
 
     def read() -> None:
-        data = b"?"
-        while data:
-            room.acquire()
-            data = stream.read1(CHUNK)
-            with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(chunks.put_nowait, data)
+        end: Exception | None = None
+        try:
+            for item in items:
+                room.acquire()
+                loop.call_soon_threadsafe(queue.put_nowait, item)
+        except OSError as error:
+            end = ValidationError(f"{STDIN}: {files.reason(error)}")
+        except Exception as error:
+            end = error
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(queue.put_nowait, end)
 
     threading.Thread(target=read, name="holdfast-rows", daemon=True).start()
-    rows, rest = JsonRows(), b""
-    while data := await chunks.get():
+    while (item := await queue.get()) is not None:
         room.release()
-        *lines, rest = (rest + data).split(b"\n")
-        for line in lines:
-            for row in rows.parse(line):
-                yield row
-        if len(rest) > LONGEST_LINE:
-            raise ValidationError(f"stdin: a line of more than {LONGEST_LINE >> 20} MiB")
-    for row in rows.parse(rest):
-        yield row
+        if isinstance(item, Exception):
+            raise item
+        yield item
 
 
 class _Raw(io.RawIOBase):
@@ -261,7 +347,7 @@ def _check_places(rows: str, out: str, *, resume: bool) -> None:
         return
     if rows != PIPE and os.path.exists(out) and os.path.samefile(rows, out):
         raise click.UsageError(f"{out} is the file of the rows: give another one to -o.")
-    if not resume and os.path.exists(out):
+    if not resume and os.path.isfile(out) and os.path.getsize(out):
         raise click.UsageError(f"{out} is there already: --resume goes on with it.")
 
 
@@ -282,7 +368,7 @@ def _report(output: Output, sink: OutcomeFile | OutcomeStream, out: str) -> int:
         output.value({"rows": rows, **counts, "unknown_rows": sink.unknown})
     parts = [f"{counts['ok']:,} ok", *(f"{counts[name]:,} {name}" for name in ("error", "unknown"))]
     if not output.json:
-        output.note(f"{rows:,} rows: {', '.join(parts)}.")
+        output.note(f"{rows:,} row{'s' * (rows != 1)}: {', '.join(parts)}.")
     if sink.unknown and not output.json:
         numbers = ", ".join(map(str, sink.unknown[:LISTED]))
         more = f" and {counts['unknown'] - LISTED:,} others" if counts["unknown"] > LISTED else ""
