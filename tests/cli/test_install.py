@@ -14,6 +14,8 @@ import pytest
 import holdfast
 from holdfast.cli.verbs import install as verb
 from holdfast.config import load
+from holdfast.config.environment import ConfigEnvironment
+from holdfast.hosts.backups import Backups
 from holdfast.hosts.program import find_program, interpreter
 from tests.cli.conftest import Cli, Configure, Open, stdio
 from tests.relay import stdio_server
@@ -87,6 +89,29 @@ def test_no_secret_is_shown(cli: Cli, cursor: Path) -> None:
                 assert piece not in done.out + done.err
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_the_lines_that_are_shown_are_those_of_the_file(
+    cli: Cli, cursor: Path, newline: str
+) -> None:
+    """Whoever wrote a file does not write lines of the diff: all that is unseen is escaped."""
+    lines = [
+        '{"mcpServers": {',
+        '"a\u2028+++ /safe\u202e\x85\x7f": {',
+        '"command": "\u2028-harmless\u2029", "args": []}',
+        "}}",
+    ]
+    cursor.write_bytes(newline.join(lines).encode())
+    done = cli("install", "cursor", "-y", "--program", "holdfast")
+    assert done.code == 0, done.err
+    shown = [line for line in done.err.splitlines() if line.startswith(("-", "+", "@"))]
+    assert shown[2:] == [
+        "@@ line 3 @@",
+        r'-"command": "\u2028-harmless\u2029", "args": []}',
+        '+"command": "holdfast", "args": '
+        r'["serve", "--inherit-env", "--", "\u2028-harmless\u2029"]}',
+    ]
+
+
 def test_twice_says_so(cli: Cli, cursor: Path) -> None:
     assert cli("install", "cursor", "-y").code == 0
     before = cursor.read_bytes()
@@ -98,6 +123,37 @@ def test_twice_says_so(cli: Cli, cursor: Path) -> None:
     assert cli("uninstall", "cursor", "-y").code == 0
     done = cli("uninstall", "cursor", "-y")
     assert "Nothing to do" in done.err
+
+
+@pytest.fixture
+def two_files(home: Path) -> list[Path]:
+    """The files of VS Code and of its Insiders."""
+    folder = Path(os.environ["XDG_CONFIG_HOME"])
+    paths = [folder / f"{name}/User/mcp.json" for name in ("Code", "Code - Insiders")]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        path.write_text('{"servers": {"a": {"command": "a"}}}')
+    return paths
+
+
+def test_of_several_files_one_that_is_read_only_stops_all(cli: Cli, two_files: list[Path]) -> None:
+    two_files[1].chmod(0o444)
+    done = cli("install", "vscode", "-y")
+    assert done.code == 3
+    assert "is read-only; nothing was written" in done.err
+    assert all("holdfast" not in path.read_text() for path in two_files)
+
+
+def test_what_was_written_before_an_error_is_said(cli: Cli, two_files: list[Path]) -> None:
+    backup = Backups("vscode", str(two_files[1]), ConfigEnvironment()).save(b"")
+    backup.unlink()
+    backup.parent.rmdir()
+    backup.parent.write_text("in the way")
+    done = cli("install", "vscode", "-y")
+    assert done.code == 3
+    assert f"a: through Holdfast now, in {two_files[0]}" in done.err
+    assert f"{two_files[1]}: cannot be written: File exists ({backup.parent})" in done.err
+    assert ["holdfast" in path.read_text() for path in two_files] == [True, False]
 
 
 def test_the_words_that_a_host_gets(cli: Cli, cursor: Path) -> None:

@@ -1,4 +1,4 @@
-"""Files as hosts and people write them: 48 of all hosts, each with the trouble that it has."""
+"""Files as hosts and people write them: 49 of all hosts, each with the trouble that it has."""
 
 from __future__ import annotations
 
@@ -421,6 +421,13 @@ keyring: true
     "goose-crlf": Sample(
         "goose",
         "extensions:\r\n  a:\r\n    cmd: a\r\n    args:\r\n      - b\r\n    type: stdio\r\n",
+        file=YAML,
+    ),
+    "goose-lines": Sample(
+        "goose",
+        "extensions:\n  a:\n    cmd: >-\n      cmd-a\n    args:\n      - |\n        b\n        c\n"
+        "      - d\n\n  b:\n    cmd: |-\n      cmd-b\n\n# end\n",
+        is_exact=False,
         file=YAML,
     ),
     "goose-empty-args": Sample(

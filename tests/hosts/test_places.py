@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.config.hosts import HOSTS, host_named, user_paths
 from holdfast.errors import ValidationError
+from tests.rows import rows
 
 pytestmark = pytest.mark.req("Y6")
 
@@ -18,7 +19,7 @@ def paths(host: str, platform: str, **environ: str) -> list[str]:
     return user_paths(HOSTS[host], platform, environ, home)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("host", "linux", "mac", "windows"),
     [
         ("claude-code", ".claude.json", ".claude.json", r"C:\Users\me\.claude.json"),
@@ -87,7 +88,7 @@ def test_each_platform_has_its_place(host: str, linux: str, mac: str, windows: s
     assert paths(host, "win32")[0] == windows
 
 
-@pytest.mark.parametrize(
+@rows(
     ("variable", "host", "path"),
     [
         ("CLAUDE_CONFIG_DIR", "claude-code", "/x/.claude.json"),

@@ -10,10 +10,11 @@ from holdfast.config.files import parse
 from holdfast.config.hosts import HOSTS
 from tests.hosts.rig import HEAD, installed, servers, uninstalled
 from tests.hosts.samples import SAMPLES, Sample
+from tests.rows import rows
 
 pytestmark = pytest.mark.req("Y6")
 
-EVERY = pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
+EVERY = rows("sample", SAMPLES.values(), ids=SAMPLES)
 
 
 def test_every_host_has_a_sample() -> None:

@@ -41,7 +41,9 @@ def _shown(plan: FilePlan, data: bytes | None) -> tuple[list[str], set[str]]:
     if data is None:
         return [], set()
     document = HostDocument(plan.file._replace(data=data))
-    return document.without_values().splitlines(), set(_hidden_words(document))
+    # Not by every character that ends a line somewhere: the file's author would make the lines.
+    text = document.without_values().replace("\r\n", "\n").removesuffix("\n")
+    return text.split("\n"), set(_hidden_words(document))
 
 
 def _common(before: Sequence[str], after: Sequence[str]) -> int:

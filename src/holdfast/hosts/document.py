@@ -25,17 +25,17 @@ looked. For these the backup is asked (`backups`).
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from itertools import chain
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
 from holdfast._core.text import HIDDEN, visible
-from holdfast.config.files import UnreadableFileError, parse
+from holdfast.config.files import JsonText, UnreadableFileError, parse
 from holdfast.config.hosts import Host
 from holdfast.config.relayed import RelayCommand, read_relay
-from holdfast.hosts.nodes import Member, Node, Tree
+from holdfast.hosts.nodes import DocumentMember, DocumentNode, Tree
 from holdfast.hosts.syntax import JsonSyntax, line_start, newline_of, syntax_of
 
 _BOM: Final = "\ufeff"
@@ -44,6 +44,9 @@ _SECRET_TABLES: Final = ("env", "envs", "environment", "headers", "http_headers"
 _MASK: Final = f'"{HIDDEN}"'
 _PARTS_OF_HOST: Final = ("builtin", "platform", "frontend", "inline_python")
 """Goose's own extensions, which are no servers of others."""
+
+Edit: TypeAlias = tuple[int, int, str]
+"""Where a piece of the text begins and ends, and what takes its place."""
 
 
 class HostFile(NamedTuple):
@@ -89,14 +92,14 @@ class _Place:
         program = tree.find(server.program)
         if parent is None or program is None:
             raise UnreadableFileError("cannot be edited safely; edit it by hand")
-        self.parent: Node = parent
-        self.program: Node = program
+        self.parent: DocumentNode = parent
+        self.program: DocumentNode = program
         """The program, or the list of all words."""
-        self.member: Member = self.member_of(server.program[-1])
+        self.member: DocumentMember = self.member_of(server.program[-1])
         args = tree.find((*server.program[:-1], "args"))
-        self.args: Node | None = None if args is None or args.items is None else args
+        self.args: DocumentNode | None = None if args is None or args.items is None else args
 
-    def member_of(self, key: str) -> Member:
+    def member_of(self, key: str) -> DocumentMember:
         """Return a member of the object that holds the command."""
         return (self.parent.members or {})[key]
 
@@ -114,7 +117,8 @@ class HostDocument:
         self.text = text.removeprefix(_BOM)
         self.is_changed: bool = False
         """True after an edit."""
-        if isinstance(self._syntax, JsonSyntax) and not self.text.strip():
+        is_json = isinstance(self._syntax, JsonSyntax)
+        if is_json and not self.content and JsonText(self.text).top < 0:  # nothing, or null
             self.text = "{\n}\n"
 
     @property
@@ -183,16 +187,25 @@ class HostDocument:
 
     # Edits
 
-    def put_before(self, server: HostServer, head: Sequence[str]) -> None:
-        """Put these words before a server's command."""
-        place, syntax = _Place(self._syntax.tree(self.text), server), self._syntax
+    def put_before(self, heads: Sequence[tuple[HostServer, Sequence[str]]]) -> None:
+        """Put words before the commands of servers, all or none.
+
+        At once: the file may have megabytes, and each edit has it read again.
+        """
+        tree, expected = self._syntax.tree(self.text), dict(self.content)
+        edits = [self._put_before(tree, expected, server, head) for server, head in heads]
+        self._commit(list(chain.from_iterable(edits)), expected)
+
+    def _put_before(
+        self, tree: Tree, expected: dict[str, Any], server: HostServer, head: Sequence[str]
+    ) -> list[Edit]:
+        place, syntax = _Place(tree, server), self._syntax
         tokens = [syntax.token(word) for word in head]
-        expected = self._copy()
+        fields = _object_at(expected, server.program[:-1])
         node = place.program
         if node.items is not None:
-            _list_at(expected, server.program)[:0] = head
-            self._commit([_insert_items(self.text, node, tokens)], expected)
-            return
+            fields[server.program[-1]] = [*head, *fields[server.program[-1]]]
+            return [_insert_items(self.text, node, tokens)]
         raw, old = self.text[node.start : node.end], server.words[0]
         tokens.append(raw if syntax.can_move(raw) else syntax.token(old))
         edits = [(node.start, node.end, tokens.pop(0))]
@@ -203,26 +216,28 @@ class HostDocument:
             edits.append((insertion.at, insertion.at, insertion.text))
         else:
             edits.append(_insert_items(self.text, args, tokens))
-        fields = _object_at(expected, server.program[:-1])
         fields["args"] = [*head[1:], old, *fields.get("args", [])]
         fields[server.program[-1]] = head[0]
-        self._commit(edits, expected)
+        return edits
 
-    def take_off(self, server: HostServer) -> None:
-        """Take the words of ``holdfast serve`` off a server's command."""
-        place = _Place(self._syntax.tree(self.text), server)
-        expected = self._copy()
+    def take_off(self, servers: Sequence[HostServer]) -> None:
+        """Take the words of ``holdfast serve`` off the commands of servers, all or none."""
+        tree, expected = self._syntax.tree(self.text), dict(self.content)
+        edits = [self._take_off(tree, expected, server) for server in servers]
+        self._commit(list(chain.from_iterable(edits)), expected)
+
+    def _take_off(self, tree: Tree, expected: dict[str, Any], server: HostServer) -> list[Edit]:
+        place = _Place(tree, server)
         relay, node, args = server.relay, place.program, place.args
         count = 0 if relay is None else len(relay.head)
+        fields = _object_at(expected, server.program[:-1])
         if node.items is not None:
-            del _list_at(expected, server.program)[:count]
-            self._commit([_remove_items(self.text, node, count)], expected)
-            return
+            fields[server.program[-1]] = fields[server.program[-1]][count:]
+            return [_remove_items(self.text, node, count)]
         items = [] if args is None else args.items or []
         old = items[count - 1]
-        fields = _object_at(expected, server.program[:-1])
         fields[server.program[-1]] = fields["args"][count - 1]
-        del fields["args"][:count]
+        fields["args"] = fields["args"][count:]
         if args is not None and args.style == "block" and not fields["args"]:
             # An empty list cannot be written in lines: the key goes with it.
             del fields["args"]
@@ -230,8 +245,7 @@ class HostDocument:
             removal = (line - len(newline_of(self.text)), args.end, "")
         else:
             removal = _remove_items(self.text, args or node, count)
-        raw = self.text[old.start : old.end]
-        self._commit([(node.start, node.end, raw), removal], expected)
+        return [(node.start, node.end, self.text[old.start : old.end]), removal]
 
     def add(self, name: str, words: Sequence[str]) -> None:
         """Add a server that is started by these words."""
@@ -239,11 +253,11 @@ class HostDocument:
         command = {"command": list(words)} if host.is_list else _split(host.program, words)
         fields = {**host.template, **command}
         path = (*self._table_for_new(), name)
-        text = self._syntax.add_server(self.text, path, fields)
-        expected = self._copy()
+        expected = dict(self.content)
         _object_at(expected, path[:-1])[name] = (
             fields if host.name != "goose" else {**fields, "name": name}
         )
+        text = self._syntax.add_server(self.text, path, fields)
         self._commit_text(text, expected)
 
     def _table_for_new(self) -> tuple[str, ...]:
@@ -255,19 +269,17 @@ class HostDocument:
     def drop(self, server: HostServer) -> None:
         """Remove a server."""
         text = self._syntax.drop_server(self.text, server.path)
-        expected = self._copy()
+        expected = dict(self.content)
         table = _object_at(expected, server.path[:-1])
         del table[server.name]
         without = {key: value for key, value in expected.items() if key != server.path[0]}
         # In TOML a table that has no header of its own goes with its last entry.
         self._commit_text(text, expected, *[without] if not table else [])
 
-    def _copy(self) -> dict[str, Any]:
-        return copy.deepcopy(dict(self.content))
-
-    def _commit(self, edits: list[tuple[int, int, str]], expected: Mapping[str, Any]) -> None:
+    def _commit(self, edits: list[Edit], expected: Mapping[str, Any]) -> None:
         """Replace pieces of the text."""
-        self._commit_text(_spliced(self.text, edits), expected)
+        if edits:
+            self._commit_text(_spliced(self.text, edits), expected)
 
     def _commit_text(self, text: str, *expected: Mapping[str, Any]) -> None:
         try:
@@ -279,11 +291,14 @@ class HostDocument:
         self.text, self.content, self.is_changed = text, content, True
 
 
-def _spliced(text: str, edits: list[tuple[int, int, str]]) -> str:
-    """Return a text with pieces replaced, the last one first, so that the places stay right."""
-    for start, end, piece in sorted(edits, reverse=True):
-        text = text[:start] + piece + text[end:]
-    return text
+def _spliced(text: str, edits: list[Edit]) -> str:
+    """Return a text with pieces replaced that do not overlap."""
+    pieces: list[str] = []
+    at = 0
+    for start, end, piece in sorted(edits):
+        pieces += [text[at:start], piece]
+        at = end
+    return "".join([*pieces, text[at:]])
 
 
 def _split(program: str, words: Sequence[str]) -> dict[str, Any]:
@@ -297,22 +312,26 @@ def _fault(raw: Mapping[str, Any], command: Any, args: Any) -> str:
     words = command if isinstance(command, list) else [command]
     if not words or not isinstance(words[0], str) or not words[0].strip():
         return "has no command"
+    return _words_fault(words, args)
+
+
+def _words_fault(words: list[Any], args: Any) -> str:
     if not isinstance(args, list):
         return "has args that are not a list"
-    return _words_fault([*words, *args])
-
-
-def _words_fault(words: list[Any]) -> str:
-    if any(isinstance(word, list | dict) or word is None for word in words):
-        return "has an argument that is not a string"
-    if len(words) == 1 and len(words[0].split()) > 1 and not _is_path(words[0]):
-        # Some hosts give it to a shell, others do not: the words behind it cannot be known.
+    if len(words) == 1 and _has_arguments(words[0]):
         return "has a space in its command; write its arguments in args"
+    if any(isinstance(word, list | dict) or word is None for word in (*words, *args)):
+        return "has an argument that is not a string"
     return ""
 
 
-def _is_path(word: str) -> bool:
-    return any(mark in word.split(maxsplit=1)[0] for mark in "/\\")
+def _has_arguments(command: str) -> bool:
+    """Return whether a command seems to have its arguments in it.
+
+    Some hosts give it to a shell, others do not: the words in it cannot be known.
+    """
+    first, *rest = command.split(maxsplit=1)
+    return bool(rest) and not any(mark in first for mark in "/\\")
 
 
 # Places in the content
@@ -331,7 +350,7 @@ def _tables(
         if isinstance(inner, Mapping):
             yield from _tables(inner, tuple(rest), (*path, name))
         elif inner is not None and not rest:
-            raise UnreadableFileError(f"must hold an object under {visible(str(name), 40)}")
+            raise _not_an_object(str(name))
 
 
 def _value_at(content: Any, path: tuple[str, ...]) -> Any:
@@ -341,23 +360,27 @@ def _value_at(content: Any, path: tuple[str, ...]) -> Any:
 
 
 def _object_at(content: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
-    """Return an object in the content, made where it is missing."""
+    """Return an object in the content, made where it is missing.
+
+    The objects on the way are copies from there on: those of the caller stay as they are.
+    """
     for key in path:
-        if not isinstance(content.get(key), dict):
-            content[key] = {}
-        content = content[key]
+        inner = content.get(key)
+        if inner is not None and not isinstance(inner, dict):
+            raise _not_an_object(key)
+        inner = content[key] = dict(inner or {})
+        content = inner
     return content
 
 
-def _list_at(content: dict[str, Any], path: tuple[str, ...]) -> list[Any]:
-    items: list[Any] = _object_at(content, path[:-1])[path[-1]]
-    return items
+def _not_an_object(key: str) -> UnreadableFileError:
+    return UnreadableFileError(f"must hold an object under {visible(key, 40)}")
 
 
 # Items of lists
 
 
-def _insert_items(text: str, node: Node, tokens: Sequence[str]) -> tuple[int, int, str]:
+def _insert_items(text: str, node: DocumentNode, tokens: Sequence[str]) -> Edit:
     """Return the edit that puts tokens before the items of a list, in the list's own layout."""
     items = node.items or []
     if node.style == "block":
@@ -373,7 +396,7 @@ def _insert_items(text: str, node: Node, tokens: Sequence[str]) -> tuple[int, in
     return items[0].start, items[0].start, piece
 
 
-def _remove_items(text: str, node: Node, count: int) -> tuple[int, int, str]:
+def _remove_items(text: str, node: DocumentNode, count: int) -> Edit:
     """Return the edit that takes the first items of a list out."""
     items = node.items or []
     if len(items) > count:

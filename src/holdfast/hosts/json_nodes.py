@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.config.files import JsonText
-from holdfast.hosts.nodes import Member, Node
+from holdfast.hosts.nodes import DocumentMember, DocumentNode
 
 
 class JsonTree:
@@ -11,15 +11,15 @@ class JsonTree:
 
     def __init__(self, text: str) -> None:
         self._json = JsonText(text)
-        self._nodes: dict[tuple[str, ...], Node | None] = {}
+        self._nodes: dict[tuple[str, ...], DocumentNode | None] = {}
 
-    def find(self, path: tuple[str, ...]) -> Node | None:
+    def find(self, path: tuple[str, ...]) -> DocumentNode | None:
         """Return the value that these keys lead to, with its members or items."""
         if path not in self._nodes:
             self._nodes[path] = self._find(path)
         return self._nodes[path]
 
-    def _find(self, path: tuple[str, ...]) -> Node | None:
+    def _find(self, path: tuple[str, ...]) -> DocumentNode | None:
         if not path:
             start = self._json.top
             return self._opened(start, -1) if start >= 0 else None
@@ -27,17 +27,17 @@ class JsonTree:
         member = None if parent is None else (parent.members or {}).get(path[-1])
         return None if member is None else self._opened(member.node.start, member.node.end)
 
-    def _opened(self, start: int, end: int) -> Node:
+    def _opened(self, start: int, end: int) -> DocumentNode:
         """Return a value with what is in it."""
         first = self._json.plain[start]
         if first == "{":
             members, last = self._json.members(start)
             inside = {
-                member.key: Member(member.start, Node(member.value, member.end))
+                member.key: DocumentMember(member.start, DocumentNode(member.value, member.end))
                 for member in members
             }
-            return Node(start, last + 1, members=inside)
+            return DocumentNode(start, last + 1, members=inside)
         if first == "[":
-            items = [Node(*span) for span in self._json.items(start)]
-            return Node(start, end, items=items)
-        return Node(start, end)
+            items = [DocumentNode(*span) for span in self._json.items(start)]
+            return DocumentNode(start, end, items=items)
+        return DocumentNode(start, end)

@@ -16,24 +16,24 @@ Style = Literal["flow", "block"]
 """``flow``: in brackets or braces. ``block``: by lines (TOML's tables, YAML's indentation)."""
 
 
-class Node(Struct):
+class DocumentNode(Struct):
     """One value: where it begins and ends, and what is in it."""
 
     start: int
     end: int
     style: Style = "flow"
-    members: dict[str, Member] | None = None
+    members: dict[str, DocumentMember] | None = None
     """Of an object, by key."""
-    items: list[Node] | None = None
+    items: list[DocumentNode] | None = None
     """Of a list."""
 
 
-class Member(NamedTuple):
+class DocumentMember(NamedTuple):
     """A key of an object, and its value."""
 
     start: int
     """Where the key begins."""
-    node: Node
+    node: DocumentNode
     name: int = -1
     """Where the last part of a dotted key begins (TOML)."""
 
@@ -41,17 +41,17 @@ class Member(NamedTuple):
 class Tree(Protocol):
     """Finds values in one text."""
 
-    def find(self, path: tuple[str, ...]) -> Node | None:
+    def find(self, path: tuple[str, ...]) -> DocumentNode | None:
         """Return the value that these keys lead to, with its members or items."""
 
 
 class NodeTree:
     """A tree that was read whole."""
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: DocumentNode) -> None:
         self._root = root
 
-    def find(self, path: tuple[str, ...]) -> Node | None:
+    def find(self, path: tuple[str, ...]) -> DocumentNode | None:
         """Return the value that these keys lead to."""
         node = self._root
         for key in path:

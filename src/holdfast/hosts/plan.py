@@ -75,17 +75,8 @@ def plan_install(
         only_new: Add these, and leave the others.
     """
     document = HostDocument(file)
-    changes: list[ServerChange] = []
-    done: list[str] = []
-    skipped: dict[str, str] = {}
-    for server in () if only_new else _chosen(document, names):
-        change = _installed(document, server, tuple(head_for(server)))
-        if isinstance(change, ServerChange):
-            changes.append(change)
-        elif change:
-            skipped[server.label] = change
-        else:
-            done.append(server.label)
+    chosen = [] if only_new else _chosen(document, names)
+    changes, reasons = _install(document, chosen, head_for)
     for name, words in new:
         document.add(name, words)
         changes.append(ServerChange(name=name, label=name, action="add", after=tuple(words)))
@@ -93,32 +84,77 @@ def plan_install(
         file=file,
         after=document.data if changes else file.data,
         changes=tuple(changes),
-        done=tuple(done),
-        skipped=skipped,
+        done=tuple(label for label, reason in reasons.items() if not reason),
+        skipped={label: reason for label, reason in reasons.items() if reason},
     )
 
 
-def _installed(
-    document: HostDocument, server: HostServer, head: tuple[str, ...]
-) -> ServerChange | str:
-    """Put these words before a server; return the change, or why not: empty if they are there."""
+def _install(
+    document: HostDocument, servers: list[HostServer], head_for: HeadFor
+) -> tuple[list[ServerChange], dict[str, str]]:
+    """Put words before servers; return the changes, and why the others are left, by label.
+
+    The reason is empty for those that have these words already.
+    """
+    todo: list[tuple[HostServer, tuple[str, ...]]] = []
+    left: dict[str, str] = {}
+    for server in servers:
+        head = tuple(head_for(server))
+        reason = _reason_to_leave(server, head)
+        if reason is None:
+            todo.append((server, head))
+        else:
+            left[server.label] = reason
+    document.take_off([server for server, _ in todo if server.relay is not None])
+    bare = {server.path: server for server in document.servers()}
+    faults = _put_before(document, [(bare[server.path], head) for server, head in todo])
+    changes: list[ServerChange] = []
+    for server, head in todo:
+        if server.path not in faults:
+            changes.append(_change(server, (*head, *bare[server.path].words)))
+        elif server.relay is None:
+            left[server.label] = faults[server.path]
+        else:
+            raise UnreadableFileError(faults[server.path])  # its old words are gone
+    return changes, left
+
+
+def _reason_to_leave(server: HostServer, head: tuple[str, ...]) -> str | None:
+    """Return why a server is left as it is: empty if it has these words; None if it is not left."""
     relay = server.relay
-    if server.fault:
-        return server.fault
-    if relay is not None and (relay.server is None or relay.head == head):
+    if server.fault or relay is None:
+        return server.fault or None
+    if relay.server is None or relay.head == head:
         return ""
-    if relay is not None and not relay.server:
-        return "has no command after --"
-    if relay is not None:
-        document.take_off(server)
-    bare = _again(document, server)
-    document.put_before(bare, head)
+    return None if relay.server else "has no command after --"
+
+
+def _put_before(
+    document: HostDocument, heads: list[tuple[HostServer, tuple[str, ...]]]
+) -> dict[tuple[str, ...], str]:
+    """Put words before servers; return why not, for those that cannot be edited."""
+    try:
+        document.put_before(heads)
+    except UnreadableFileError:
+        pass
+    else:
+        return {}
+    faults: dict[tuple[str, ...], str] = {}
+    for server, head in heads:
+        try:
+            document.put_before([(server, head)])
+        except UnreadableFileError as error:
+            faults[server.path] = str(error)
+    return faults
+
+
+def _change(server: HostServer, after: tuple[str, ...]) -> ServerChange:
     return ServerChange(
         name=server.name,
         label=server.label,
-        action="install" if relay is None else "update",
+        action="install" if server.relay is None else "update",
         before=server.words,
-        after=(*head, *bare.words),
+        after=after,
     )
 
 
@@ -147,20 +183,17 @@ def plan_uninstall(
         restored = _restored(file._replace(data=backup), document, leaving)
         if restored is not None:
             return replace(plan, after=restored.data if restored.is_changed else backup)
-    for server in leaving:
-        take_out(document, server)
+    _take_out(document, leaving)
     return replace(plan, after=document.data)
 
 
-def take_out(document: HostDocument, server: HostServer) -> None:
-    """Restore the command of a server, or remove it if Holdfast is all there is."""
-    current = _again(document, server)
-    relay = current.relay
-    assert relay is not None
-    if relay.server:
-        document.take_off(current)
-    else:
-        document.drop(current)
+def _take_out(document: HostDocument, leaving: list[HostServer]) -> None:
+    """Restore the commands of servers; remove those that are Holdfast alone."""
+    restored = [server for server in leaving if server.relay and server.relay.server]
+    document.take_off(restored)
+    for server in leaving:
+        if server not in restored:
+            document.drop(server)
 
 
 def _leaving(server: HostServer) -> ServerChange:
@@ -196,19 +229,18 @@ def _replayed(backup: HostFile, servers: list[HostServer]) -> HostDocument:
     """Return a backup with these servers installed as they are today."""
     document = HostDocument(backup)
     there = {server.path: server for server in document.servers()}
+    document.put_before(
+        [
+            (before, server.relay.head)
+            for server in servers
+            if (before := there.get(server.path)) is not None and server.relay is not None
+            if before.relay is None and not before.fault
+        ]
+    )
     for server in servers:
-        relay = server.relay
-        before = there.get(server.path)
-        if before is None:
+        if server.path not in there:
             document.add(server.name, server.words)
-        elif before.relay is None and not before.fault and relay is not None:
-            document.put_before(before, relay.head)
     return document
-
-
-def _again(document: HostDocument, server: HostServer) -> HostServer:
-    """Return a server as the document has it after the edits so far."""
-    return next(entry for entry in document.servers() if entry.path == server.path)
 
 
 def _chosen(document: HostDocument, names: Sequence[str]) -> list[HostServer]:

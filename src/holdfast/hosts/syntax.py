@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from holdfast.config.files import drop_member, set_member
-from holdfast.hosts.nodes import Member, Node, Tree
+from holdfast.hosts.nodes import DocumentMember, DocumentNode, Tree
 
 _PLAIN: Final = re.compile(r"[A-Za-z/][\w./+@=-]*")
 """Words that YAML need not quote, in any place."""
@@ -40,7 +40,7 @@ class Syntax(Protocol):
         """Return whether a value may stand in a list as it is written elsewhere."""
 
     def list_after(
-        self, text: str, member: Member, is_flow: bool, tokens: Sequence[str]
+        self, text: str, member: DocumentMember, is_flow: bool, tokens: Sequence[str]
     ) -> Insertion:
         """Return a new member ``args`` behind another one."""
 
@@ -93,7 +93,7 @@ class JsonSyntax:
         return True
 
     def list_after(
-        self, text: str, member: Member, is_flow: bool, tokens: Sequence[str]
+        self, text: str, member: DocumentMember, is_flow: bool, tokens: Sequence[str]
     ) -> Insertion:
         """Return ``, "args": […]``, in a line of its own if the one before it has one."""
         gap = re.search(r"\s*\Z", text[: member.start])
@@ -105,7 +105,7 @@ class JsonSyntax:
         tree = self.tree(text)
         value: Any = dict(fields)
         at = len(path) - 1
-        while at and tree.find(path[:at]) is None:
+        while at and ((table := tree.find(path[:at])) is None or table.members is None):
             value = {path[at]: value}
             at -= 1
         parent = tree.find(path[:at])
@@ -137,7 +137,7 @@ class TomlSyntax:
         return True
 
     def list_after(
-        self, text: str, member: Member, is_flow: bool, tokens: Sequence[str]
+        self, text: str, member: DocumentMember, is_flow: bool, tokens: Sequence[str]
     ) -> Insertion:
         """Return ``args = […]``: in a line of its own, or in the same inline table."""
         value = f"args = [{', '.join(tokens)}]"
@@ -204,7 +204,7 @@ class YamlSyntax:
         return is_quoted or _PLAIN.fullmatch(raw) is not None
 
     def list_after(
-        self, text: str, member: Member, is_flow: bool, tokens: Sequence[str]
+        self, text: str, member: DocumentMember, is_flow: bool, tokens: Sequence[str]
     ) -> Insertion:
         """Return ``args:`` with its items, in lines or in the same braces."""
         if is_flow:
@@ -230,7 +230,7 @@ class YamlSyntax:
         return text[:at] + gap + lead + block.removesuffix(newline if rest else "") + rest
 
     def _replaced(
-        self, text: str, table: Node, path: tuple[str, ...], fields: Mapping[str, Any]
+        self, text: str, table: DocumentNode, path: tuple[str, ...], fields: Mapping[str, Any]
     ) -> str:
         newline = newline_of(text)
         block = self._block(path[-1], fields, "  ", newline).removesuffix(newline)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from holdfast.hosts.nodes import Member, Node, NodeTree
+from holdfast.hosts.nodes import DocumentMember, DocumentNode, NodeTree
 
 _SPACE: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*+")
 _BLANK: Final = re.compile(r"[ \t]*+")
@@ -29,7 +29,7 @@ class _Reader:
         self._at = 0
 
     def read(self) -> NodeTree:
-        root = Node(0, len(self._text), "block", {})
+        root = DocumentNode(0, len(self._text), "block", {})
         table = root
         while True:
             self._skip(_SPACE)
@@ -43,7 +43,7 @@ class _Reader:
 
     # Tables
 
-    def _header(self, root: Node) -> Node:
+    def _header(self, root: DocumentNode) -> DocumentNode:
         """Read ``[a.b]`` or ``[[a.b]]``; return the table that it begins."""
         start = self._at
         brackets = 2 if self._text.startswith("[[", start) else 1
@@ -58,12 +58,12 @@ class _Reader:
         if brackets == 1:
             return _table(parent, name, start)
         # A list of tables: keys below it mean its last one.
-        table = Node(start, self._at, "block", {})
+        table = DocumentNode(start, self._at, "block", {})
         assert parent.members is not None
-        parent.members[name] = Member(start, table)
+        parent.members[name] = DocumentMember(start, table)
         return table
 
-    def _assignment(self, table: Node) -> None:
+    def _assignment(self, table: DocumentNode) -> None:
         """Read ``a.b = value`` into a table."""
         start = self._at
         parts = self._key()
@@ -75,7 +75,7 @@ class _Reader:
         for key, _ in path:
             table = _table(table, key, start, table.style)
         assert table.members is not None
-        table.members[name] = Member(start, value, place)
+        table.members[name] = DocumentMember(start, value, place)
 
     def _key(self) -> list[tuple[str, int]]:
         """Read a dotted key; return its parts, each with its place."""
@@ -96,21 +96,21 @@ class _Reader:
 
     # Values
 
-    def _value(self) -> Node:
+    def _value(self) -> DocumentNode:
         start = self._at
         first = self._text[start]
         if first in "\"'":
             self._skip(_STRING)
-            return Node(start, self._at)
+            return DocumentNode(start, self._at)
         if first == "[":
             return self._list()
         if first == "{":
             return self._inline_table()
         self._skip(_SCALAR)
-        return Node(start, start + len(self._text[start : self._at].rstrip()))
+        return DocumentNode(start, start + len(self._text[start : self._at].rstrip()))
 
-    def _list(self) -> Node:
-        node = Node(self._at, -1, items=[])
+    def _list(self) -> DocumentNode:
+        node = DocumentNode(self._at, -1, items=[])
         assert node.items is not None
         self._at += 1
         while not self._ends("]"):
@@ -118,8 +118,8 @@ class _Reader:
         node.end = self._at
         return node
 
-    def _inline_table(self) -> Node:
-        node = Node(self._at, -1, members={})
+    def _inline_table(self) -> DocumentNode:
+        node = DocumentNode(self._at, -1, members={})
         self._at += 1
         while not self._ends("}"):
             self._assignment(node)
@@ -143,13 +143,13 @@ class _Reader:
         self._at = match.end()
 
 
-def _table(parent: Node, key: str, start: int, style: str = "block") -> Node:
+def _table(parent: DocumentNode, key: str, start: int, style: str = "block") -> DocumentNode:
     """Return a table in another, made at its first mention."""
     assert parent.members is not None
     member = parent.members.get(key)
     if member is None:
-        node = Node(start, start, "flow" if style == "flow" else "block", {})
-        member = parent.members[key] = Member(start, node)
+        node = DocumentNode(start, start, "flow" if style == "flow" else "block", {})
+        member = parent.members[key] = DocumentMember(start, node)
     return member.node
 
 

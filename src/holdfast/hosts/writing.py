@@ -132,7 +132,8 @@ class HostFiles:
             with locked(state / "config.lock"):
                 return self._write(seen, make)
         except OSError as error:
-            raise StateError(f"{visible(path)}: cannot be written: {reason(error)}") from None
+            text = f"{visible(path)}: cannot be written: {reason(error)}{_elsewhere(error, path)}"
+            raise StateError(text) from None
 
     def _write(self, seen: FilePlan, make: MakePlan) -> Written:
         path = seen.file.path
@@ -163,6 +164,10 @@ class HostFiles:
     def _is_new_secret(self, plan: FilePlan) -> bool:
         return plan.file.data is None and self._root is None
 
+    def require_writable(self, path: str) -> None:
+        """Raise StateError for a file that will not be replaced, before anybody is asked."""
+        self._target(path)
+
     def _target(self, path: str) -> Path:
         """Return the file to replace. Raises StateError if it must not be.
 
@@ -175,3 +180,10 @@ class HostFiles:
             # A rename would replace it all the same: its folder can be written.
             raise StateError(f"{visible(path)} is read-only; nothing was written (chmod u+w)")
         return target
+
+
+def _elsewhere(error: OSError, path: str) -> str:
+    """Return the place of an error that is not beside the file: the backup, or the lock."""
+    place = str(error.filename or path)
+    is_beside = os.path.dirname(place) == os.path.dirname(os.path.realpath(path))
+    return "" if place == path or is_beside else f" ({visible(place)})"
