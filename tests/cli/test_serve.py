@@ -6,8 +6,10 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +43,23 @@ async def test_a_host_outlives_its_server(protocol: str) -> None:
         assert (await host.call_tool("pid")).text != first
 
 
+@pytest.mark.req("Y1")
+def test_a_host_that_sends_everything_and_closes_its_output_is_answered() -> None:
+    client = {"name": "printf", "version": "1"}
+    info = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
+    messages: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": info},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": "pid"}},
+        {"id": 3, "method": "tools/list", "params": None},
+    ]
+    lines = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
+    done = subprocess.run(command(), input=lines, capture_output=True, text=True, check=True)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert sorted(answer["id"] for answer in answers if "id" in answer) == [1, 2, 3]
+    assert all("error" not in answer for answer in answers)
+
+
 @REVISIONS
 async def test_a_call_that_asks_runs_once(tmp_path: Path, protocol: str) -> None:
     runs = tmp_path / "runs"
@@ -72,6 +91,39 @@ async def test_a_lock_file_holds_for_the_host(tmp_path: Path, process: Cli) -> N
             with pytest.raises(RpcError) as caught:
                 await host.request(method, {"name": "pid"})
             assert caught.value.data["kind"] == "drift"
+
+
+@pytest.mark.req("Y3")
+async def test_calls_are_recorded_without_secrets_and_lists_are_kept(tmp_path: Path) -> None:
+    audit, trace = tmp_path / "audit.jsonl", tmp_path / "trace.jsonl"
+    line = command("--audit", str(audit), "--cache", "60", "--trace-file", str(trace))
+    async with holdfast.connect(line) as host:
+        arguments = {"password": "hunter2-hunter2", "note": "plain"}
+        await host.request("tools/call", {"name": "pid", "arguments": arguments})
+        with pytest.raises(RpcError):
+            await host.request("tools/call", {"name": "die"})
+        await host.request("tools/call", {"name": "pid"})  # lists are asked for anew after a crash
+        for _ in range(3):
+            assert (await host.request("tools/list"))["tools"]
+    assert "hunter2" not in audit.read_text()
+    rows = [json.loads(row) for row in audit.read_text().splitlines()]
+    assert [(row["tool"], row["outcome"], row["outcome_unknown"]) for row in rows] == [
+        ("pid", "ok", False),
+        ("die", "transport", True),
+        ("pid", "ok", False),
+    ]
+    assert rows[0]["arguments"]["note"] == "plain"
+    assert audit.stat().st_mode & 0o077 == 0
+    sent = [row for row in trace.read_text().splitlines() if '"tools/list"' in row]
+    assert len(sent) == 1, sent
+
+
+@pytest.mark.req("Y3")
+@pytest.mark.parametrize("options", [("--audit", "/"), ("--cache", "-1")])
+def test_a_file_or_a_time_that_cannot_be_is_refused(options: tuple[str, str], cli: Cli) -> None:
+    done = cli("serve", *options, "--", sys.executable, stdio_server.__file__)
+    assert done.code != 0
+    assert options[0] in done.err
 
 
 @pytest.fixture
@@ -148,7 +200,8 @@ async def test_http_ends_cleanly_with_its_servers(config: str) -> None:
 @pytest.mark.req("Y3")
 async def test_a_token_is_printed_for_other_addresses(config: str) -> None:
     words = serving("a", "--config", config, "--http", "0.0.0.0:0")
-    process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
+    env = {**os.environ, "HOLDFAST_SERVE_TOKEN": ""}
+    process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE, env=env)
     assert process.stdout is not None
     token = (await process.stdout.readline()).decode().removeprefix("token: ").strip()
     url = (await process.stdout.readline()).decode().split()[0].replace("0.0.0.0", "127.0.0.1")
@@ -157,7 +210,7 @@ async def test_a_token_is_printed_for_other_addresses(config: str) -> None:
     async with holdfast.connect(url) as host:
         with pytest.raises(holdfast.HoldfastError):
             await host.open()
-    process.terminate()
+    process.send_signal(signal.SIGHUP)
     assert await process.wait() == 0
 
 

@@ -55,6 +55,7 @@ def complain(request: ServerRequest, arguments: dict[str, Any]) -> Any:
 
 TOOLS: dict[str, Run] = {
     "pid": lambda request, arguments: text_result(str(os.getpid())),
+    "large": lambda request, arguments: text_result("x" * arguments["size"]),
     "env": lambda request, arguments: text_result(os.environ.get(arguments["name"], "")),
     "cwd": lambda request, arguments: text_result(os.getcwd()),
     "die": lambda request, arguments: os._exit(3),

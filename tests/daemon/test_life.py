@@ -179,7 +179,7 @@ def test_a_daemon_that_hangs_is_not_killed(cli: Cli, monkeypatch: pytest.MonkeyP
         for verb in ("start", "status", "stop"):
             done = cli("daemon", verb)
             assert done.code == 3
-            assert "the daemon did not answer within 0.2 s" in done.err
+            assert f"the daemon (pid {pid}) did not answer within 0.2 s" in done.err
         done = cli("call", "pid", "--", *SERVER)
         assert done.code == 0
         assert "a server of its own is started" in done.err
@@ -197,6 +197,44 @@ def test_a_folder_that_cannot_be_used_is_named(cli: Cli, runtime: Path) -> None:
     assert done.code == 3
     assert "cannot be used" in done.err
     assert str(runtime) in done.err.replace(" ", "")
+
+
+@pytest.mark.req("Y4")
+def test_what_is_in_the_way_is_named(cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder at the socket's place; a log that cannot be written; a folder for everybody."""
+    os.makedirs(socket_path(), 0o700)
+    os.chmod(os.path.dirname(socket_path()), 0o700)
+    done = cli("daemon", "start")
+    assert (done.code, f"{socket_path()} cannot be bound" in done.err) == (3, True), done.err
+    os.rmdir(socket_path())
+    os.chmod(os.path.dirname(socket_path()), 0o755)
+    for verb in ("start", "status", "stop"):
+        done = cli("daemon", verb)
+        place = os.path.dirname(socket_path())
+        assert done.code == 3
+        assert f"{place} is open to other users; not used (chmod 700)" in done.err
+        assert "Errno" not in done.err
+    os.chmod(os.path.dirname(socket_path()), 0o700)
+    (home / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "file"))
+    done = cli("daemon", "start")
+    assert (done.code, f"{log_path()} cannot be written" in done.err) == (3, True), done.err
+    assert "Traceback" not in done.err
+    assert cli("daemon", "run").code == 3
+
+
+@pytest.mark.req("Y4")
+def test_a_daemon_of_another_version_is_said_to_be_of_no_use(cli: Cli) -> None:
+    pid = life.start()[0].pid
+    command = [
+        *(sys.executable, "-c"),
+        "import holdfast._version as version, sys; version.__version__ = '99.0'\n"
+        "from holdfast.cli.main import main; sys.exit(main(['daemon', 'start']))",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"Already running: the daemon, pid {pid}\n"
+    assert "It is not used" in done.stderr
+    assert "stop it, and start it anew" in done.stderr
 
 
 @pytest.mark.req("Y4")

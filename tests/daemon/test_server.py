@@ -14,12 +14,21 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast import Backoff, Handlers, HoldfastError, Limits, Timeouts, TransportError
+from holdfast import (
+    Backoff,
+    Handlers,
+    HoldfastError,
+    Limits,
+    ProtocolError,
+    Timeouts,
+    TransportError,
+)
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast._core.transports import daemon_socket
 from holdfast._core.transports.daemon_socket import Definition, Hello, encode_line, socket_path
 from holdfast.daemon import server as daemon_server
 from holdfast.daemon.shared_server import sharing_key
+from holdfast.relay.sharing import RELAYED
 from tests.daemon.rig import SERVER, connected, is_alive, listen, running, text, until, until_noted
 from tests.skipping import skip
 
@@ -84,6 +93,23 @@ async def test_what_differs_is_not_shared(
     ):
         assert await text(first, "page_note", text="a") == "a"
         assert await text(second, "notes") == ""
+
+
+@pytest.mark.req("Y4")
+async def test_a_relay_and_a_client_share_a_server_and_each_has_its_own_limits() -> None:
+    """What is too long for one of them costs that one its link, and the other nothing."""
+    async with (
+        running() as daemon,
+        connected() as client,
+        connected(limits=Limits(**RELAYED)) as relay,
+    ):
+        size = Limits().frame_bytes
+        assert await text(client, "page_note", text="a") == "a"
+        assert len(await text(relay, "large", size=size)) == size
+        with pytest.raises(ProtocolError, match="a message of more than"):
+            await text(client, "large", size=size)
+        assert await text(relay, "notes") == "a"
+        assert len(daemon.status()["servers"]) == 1
 
 
 @pytest.mark.req("Y4")

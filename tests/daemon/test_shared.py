@@ -19,13 +19,14 @@ import pytest
 import holdfast
 from holdfast._core.boundary import Lost, Starting, Transport
 from holdfast._core.transports import daemon_socket
-from holdfast._core.transports.daemon_link import Loss, marked_line
+from holdfast._core.transports.daemon_link import ServerLoss, marked_line
 from holdfast._core.transports.daemon_socket import Hello, socket_path
 from holdfast._core.transports.shared import Shared, project_of
 from holdfast._core.transports.stdio import Stdio
 from holdfast.errors import HandshakeTimeout, Hint, ShutdownError, TransportError, ValidationError
 from holdfast.testing.contract import Probe, TransportContract
 from tests.daemon.rig import listen, scripted, welcome
+from tests.rows import rows
 
 ECHO = [sys.executable, "-m", "holdfast.testing.echo_server"]
 PEER = [sys.executable, "-m", "holdfast.demo.server"]
@@ -120,7 +121,9 @@ async def test_a_daemon_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv(daemon_socket.VARIABLE, "0.05")
     with listen():
         fallbacks = await fallback()
-    assert fallbacks.sentences[0].endswith("the daemon did not answer within 0.05 s")
+    assert fallbacks.sentences[0].endswith(
+        f"the daemon (pid {os.getpid()}) did not answer within 0.05 s"
+    )
     assert fallbacks.absent == [False]
 
 
@@ -263,7 +266,7 @@ async def test_how_the_server_ended_is_passed_on() -> None:
     error = TransportError("it exited", exit_code=7, stderr_tail="at the end", hints=(hint,))
 
     async def lose(connection: socket.socket, hello: Hello) -> None:
-        connection.sendall(welcome() + b"!ready\n" + marked_line("lost", Loss.of(error)))
+        connection.sendall(welcome() + b"!ready\n" + marked_line("lost", ServerLoss.of(error)))
 
     async with scripted(lose):
         reports = await reports_of(Shared(Stdio(ECHO)), Lost)
@@ -274,9 +277,9 @@ async def test_how_the_server_ended_is_passed_on() -> None:
 
 
 def test_an_error_is_of_the_same_type_on_the_other_side() -> None:
-    assert type(Loss.of(HandshakeTimeout("late")).error()) is HandshakeTimeout
-    assert type(Loss(type="SystemExit", message="").error()) is TransportError
-    assert type(Loss(type="Hint", message="").error()) is TransportError
+    assert type(ServerLoss.of(HandshakeTimeout("late")).error()) is HandshakeTimeout
+    assert type(ServerLoss(type="SystemExit", message="").error()) is TransportError
+    assert type(ServerLoss(type="Hint", message="").error()) is TransportError
 
 
 @pytest.mark.req("Y4")
@@ -339,7 +342,7 @@ def test_a_path_too_long_for_a_socket_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("Y4")
-@pytest.mark.parametrize("folder", [None, "", "relative", "/proc/1/nowhere", "/\0"])
+@rows("folder", [None, "", "relative", "/proc/1/nowhere", "/\0"])
 def test_without_a_runtime_folder_it_is_in_the_state_folder(folder: str | None) -> None:
     environ = {"XDG_STATE_HOME": "/s"} | ({} if folder is None else {"XDG_RUNTIME_DIR": folder})
     usual = f"/run/user/{os.geteuid()}"

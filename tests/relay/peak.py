@@ -1,4 +1,4 @@
-"""A server of one large result, and a relay that notes how much memory it needed at the most."""
+"""A server of large results, and a relay that notes how much memory it needed at the most."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ def serve_large(era: str) -> None:
     catalog = Catalog()
     definition = {"name": "large", "inputSchema": {"type": "object"}}
     catalog.tools["large"] = Offered(definition, lambda request, _: text_result("x" * SIZE))
+    measure = {"name": "measure", "inputSchema": {"type": "object"}}
+    catalog.tools["measure"] = Offered(
+        measure, lambda request, arguments: text_result(str(len(arguments["text"])))
+    )
     options: dict[str, Any] = {"capabilities": lambda: {"tools": {}}, "versions": select(era)}
     stdio.run(Server("large", catalog.handlers(), **options))
 
@@ -37,8 +41,24 @@ async def relay(era: str, note: Path) -> None:
         note.write_text(str(tracemalloc.get_traced_memory()[1] - before))
 
 
+async def relay_resident(era: str, note: Path) -> None:
+    """Do the same; note by how much the resident memory grew at the most, as Linux counts it."""
+    async with holdfast.connect([sys.executable, __file__, era]) as client:
+        before = resident("VmRSS")
+        await stdio.serve(SharedRelay(client).join().server)
+        note.write_text(str(resident("VmHWM") - before))
+
+
+def resident(field: str) -> int:
+    """Return a count of this process, in bytes."""
+    status = Path("/proc/self/status").read_text()
+    (line,) = (line for line in status.splitlines() if line.startswith(f"{field}:"))
+    return int(line.split()[1]) * 1024
+
+
 if __name__ == "__main__":
     if len(sys.argv) == 2:
         serve_large(sys.argv[1])
     else:
-        asyncio.run(relay(sys.argv[1], Path(sys.argv[2])))
+        run = relay_resident if "--resident" in sys.argv else relay
+        asyncio.run(run(sys.argv[1], Path(sys.argv[2])))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import aiohttp
 import pytest
+from msgspec import Raw
 
 import holdfast
 from holdfast import Handlers, types
+from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION
 from holdfast._core.serve import http
 from holdfast._core.serve.http import HttpServer
 from holdfast.policies import Identity
@@ -108,6 +111,26 @@ async def test_questions_progress_and_log_messages_pass(pair: Pair) -> None:
         result = await host.call_tool("say", on_progress=steps.append)
         assert (result.text, runs, len(steps)) == ("file:///a", ["run"], 1)
         assert (await logs.get()).data == "loud"
+
+
+@pytest.mark.parametrize("reports", [0, 1], ids=["JSON", "an event stream"])
+async def test_a_large_result_arrives_whole(pair: Pair, reports: int) -> None:
+    """It is written in parts, as JSON or, behind its progress, as an event."""
+    peer, size = pair.peer(), 5 * http.PART + 7
+
+    async def call(request: ServerRequest) -> Any:
+        for number in range(reports):
+            request.progress(number)
+            await asyncio.sleep(0)
+        return {"content": [{"type": "text", "text": "é" + size * "x"}]}
+
+    peer.on("tools/call", call)
+    seen: list[Any] = []
+    async with serving(peer) as served, connect(f"{served.url}/s0", pair) as host:
+        for _ in range(2):
+            result = await host.call_tool("large", on_progress=seen.append)
+            assert result.text == "é" + size * "x"
+    assert len(seen) == 2 * reports
 
 
 async def test_a_stateless_server_asks_its_own_caller() -> None:
@@ -219,13 +242,38 @@ async def test_a_token_is_needed_where_it_is_set() -> None:
         url = f"{served.url}/s0"
         status, headers = await post(url)
         assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
-        assert (await post(url, Authorization="Bearer wrong"))[0] == 401
+        for wrong in ("Bearer wrong", "Bearer", "Bearer ", "Basic s3cret-token", "Bearer s3cret-é"):
+            assert (await post(url, Authorization=wrong))[0] == 401
+        assert (await post(url, Authorization="bearer  s3cret-token"))[0] == 200
         assert (await post(url, Authorization="Bearer s3cret-token"))[0] == 200
         right = {"Authorization": "Bearer s3cret-token"}
         assert (await post(url, **right, Host="desk.example"))[0] == 200
         assert (await post(url, **right, Origin="http://evil.example"))[0] == 403
         async with holdfast.connect(url, auth=holdfast.Bearer("s3cret-token")) as host:
             assert (await host.call_tool("say")).text == "one"
+
+
+async def test_a_message_of_several_lines_is_passed_in_one() -> None:
+    # Whoever reads lines, such as a server on stdio, would see other messages in it.
+    pair = Pair("stateless", "handshake")
+    peer = offering(pair)
+    peer.on("tools/call", lambda request: Raw(request.params_raw))
+    meta = {
+        PROTOCOL_VERSION: pair.host,
+        CLIENT_CAPABILITIES: {},
+        CLIENT_INFO: {"name": "x", "version": "1"},
+    }
+    params = {"name": "say", "arguments": {"a": [{"jsonrpc": "2.0"}]}, "_meta": meta}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = {"MCP-Protocol-Version": pair.host, "Mcp-Method": "tools/call", "Mcp-Name": "say"}
+    async with serving(peer) as served, aiohttp.ClientSession() as session:
+        body = json.dumps(message, indent=2).replace("\n", "\r\n").encode()
+        headers |= {"Content-Type": "application/json", "Accept": "application/json"}
+        async with session.post(f"{served.url}/s0", data=body, headers=headers) as response:
+            answer = await response.read()
+    assert json.loads(answer)["result"]["arguments"] == params["arguments"]
+    assert (b"\r" in answer, answer.count(b"\n")) == (False, 1)
+    assert b"\n" not in bytes(peer.received[-1].params_raw)
 
 
 async def test_a_session_is_of_one_path_and_ends_with_delete() -> None:
@@ -248,6 +296,57 @@ async def test_a_session_is_of_one_path_and_ends_with_delete() -> None:
         assert (await post(url, ping, **{"Mcp-Session-Id": name}))[0] == 404
         while served.shared["s0"].hosts:  # noqa: ASYNC110
             await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("ends", ["cancellation", "delete"])
+async def test_the_response_to_a_call_that_is_not_answered_ends(ends: str) -> None:
+    """Hosts of the handshake era cancel by another request, and may wait for the first to end."""
+    pair = Pair("handshake", "handshake")
+    peer = offering(pair)
+    peer.on("tools/call", SILENCE)
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "say"}}
+    cancelled = {"method": "notifications/cancelled", "params": {"requestId": 2}}
+    async with serving(peer) as served, aiohttp.ClientSession() as session:
+        url = f"{served.url}/s0"
+        sent = {"Mcp-Session-Id": (await post(url))[1]["Mcp-Session-Id"]}
+        response = asyncio.ensure_future(post(url, call, **sent))
+        await peer.expect("tools/call")
+        if ends == "delete":
+            async with session.delete(url, headers=sent):
+                pass
+        else:
+            assert (await post(url, {"jsonrpc": "2.0", **cancelled}, **sent))[0] == 202
+        status, headers = await response
+        assert (status, headers["Content-Type"]) == (200, "text/event-stream")
+
+
+@pytest.mark.parametrize("kind", ["session", "listen"])
+async def test_quiet_streams_are_kept_alive(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "KEEP_ALIVE", 0.01)
+    pair = Pair("stateless", "handshake")
+    method = "subscriptions/listen"
+    meta = {PROTOCOL_VERSION: pair.host, CLIENT_CAPABILITIES: {}}
+    params = {"notifications": {"toolsListChanged": True}, "_meta": meta}
+    listen = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    named = {"MCP-Protocol-Version": pair.host, "Mcp-Method": method}
+    async with serving(offering(pair)) as served, aiohttp.ClientSession() as session:
+        url = f"{served.url}/s0"
+        if kind == "session":
+            sent = {"Mcp-Session-Id": (await post(url))[1]["Mcp-Session-Id"]}
+            stream = await session.get(url, headers=sent)
+        else:
+            stream = await session.post(url, json=listen, headers=named)
+            assert b"acknowledged" in await stream.content.readline()
+            await stream.content.readline()
+        assert stream.headers["X-Accel-Buffering"] == "no"
+        comments = [await stream.content.readline() for _ in range(4)]
+        assert comments == [b":\n", b"\n"] * 2
+        stream.close()
+
+
+async def test_a_body_that_is_not_encoded_as_it_says_is_refused() -> None:
+    async with serving(offering(Pair("handshake", "handshake"))) as served:
+        assert (await post(f"{served.url}/s0", **{"Content-Encoding": "gzip"}))[0] == 400
 
 
 async def test_sessions_streams_and_bodies_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

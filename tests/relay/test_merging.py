@@ -12,13 +12,16 @@ import pytest
 
 import holdfast
 from holdfast import Handlers, types
+from holdfast._core.eras.revisions import TASKS
 from holdfast.errors import RpcError
+from holdfast.policies import Identity
 from holdfast.relay.finding import Finder
 from holdfast.relay.merging import MergedRelay
 from holdfast.relay.serving import ServedRelays
 from holdfast.relay.sharing import SharedRelay
 from holdfast.testing import Peer, RequestError, ServerRequest
 from tests.relay.rig import Pair, RelayServer, input_required
+from tests.relay.worker import DONE, Worker
 
 pytestmark = pytest.mark.req("Y1", "Y3")
 
@@ -273,3 +276,21 @@ async def test_a_refused_read_is_not_tried_elsewhere() -> None:
         with pytest.raises(RpcError, match="not for you"):
             await host.read_resource("y://secret")
     assert not [r for r in peers["b"].received if r.method == "resources/read"]
+
+
+@pytest.mark.parametrize("support", ["required", "optional"])
+async def test_calls_to_many_servers_are_answered_with_results_not_with_tasks(
+    pair: Pair, support: str
+) -> None:
+    """The id of a task names no server; nothing is promised, and nothing is left to poll."""
+    worker = Worker(pair, support=support)
+    declared: Any = {"extensions": {TASKS: {}}} if pair.is_host_stateless else {}
+    identity = Identity(capabilities=declared)
+    async with merged(pair, {"a": worker.peer, "b": pair.peer()}, identity=identity) as host:
+        wishes: tuple[Any, ...] = ({}, {"task": {}})
+        for wish in wishes:
+            answer = await host.request("tools/call", {"name": "a.work", **wish})
+            assert answer["content"] == DONE["content"]
+        with pytest.raises(RpcError, match="it names none of several servers"):
+            await host.request("tasks/get", {"taskId": "task-1"})
+    assert worker.runs == 2

@@ -12,6 +12,7 @@ import pytest
 import holdfast
 from holdfast._core.eras.revisions import STATELESS
 from holdfast._core.server.request import ServerRequest, text_result
+from holdfast.relay.finding import Finder
 from holdfast.relay.sharing import SharedRelay
 from tests.relay import peak
 from tests.relay.rig import Pair, RelayServer
@@ -35,7 +36,29 @@ async def test_a_large_result_needs_twice_its_size(
     assert int(note.read_text()) <= 2 * peak.SIZE + SLACK
 
 
-@pytest.mark.parametrize(("host_era", "server_era"), [(era, era) for era in ERAS])
+@pytest.mark.skipif(sys.platform != "linux", reason="resident memory is read as Linux shows it")
+@pytest.mark.parametrize("what", ["result", "arguments"])
+@pytest.mark.parametrize("server_era", ERAS)
+@pytest.mark.parametrize("host_era", ERAS)
+async def test_what_is_large_takes_twice_its_size_of_the_machine(
+    host_era: str, server_era: str, what: str, tmp_path: Path
+) -> None:
+    """Also the second time: what the allocator keeps for itself counts."""
+    note = tmp_path / "peak"
+    command = [sys.executable, peak.__file__, server_era, str(note), "--resident"]
+    text = "x" * peak.SIZE if what == "arguments" else ""
+    async with holdfast.connect(command, protocol=Pair(host_era, server_era).host) as host:
+        for _ in range(2):
+            if text:
+                answer = await host.call_tool("measure", {"text": text})
+                assert answer.text == str(peak.SIZE)
+            else:
+                assert len((await host.call_tool("large")).text) == peak.SIZE
+    assert int(note.read_text()) <= 2 * peak.SIZE + 4 * SLACK
+
+
+@pytest.mark.parametrize("server_era", ERAS)
+@pytest.mark.parametrize("host_era", ERAS)
 async def test_a_call_needs_no_task(host_era: str, server_era: str) -> None:
     pair = Pair(host_era, server_era)
     peer, tasks = pair.peer(), list[int]()
@@ -50,6 +73,35 @@ async def test_a_call_needs_no_task(host_era: str, server_era: str) -> None:
         before = len(asyncio.all_tasks())
         assert (await host.call_tool("count")).text == "counted"
         assert tasks[1] <= before
+
+
+@pytest.mark.parametrize("server_era", ERAS)
+@pytest.mark.parametrize("host_era", ERAS)
+async def test_who_makes_another_request_of_one_gets_its_answer(
+    host_era: str, server_era: str
+) -> None:
+    """A finder calls a tool for the host, and returns what that returns."""
+    pair = Pair(host_era, server_era)
+    peer = pair.peer()
+    peer.on("tools/call", lambda request: text_result(request.params["name"]))
+    async with holdfast.connect(peer) as client:
+        await client.open()
+        relay = SharedRelay(client).join()
+        Finder(relay.server)
+        server: Any = RelayServer(relay)
+        async with holdfast.connect(server, protocol=pair.host) as host:
+            assert (await host.call_tool("call_tool", {"name": "inner"})).text == "inner"
+
+
+async def test_capabilities_that_the_connection_declares_are_not_declared_again() -> None:
+    pair = Pair("stateless", "stateless")
+    peer = pair.peer()
+    peer.on("tools/call", lambda request: text_result("hello"))
+    async with pair.share(peer, {}) as (shared, (host,)):
+        assert (await host.call_tool("echo")).text == "hello"
+        (relay,) = shared.hosts
+        assert shared.declaring(relay.capabilities or {}) is None
+        assert shared.declaring({"roots": {}}) == {"roots": {}}
 
 
 @pytest.mark.parametrize("limited", [{"limits": holdfast.Limits(concurrent=1)}, {"log": "calls"}])

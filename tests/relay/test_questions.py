@@ -127,6 +127,35 @@ async def test_a_cancelled_repetition_ends_the_call_at_the_server() -> None:
         await peer.expect("notifications/cancelled")
 
 
+async def test_a_call_that_is_asked_and_cancelled_at_once_ends_at_the_server() -> None:
+    """The cancellation comes before the task that follows the asked call has had a turn."""
+    peer, lines = PAIR.peer(), list[bytes]()
+    peer.on("tools/call", lambda request: SILENCE)
+    async with holdfast.connect(peer) as client:
+        relay = SharedRelay(client).join()
+        session = ServerSession(relay.server, lines.append, LoopRunner())
+        meta = {PROTOCOL_VERSION: PAIR.host, CLIENT_CAPABILITIES: CAPABILITIES}
+        await client.open()
+        call = {"name": "ask", "_meta": meta}
+        session.feed(_request(7, "tools/call", call))
+        await peer.expect("tools/call")
+        question = relay.ask("elicitation/create", Raw(msgspec.json.encode(FORM)))
+        question.send(None)  # as far as it goes without a turn of the loop
+        session.feed(_request(None, "notifications/cancelled", {"requestId": 7, "reason": "no"}))
+        cancelled = await peer.expect("notifications/cancelled")
+        assert cancelled.params["reason"] == "no"
+        assert relay.open_calls == 0
+        question.close()
+        session.close()
+    assert lines == []
+
+
+def _request(request_id: int | None, method: str, params: dict[str, Any]) -> bytes:
+    number = {} if request_id is None else {"id": request_id}
+    message = {"jsonrpc": "2.0", **number, "method": method, "params": params}
+    return msgspec.json.encode(message) + b"\n"
+
+
 async def test_a_parked_call_ends_with_its_total_time() -> None:
     asking = Asking()
     short = {"timeouts": holdfast.Timeouts(total=0.05)}

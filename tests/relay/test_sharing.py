@@ -12,7 +12,8 @@ import holdfast
 from holdfast import Handlers, types
 from holdfast.errors import RpcError
 from holdfast.events import QuestionRefused
-from holdfast.policies import Identity
+from holdfast.policies import Backoff, Identity
+from holdfast.relay import sharing
 from holdfast.relay.sharing import SharedRelay, common_capabilities
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from tests.relay.rig import FORM, Pair, RelayServer, input_required
@@ -88,6 +89,26 @@ async def test_progress_and_cancellation_are_of_one_host(pair: Pair) -> None:
         await peer.expect("notifications/cancelled")
         assert not tasks[1].done()
         tasks[1].cancel()
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+async def test_a_host_that_leaves_does_not_wait_for_the_server(
+    is_down: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing, "LONGEST_LEAVE", 0.01)
+    pair = Pair("handshake", "handshake")
+    peer = echoing(pair)
+    peer.on("resources/unsubscribe", lambda request: SILENCE)
+    backoff = Backoff(first=1000, max=1000)
+    async with pair.share(peer, {}, {}, when_down="wait", backoff=backoff) as (shared, hosts):
+        for host in hosts:
+            await host.subscribe_resource("x://a")
+        if is_down:
+            peer.hang_up()
+        await asyncio.wait_for(shared.hosts[0].leave(), 5)
+        await asyncio.wait_for(shared.hosts[0].leave(), 5)
+        await asyncio.wait_for(shared.close(), 5)
+        assert not shared.hosts
 
 
 async def test_a_resource_is_unsubscribed_with_the_last_host(server_era: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,13 +18,15 @@ from holdfast._core.eras.revisions import (
     CLIENT_INFO,
     PROTOCOL_VERSION,
     SUBSCRIPTION,
-    TASKS,
 )
+from holdfast._core.eras.serving import HandshakeServing
 from holdfast._core.serve.runner import LoopRunner
 from holdfast._core.server.session import ServerSession
+from holdfast.policies import ToolPolicy
+from holdfast.relay.finding import Finder
 from holdfast.relay.sharing import SharedRelay
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
-from tests.relay.rig import Pair, RelayServer
+from tests.relay.rig import Pair
 
 pytestmark = pytest.mark.req("Y1")
 
@@ -65,8 +68,11 @@ class RawHost:
     def notify(self, method: str, **params: Any) -> None:
         self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
+    async def line(self) -> bytes:
+        return await self._written.get()
+
     async def read(self) -> Any:
-        return msgspec.json.decode(await self._written.get())
+        return msgspec.json.decode(await self.line())
 
     async def call(self, wire_id: Any = 1, **params: Any) -> Any:
         self.request(wire_id, "tools/call", name="x", **params)
@@ -74,10 +80,12 @@ class RawHost:
 
 
 @asynccontextmanager
-async def raw_host(pair: Pair, peer: Peer) -> AsyncIterator[RawHost]:
+async def raw_host(
+    pair: Pair, peer: Peer, tools: ToolPolicy | None = None
+) -> AsyncIterator[RawHost]:
     written: asyncio.Queue[bytes] = asyncio.Queue()
     async with holdfast.connect(peer, when_down="wait") as client:
-        relay = SharedRelay(client).join()
+        relay = SharedRelay(client, tools).join()
         host = RawHost(pair, ServerSession(relay.server, written.put_nowait, LoopRunner()), written)
         if not pair.is_host_stateless:
             capabilities = {"roots": {"listChanged": True}, "elicitation": {"form": {}, "url": {}}}
@@ -96,7 +104,7 @@ def echo(request: ServerRequest) -> Any:
     return {"content": [], "echo": request.params.get("arguments")}
 
 
-@pytest.mark.parametrize("wire_id", [0, -1, 2**53, 10**30, "", "é-日本", "1", 1])
+@pytest.mark.parametrize("wire_id", [0, -1, 1.5, 2**53, 10**30, "", "é-日本", "1"])
 async def test_ids_of_every_kind_come_back(pair: Pair, wire_id: Any) -> None:
     peer = pair.peer()
     peer.on("tools/call", echo)
@@ -158,6 +166,17 @@ async def test_results_of_every_kind_pass(pair: Pair) -> None:
     assert passed["_meta"]["vendor/x"] == {"y": None}
 
 
+@pytest.mark.parametrize("meta", [None, 5, [1]])
+async def test_a_result_whose_meta_is_none_is_of_the_hosts_era(pair: Pair, meta: Any) -> None:
+    peer = pair.peer()
+    peer.on("tools/call", lambda request: Raw(msgspec.json.encode({"content": [], "_meta": meta})))
+    async with raw_host(pair, peer) as host:
+        result = (await host.call())["result"]
+    if pair.is_host_stateless and not pair.is_server_stateless:
+        assert result["resultType"] == "complete"
+    assert result["content"] == []
+
+
 @pytest.mark.parametrize(
     ("code", "data"),
     [
@@ -178,7 +197,7 @@ async def test_errors_pass_with_their_data(pair: Pair, code: int, data: Any) -> 
     assert error == expected
 
 
-@pytest.mark.parametrize("token", [0, 7, "", "a", 10**20])
+@pytest.mark.parametrize("token", [0, 1.5, "", "a", 10**20])
 async def test_progress_has_the_token_of_the_host_and_unknown_fields(
     pair: Pair, token: Any
 ) -> None:
@@ -258,6 +277,92 @@ async def test_meta_passes_on_every_method(pair: Pair) -> None:
         for number, (method, params) in enumerate(methods.items()):
             host.request(number, method, **params, _meta={"traceparent": "00-é"})
             assert (await host.read())["result"]["seen"] == "00-é", method
+
+
+async def test_all_that_is_in_a_subscription_and_a_level_passes() -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer(capabilities={"resources": {"subscribe": True}, "logging": {}})
+    peer.on("resources/subscribe", {})
+    peer.on("resources/unsubscribe", {})
+    peer.on("logging/setLevel", {})
+    methods = {
+        "resources/subscribe": {"uri": "x://a"},
+        "logging/setLevel": {"level": "error"},
+        "resources/unsubscribe": {"uri": "x://a"},
+    }
+    async with raw_host(pair, peer) as host:
+        for number, (method, params) in enumerate(methods.items()):
+            host.request(number, method, **params, later=[1], _meta={"vendor/x": number})
+            assert (await host.read())["result"] == {}
+    received = [(request.method, request.params) for request in peer.received[-3:]]
+    assert received == [
+        (method, {**params, "later": [1], "_meta": {"vendor/x": number}})
+        for number, (method, params) in enumerate(methods.items())
+    ]
+
+
+async def test_what_a_host_has_asked_for_is_asked_for_again_after_a_crash() -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer(capabilities={"resources": {"subscribe": True}, "logging": {}})
+    peer.on("resources/subscribe", {})
+    peer.on("resources/unsubscribe", {})
+    peer.on("logging/setLevel", {})
+    peer.on("tools/call", echo)
+    async with raw_host(pair, peer) as host:
+        for number, uri in enumerate(("x://a", "x://b")):
+            host.request(number, "resources/subscribe", uri=uri)
+            await host.read()
+        host.request(3, "resources/unsubscribe", uri="x://b")
+        host.request(4, "logging/setLevel", level="error")
+        await host.read()
+        await host.read()
+        before = len(peer.received)
+        peer.hang_up()
+        await host.call(5)
+        renewed = [
+            (request.method, request.params)
+            for request in peer.received[before:]
+            if request.method in ("resources/subscribe", "logging/setLevel")
+        ]
+    assert ("logging/setLevel", {"level": "error"}) in renewed
+    assert [params for method, params in renewed if "subscribe" in method] == [{"uri": "x://a"}]
+
+
+@pytest.mark.parametrize(
+    ("argument", "seen"),
+    [
+        (rb'"\ud83d"', "\ufffd"),
+        (rb'"\ud83d \\ud83d \ud83d\ude00"', "\ufffd \\ud83d \U0001f600"),
+    ],
+)
+async def test_half_a_character_of_the_host_passes_as_a_replacement(
+    pair: Pair, argument: bytes, seen: str
+) -> None:
+    # Hosts in JavaScript cut texts between the halves of an emoji, and write what is left escaped.
+    peer = pair.peer()
+    peer.on("tools/call", echo)
+    async with raw_host(pair, peer) as host:
+        params = {"name": "x", "arguments": {"text": Raw(argument)}, "_meta": host.meta()}
+        host.send(
+            b'\xef\xbb\xbf{"jsonrpc":"2.0","id":7,"method":"tools/call","params":%s}'
+            % msgspec.json.encode(params)
+        )
+        answer = await host.read()
+    assert (answer["id"], answer["result"]["echo"]) == (7, {"text": seen})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b'"\xff"', b"NaN", b"[" * 5000 + b"]" * 5000, b"[" * 50_000],
+    ids=["utf-8", "nan", "deep", "deep-and-open"],
+)
+async def test_a_request_that_cannot_be_read_is_refused_by_its_id(text: bytes) -> None:
+    pair = Pair("handshake", "handshake")
+    async with raw_host(pair, pair.peer()) as host:
+        message = b'{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"_meta":%s}}' % text
+        host.send(message)
+        answer = await host.read()
+    assert (answer["id"], answer["error"]["code"]) == ("a", -32700)
 
 
 @pytest.mark.parametrize(
@@ -424,6 +529,121 @@ async def test_the_reason_of_a_cancellation_passes(pair: Pair) -> None:
             assert passed.params["reason"] == (words if isinstance(words, str) else "cancelled")
 
 
+async def test_a_question_is_withdrawn_when_its_server_dies() -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer()
+    peer.on("tools/call", lambda request: request.session.ask("roots/list", {}))
+    async with raw_host(pair, peer) as host:
+        host.request(1, "tools/call", name="x")
+        question = await host.read()
+        assert question["method"] == "roots/list"
+        peer.hang_up()
+        messages = [await host.read(), await host.read()]
+        (error,) = [message for message in messages if "error" in message]
+        (withdrawn,) = [message for message in messages if "method" in message]
+    assert error["error"]["data"]["outcomeUnknown"] is True
+    assert withdrawn["method"] == "notifications/cancelled"
+    assert withdrawn["params"]["requestId"] == question["id"]
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("notifications/tools/list_changed", b'{"n":1e400,"m":-0}'),
+        ("notifications/resources/updated", b'{"uri":"u:a","n":1e400,"_meta":{"m":-0}}'),
+        ("notifications/message", b'{"level":"error","data":[1e400,-0]}'),
+        ("vendor/told", b'{"n":[1e400,-0]}'),
+    ],
+)
+async def test_notifications_pass_with_numbers_that_python_does_not_have(
+    method: str, params: bytes
+) -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer()
+    async with raw_host(pair, peer) as host:
+        head = b'{"jsonrpc":"2.0","method":"%s","params":' % method.encode()
+        peer.write(head + params + b"}\n")
+        assert await host.line() == head + params + b"}\n"
+
+
+async def test_progress_passes_as_it_came_with_the_token_of_the_host(pair: Pair) -> None:
+    peer = pair.peer()
+    report = b'"progress":1e0,"total":-0,"message":"m","n":1e400,"_meta":{"k":1.50}'
+
+    def call(request: ServerRequest) -> Any:
+        token = msgspec.json.encode(request.meta["progressToken"])
+        head = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":'
+        peer.write(head + token + b"," + report + b"}}\n")
+        return {"content": []}
+
+    peer.on("tools/call", call)
+    async with raw_host(pair, peer) as host:
+        host.request(1, "tools/call", name="x", _meta={"progressToken": "mine"})
+        line = await host.line()
+    assert report in line
+    assert msgspec.json.decode(line.replace(b"1e400", b"0"))["params"]["progressToken"] == "mine"
+
+
+async def test_a_host_of_an_older_revision_gets_fields_that_it_may_not_know() -> None:
+    pair = Pair("handshake", "stateless")
+    pair.host = "2024-11-05"
+    peer = pair.peer()
+
+    def call(request: ServerRequest) -> Any:
+        peer.progress(request, 1, message="half")
+        return {"resultType": "complete", "content": [], "structuredContent": {"n": 1}}
+
+    peer.on("tools/call", call)
+    async with raw_host(pair, peer) as host:
+        host.request(1, "tools/call", name="x", _meta={"progressToken": "mine"})
+        assert (await host.read())["params"]["message"] == "half"
+        assert (await host.read())["result"] == {"content": [], "structuredContent": {"n": 1}}
+
+
+@pytest.mark.parametrize("tools", [None, ToolPolicy(allow=["x"])], ids=["all", "allowed"])
+async def test_arguments_pass_with_numbers_that_python_does_not_have(
+    pair: Pair, tools: ToolPolicy | None
+) -> None:
+    peer = pair.peer()
+    peer.on("tools/call", lambda request: {"content": [], "echo": request.fields["arguments"]})
+    async with raw_host(pair, peer, tools) as host:
+        meta = msgspec.json.encode(host.meta())
+        params = b'{"name":"x","arguments":{"n":1e400,"m":-0},"_meta":%s}' % meta
+        host.send(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%s}' % params)
+        assert b'"echo":{"n":1e400,"m":-0}' in await host.line()
+
+
+async def test_arguments_of_a_tool_that_was_found_pass_as_they_came(pair: Pair) -> None:
+    peer = pair.peer()
+    peer.on("tools/call", lambda request: {"content": [], "echo": request.fields["arguments"]})
+    async with raw_host(pair, peer) as host:
+        Finder(host.session.server)
+        meta, inner = msgspec.json.encode(host.meta()), b'{"n":1e400,"m":-0}'
+        arguments = b'{"name":"x","arguments":%s}' % inner
+        params = b'{"name":"call_tool","arguments":%s,"_meta":%s}' % (arguments, meta)
+        host.send(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%s}' % params)
+        assert b'"echo":' + inner in await host.line()
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [({}, -32603), ({"error": {"code": 1.5}}, -32603), ({"error": {"code": -1}}, -1)],
+)
+async def test_an_answer_that_says_nothing_is_an_error_for_the_server(
+    answer: dict[str, Any], code: int
+) -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer()
+    async with raw_host(pair, peer) as host:
+        asking = asyncio.ensure_future(peer.ask("roots/list"))
+        question = await host.read()
+        host.send({"jsonrpc": "2.0", "id": question["id"], **answer})
+        with pytest.raises(RequestError) as refused:
+            await asking
+    assert refused.value.code == code
+    assert "None" not in refused.value.message
+
+
 async def test_the_reason_of_a_withdrawn_question_passes() -> None:
     pair = Pair("handshake", "handshake")
     peer = pair.peer()
@@ -479,32 +699,6 @@ async def test_the_meta_of_an_update_passes(pair: Pair) -> None:
         assert (await host.read())["params"]["_meta"]["vendor/x"] == 1
 
 
-TASKS_OF_ERAS: dict[str, Any] = {"tasks": {"list": {}}, "extensions": {TASKS: {}, "vendor/x": {}}}
-
-
-async def test_tasks_are_promised_and_passed_within_an_era_only(pair: Pair) -> None:
-    is_same = pair.is_host_stateless == pair.is_server_stateless
-    peer = pair.peer(capabilities={"tools": {}, **TASKS_OF_ERAS})
-    peer.on("tasks/get", {"taskId": "a", "status": "working"})
-    async with holdfast.connect(peer) as client:
-        server: Any = RelayServer(SharedRelay(client).join())
-        async with holdfast.connect(server, protocol=pair.host) as host:
-            await host.open()
-            assert host._facts is not None
-            capabilities = msgspec.json.decode(host._facts.capabilities)
-    expected = TASKS_OF_ERAS if is_same else {"extensions": {"vendor/x": {}}}
-    assert capabilities == {"tools": {}, **expected}
-
-    async with raw_host(pair, peer) as raw:
-        raw.request(1, "tasks/get", taskId="a")
-        answer = await raw.read()
-    if is_same:
-        assert answer["result"]["taskId"] == "a"
-    else:
-        assert answer["error"]["code"] == -32601
-        assert "tasks are not passed between a host and a server" in answer["error"]["message"]
-
-
 async def test_notifications_of_the_host_that_nobody_knows_pass(pair: Pair) -> None:
     peer = pair.peer()
     peer.on("tools/call", echo)
@@ -513,3 +707,66 @@ async def test_notifications_of_the_host_that_nobody_knows_pass(pair: Pair) -> N
         host.notify("notifications/vendor", a=[None, "é"], _meta={"vendor/x": 1})
         passed = await peer.expect("notifications/vendor")
     assert passed.params == {"a": [None, "é"], "_meta": {"vendor/x": 1}}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": -32050, "message": "no", "data": None},
+        {"code": -32050, "message": "no", "later": {"a": [None]}},
+        {"code": 5, "message": "no", "data": None, "later": None, "": 0},
+    ],
+)
+async def test_errors_pass_with_what_no_revision_knows(pair: Pair, error: Any) -> None:
+    def refuse(request: ServerRequest) -> Any:
+        answer = {"jsonrpc": "2.0", "id": request.id, "error": error}
+        peer.write(msgspec.json.encode(answer) + b"\n")
+        return SILENCE
+
+    peer = pair.peer()
+    peer.on("tools/call", refuse)
+    async with raw_host(pair, peer) as host:
+        assert (await host.call())["error"] == error
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ({"error": "oops"}, "the error is malformed: "),
+        ({"error": [1]}, "the error is malformed: "),
+        ({"result": 5}, "the result is not an object: 5"),
+        ({"result": "text"}, "the result is not an object: "),
+        ({"result": None}, "the result is not an object: null"),
+    ],
+)
+async def test_an_answer_that_is_none_is_an_error_that_says_what_came(
+    pair: Pair, part: Any, words: str
+) -> None:
+    def answer(request: ServerRequest) -> Any:
+        peer.write(msgspec.json.encode({"jsonrpc": "2.0", "id": request.id, **part}) + b"\n")
+        return SILENCE
+
+    peer = pair.peer()
+    peer.on("tools/call", answer)
+    async with raw_host(pair, peer) as host:
+        error = (await host.call())["error"]
+    assert words in error["message"]
+    assert error["data"] == {"kind": "protocol", "outcomeUnknown": True}
+
+
+@pytest.mark.filterwarnings("error")
+async def test_a_call_that_is_cancelled_before_it_begins_leaves_nothing(pair: Pair) -> None:
+    peer = pair.peer()
+    peer.on("tools/call", echo)
+    async with holdfast.connect(peer) as client:
+        relay = SharedRelay(client, ToolPolicy(deny=["y"])).join()  # it cannot go straight
+        session = ServerSession(relay.server, lambda line: None, LoopRunner())
+        host = RawHost(pair, session, asyncio.Queue())
+        session.era = HandshakeServing()
+        host.request(1, "tools/call", name="x")
+        host.notify("notifications/cancelled", requestId=1)
+        host.request(2, "tools/call", name="x")
+        session.close()
+        await relay.leave()
+        gc.collect()
+    assert not any(request.method == "tools/call" for request in peer.received)

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from holdfast._core.serve import stdio
+from holdfast._core.serve import stdio, unread
 from holdfast._core.serve.stdio import serve
 from holdfast._core.server.request import ServerRequest
 from holdfast._core.server.server import Server
@@ -109,11 +109,64 @@ def test_a_handler_that_waits_is_cancelled_by_the_end_of_the_input(
     assert ended == ["forever"]
 
 
-def test_a_message_beyond_the_limit_is_the_end(
-    exchange: Callable[..., list[Any]], monkeypatch: pytest.MonkeyPatch
+async def finished(patience: float, takes: float) -> list[Any]:
+    """Return the answers to a call and a stream of changes, after which the input ends."""
+    pipes = Pipes()
+
+    async def slow(request: ServerRequest) -> dict[str, str]:
+        await asyncio.sleep(takes)
+        return {}
+
+    async def listen(request: ServerRequest) -> None:
+        request.session.streams[1] = {}
+        await asyncio.Event().wait()
+
+    os.write(pipes.stdin, ask(1, "listen") + ask(2, "slow"))
+    os.close(pipes.stdin)
+    server = make_server(slow=slow, listen=listen)
+    began = asyncio.get_running_loop().time()
+    await serve(server, pipes.source, pipes.target, patience=patience)
+    assert asyncio.get_running_loop().time() - began >= min(patience, takes)
+    pipes.source.close()
+    return pipes.answers()
+
+
+async def test_handlers_have_some_time_left_where_that_is_asked_for() -> None:
+    # A stream of changes, which never ends by itself, is not waited for: it ends with the session.
+    assert [answer["id"] for answer in await finished(patience=1000, takes=5)] == [2, 1]
+    assert [answer["id"] for answer in await finished(patience=5, takes=1000)] == [1]
+
+
+async def test_nobody_waits_for_answers_that_nobody_reads() -> None:
+    pipes = Pipes()
+    os.close(pipes.stdout)
+
+    async def slow(request: ServerRequest) -> None:
+        await asyncio.Event().wait()
+
+    os.write(pipes.stdin, ask(1, "slow") + PING % 2)
+    os.close(pipes.stdin)
+    await serve(make_server(slow=slow), pipes.source, pipes.target, patience=100_000)
+    pipes.source.close()
+    pipes.target.close()
+
+
+@pytest.mark.parametrize(
+    ("message", "wire_id"),
+    [(b"x" * 300_000 + b"\n", None), (ask(1, "ping", pad="x" * 300_000), 1)],
+    ids=["junk", "request"],
+)
+def test_a_message_beyond_the_limit_is_refused_and_the_next_one_is_answered(
+    exchange: Callable[..., list[Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    message: bytes,
+    wire_id: int | None,
 ) -> None:
-    monkeypatch.setattr(stdio, "LARGEST", 1_000)
-    assert exchange(make_server(), b"x" * 5_000 + b"\n" + PING % 2) == []
+    monkeypatch.setattr(stdio, "LARGEST", 100_000)
+    refusal, answer = exchange(make_server(), message + PING % 2)
+    assert refusal.get("id") == wire_id
+    assert refusal["error"]["message"] == "a message has more than 100000 bytes"
+    assert answer["id"] == 2
 
 
 async def test_a_client_that_does_not_read_is_not_read_either(
@@ -121,7 +174,7 @@ async def test_a_client_that_does_not_read_is_not_read_either(
 ) -> None:
     """Its answers wait, bounded by what it has asked; notifications beyond a bound are dropped."""
     monkeypatch.setattr(stdio, "BACKLOG", 100_000)
-    monkeypatch.setattr(stdio, "MOST_WAITING", 10)
+    monkeypatch.setattr(unread, "MOST_LINES", 10)
     handled: list[int] = []
 
     def flood(request: ServerRequest) -> dict[str, str]:
@@ -155,6 +208,32 @@ async def test_a_client_that_does_not_read_is_not_read_either(
     await serving
     pipes.source.close()
     pipes.answers()
+
+
+@pytest.mark.parametrize("method", ["notifications/tick", "vendor/tick"])
+async def test_large_notifications_that_nobody_reads_are_bounded_by_their_bytes(
+    monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr(stdio, "BACKLOG", 100_000)
+    monkeypatch.setattr(unread, "MOST_BYTES", 1_000_000)
+
+    def flood(request: ServerRequest) -> dict[str, str]:
+        for _ in range(100):
+            request.notify(method, {"pad": "x" * 100_000})
+        return {}
+
+    pipes = Pipes()
+    serving = asyncio.create_task(serve(make_server(flood=flood), pipes.source, pipes.target))
+    os.write(pipes.stdin, ask(1, "flood"))
+    os.close(pipes.stdin)
+    with os.fdopen(pipes.stdout, "rb") as stdout:
+        reading = asyncio.create_task(asyncio.to_thread(stdout.readlines))
+        await serving
+        pipes.source.close()
+        pipes.target.close()
+        *ticks, answer = await reading
+    assert json.loads(answer)["id"] == 1
+    assert 9 <= len(ticks) <= 20
 
 
 async def test_the_end_does_not_wait_for_a_client_that_has_stopped_reading(

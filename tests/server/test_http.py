@@ -13,10 +13,12 @@ import pytest
 import holdfast
 from holdfast import Handlers, Timeouts
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
-from holdfast._core.serve.http import MOST_WAITING, HttpServer
+from holdfast._core.serve.http import HttpServer
+from holdfast._core.serve.unread import MOST_LINES
 from holdfast._core.server.request import ServerRequest
 from holdfast._core.server.server import Server
 from holdfast.demo.server import make_server
+from tests.rows import rows
 
 ERAS = (STATELESS[0], HANDSHAKE[0])
 
@@ -87,7 +89,7 @@ async def test_a_cancelled_call_is_cancelled_on_the_server(version: str) -> None
 @pytest.mark.parametrize("version", ERAS)
 async def test_a_flood_of_notifications_costs_neither_memory_nor_the_answer(version: str) -> None:
     async def loud(request: ServerRequest) -> dict[str, Any]:
-        for step in range(3 * MOST_WAITING):
+        for step in range(3 * MOST_LINES):
             request.progress(step + 1)
         return {"content": [{"type": "text", "text": "done"}]}
 
@@ -97,7 +99,7 @@ async def test_a_flood_of_notifications_costs_neither_memory_nor_the_answer(vers
     async with serving(server) as url, connect(url, version, **options) as client:
         call = client.call_tool("loud", on_progress=lambda step: steps.append(step.progress))
         assert (await call).text == "done"
-    assert 1 <= len(steps) <= MOST_WAITING + 1
+    assert 1 <= len(steps) <= MOST_LINES + 1
 
 
 @pytest.mark.parametrize("version", ERAS)
@@ -113,7 +115,7 @@ async def test_updates_of_a_resource_arrive(version: str) -> None:
         assert updated.params["uri"] == "demo://note/a"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("headers", "status"),
     [
         ({"Host": "evil.example"}, 403),
@@ -153,6 +155,35 @@ async def test_headers_that_differ_from_the_body_are_refused(
         async with session.post(url, json=body, headers={**right, **changed}) as response:
             assert response.status == 400
             assert (await response.json())["error"]["code"] == code
+
+
+@pytest.mark.parametrize(
+    ("method", "version", "status", "code"),
+    [
+        ("tools/list", STATELESS[0], 200, None),
+        ("vendor/unknown", STATELESS[0], 404, -32601),
+        ("tools/list", "2031-01-01", 400, -32022),
+        ("tools/call", STATELESS[0], 400, -32021),
+        ("prompts/get", STATELESS[0], 200, -32602),
+    ],
+)
+async def test_errors_of_the_stateless_era_have_a_status(
+    method: str, version: str, status: int, code: int | None
+) -> None:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"name": "ask_name", "_meta": meta}
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    sent = {"MCP-Protocol-Version": version, "Mcp-Method": method, "Mcp-Name": "ask_name"}
+    async with (
+        serving() as url,
+        aiohttp.ClientSession() as session,
+        session.post(url, json=body, headers=sent) as response,
+    ):
+        assert response.status == status
+        assert (await response.json()).get("error", {}).get("code") == code
 
 
 async def test_a_session_ends_with_delete() -> None:

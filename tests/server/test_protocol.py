@@ -287,6 +287,13 @@ def test_echo_gives_any_text_back(client: Client) -> None:
     assert text_of(client.tool("echo", text=text)) == text
 
 
+def test_half_of_a_character_is_read_as_one_that_is_unknown(client: Client) -> None:
+    params = {"name": "echo", "arguments": {"text": "\ud83e"}, "_meta": client.meta()}
+    client.wire.send(id="half", method="tools/call", params=params)
+    answer = client.wire.receive()
+    assert (answer["id"], text_of(answer["result"])) == ("half", "\ufffd")
+
+
 def test_what_only_the_parameters_hide_is_a_parse_error_of_that_request(client: Client) -> None:
     params = {"name": "echo", "arguments": {"text": "HERE"}, "_meta": client.meta()}
     line = json.dumps({"jsonrpc": "2.0", "id": "odd", "method": "tools/call", "params": params})

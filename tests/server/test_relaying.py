@@ -14,6 +14,7 @@ from holdfast._core.server.request import InputRequired, ServerRequest
 from holdfast._core.server.server import Server
 from holdfast._core.server.session import ServerSession
 from holdfast._core.wire.codes import RequestError
+from tests.rows import rows
 from tests.server.turns import Turns
 from tests.server.wire import Client, Wire
 
@@ -130,7 +131,7 @@ def test_progress_and_notifications_of_a_request_go_where_it_came_from(version: 
 
 
 def test_a_cancelled_request_ends_its_handler(version: str) -> None:
-    ended: list[int | str | None] = []
+    ended: list[object] = []
 
     async def forward(request: ServerRequest) -> None:
         try:
@@ -288,7 +289,7 @@ def test_the_end_of_a_session_is_told_once() -> None:
     assert not server.sessions
 
 
-@pytest.mark.parametrize(
+@rows(
     ("frame", "codes"),
     [
         (b"[]", [-32600]),

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+import warnings
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import Raw
 
 import holdfast
-from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
+from holdfast._core.eras.revisions import (
+    CLIENT_CAPABILITIES,
+    HANDSHAKE,
+    LOG_LEVEL,
+    PROTOCOL_VERSION,
+    STATELESS,
+)
+from holdfast._core.serve.runner import LoopRunner
+from holdfast._core.server import session as session_module
 from holdfast._core.server.message import raw_fields
 from holdfast._core.server.request import SILENCE, ServerRequest
 from holdfast._core.server.server import Server
+from holdfast._core.server.session import ServerSession
 from holdfast._core.wire.codes import RequestError
+from holdfast._core.wire.jsonrpc import encode
 from holdfast.testing import Peer
 from tests.server.wire import Client, Wire
 
@@ -46,6 +59,30 @@ def test_a_handler_that_fails_is_an_internal_error(version: str, waits: bool) ->
     client = Client(Wire(make_server(tools__list=slow if waits else quick)), version)
     error = client.error("tools/list")
     assert error == {"code": -32603, "message": "internal error: KeyError('lost')"}
+
+
+def test_what_a_request_says_of_its_client_holds_for_that_request() -> None:
+    """The `_meta` that comes again is not read again; another one is."""
+    seen: list[tuple[Any, ...]] = []
+
+    def note(request: ServerRequest) -> dict[str, Any]:
+        seen.append((request.stateless, request.era.capabilities, request.era.log_level))
+        return {"tools": []}
+
+    lines = list[bytes]()
+    session = ServerSession(make_server(tools__list=note), lines.append, LoopRunner())
+    stateless = {PROTOCOL_VERSION: STATELESS[0], CLIENT_CAPABILITIES: {}}
+    verbose = {**stateless, LOG_LEVEL: "debug"}
+    able = {**stateless, CLIENT_CAPABILITIES: {"roots": {}}}
+    for number, meta in enumerate((stateless, stateless, verbose, stateless, able, able)):
+        request = {"jsonrpc": "2.0", "id": number, "method": "tools/list"}
+        session.feed(encode({**request, "params": {"_meta": meta}}))
+    plain: tuple[Any, ...] = (True, {}, None)
+    can: tuple[Any, ...] = (True, {"roots": {}}, None)
+    assert seen == [plain, plain, (True, {}, "debug"), plain, can, can]
+    session.feed(encode({"jsonrpc": "2.0", "id": 9, "method": "tools/list", "params": {}}))
+    assert len(seen) == 6
+    assert b"error" in lines[-1]
 
 
 def test_a_handler_refuses_with_code_and_data(version: str) -> None:
@@ -190,6 +227,13 @@ def test_what_is_wrong_with_params_is_told_to_a_request_and_not_to_a_notificatio
     assert answer["error"] == {"code": -32602, "message": "params must be an object"}
 
 
+@pytest.mark.req("Y1")
+def test_params_that_are_null_count_as_none() -> None:
+    wire = Wire(make_server())
+    wire.send(id=1, method="ping", params=None)
+    assert wire.receive()["result"] == {}
+
+
 @pytest.mark.parametrize("params", [{}, {"uri": 5}])
 def test_a_uri_must_be_a_string(params: dict[str, Any]) -> None:
     client = Client(Wire(make_server()), HANDSHAKE[0])
@@ -225,6 +269,18 @@ def test_an_answer_that_is_no_object_is_refused(version: str) -> None:
         error = client.wire.receive()["error"]
     assert error["code"] == -32602
     assert "must be an object" in error["message"]
+
+
+def test_an_answer_that_is_none_ends_the_question() -> None:
+    async def ask(request: ServerRequest) -> dict[str, Any]:
+        return await request.ask("roots/list", {}, "roots")
+
+    client = Client(Wire(make_server(tools__call=ask)), HANDSHAKE[0])
+    client.start("tools/call")
+    client.wire.send(id=client.wire.receive()["id"])
+    result = client.wire.receive()["result"]
+    assert result["isError"]
+    assert "neither a result nor an error" in result["content"][0]["text"]
 
 
 def test_a_handler_of_a_notification_is_never_answered(version: str) -> None:
@@ -341,3 +397,118 @@ def test_a_request_knows_its_connection(version: str) -> None:
     wire.session.number = 7
     Client(wire, version).result("tools/list")
     assert numbers == [7]
+
+
+def slow_start(fails: bool = False) -> Wire:
+    """Return a client whose ``initialize`` is being handled."""
+    server = make_server(tools__list=lambda _: {"tools": []})
+    greet = server.handlers["initialize"]
+
+    async def initialize(request: ServerRequest) -> Any:
+        await request.sleep(0)
+        if fails:
+            raise RequestError(-32000, "not today")
+        return greet(request)
+
+    server.overrides["initialize"] = initialize
+    wire = Wire(server)
+    info = {"name": "hasty", "version": "1"}
+    hello = {"protocolVersion": HANDSHAKE[0], "capabilities": {}, "clientInfo": info}
+    wire.send(id=1, method="initialize", params=hello)
+    return wire
+
+
+@pytest.mark.req("Y1")
+def test_requests_before_the_answer_to_initialize_wait_for_it() -> None:
+    wire = slow_start()
+    wire.send(method="notifications/initialized")
+    wire.send(id=2, method="tools/list")
+    wire.send(id=3, method="ping")
+    wire.send(id=4, method="tools/list", params={"cursor": "x"})
+    wire.send(method="notifications/cancelled", params={"requestId": 4})
+    answers = wire.rest()
+    assert [answer["id"] for answer in answers] == [3, 1, 2, 4]
+    assert all("result" in answer for answer in answers)
+
+
+@pytest.mark.req("Y1")
+def test_what_waited_for_a_session_that_is_refused_is_refused() -> None:
+    wire = slow_start(fails=True)
+    wire.send(id=2, method="tools/list")
+    first, second = wire.rest()
+    assert (first["id"], first["error"]["code"]) == (1, -32000)
+    assert (second["id"], second["error"]["code"]) == (2, -32602)
+
+
+@pytest.mark.req("Y1")
+@pytest.mark.parametrize(
+    ("count", "size"), [(session_module.MOST_EARLY, 1), (2, session_module.MOST_EARLY_BYTES // 2)]
+)
+def test_what_waits_is_bounded(count: int, size: int) -> None:
+    wire = slow_start()
+    for number in range(count + 1):
+        wire.send(id=f"r{number}", method="tools/list", params={"cursor": "x" * size})
+    answers = wire.rest()
+    refused = [answer["id"] for answer in answers if "error" in answer]
+    assert refused
+    assert len(answers) == count + 2
+    assert answers[0]["id"] == refused[0]  # at once
+
+
+@pytest.mark.req("Y1")
+def test_a_result_passes_as_it_came_once() -> None:
+    requests: list[ServerRequest] = []
+    server = make_server()
+
+    def keep(request: ServerRequest) -> Any:
+        requests.append(request)
+        return SILENCE
+
+    server.overrides["later"] = keep
+    wire = Wire(server)
+    wire.send(id=7, method="later")
+    (request,) = requests
+    assert wire.session.is_busy
+    for number in (1, 2):
+        wire.session.pass_result(request, Raw(b'{"n": %d}' % number))
+    assert not wire.session.is_busy
+    assert wire.rest() == [{"jsonrpc": "2.0", "id": 7, "result": {"n": 1}}]
+
+
+def test_a_large_meta_is_read_each_time() -> None:
+    client = Client(Wire(make_server(tools__list=lambda request: request.meta)), STATELESS[0])
+    for letter in "ab":
+        meta = {"example.com/note": letter * 5000}
+        assert client.result("tools/list", meta=meta)["example.com/note"] == letter * 5000
+
+
+@pytest.mark.req("Y1")
+async def test_a_request_that_is_cancelled_before_its_handler_begins_leaves_nothing() -> None:
+    begun: list[str] = []
+
+    async def handler(request: ServerRequest) -> None:
+        begun.append(request.method)
+
+    server, lines = make_server(), list[bytes]()
+    server.overrides["later"] = handler
+    session = ServerSession(server, lines.append, LoopRunner())
+    session.feed(encode({"jsonrpc": "2.0", "id": 7, "method": "later"}))
+    cancelled = {"method": "notifications/cancelled", "params": {"requestId": 7}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a coroutine that nobody awaits
+        session.feed(encode({"jsonrpc": "2.0", **cancelled}))
+        await asyncio.sleep(0)
+    assert (begun, lines, session.is_busy) == ([], [], False)
+
+
+@pytest.mark.req("Y1")
+async def test_a_handler_may_return_a_future() -> None:
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[dict[str, int]] = loop.create_future()
+    written: asyncio.Future[bytes] = loop.create_future()
+    server = make_server()
+    server.overrides["later"] = lambda request: answer
+    session = ServerSession(server, written.set_result, LoopRunner())
+    session.feed(encode({"jsonrpc": "2.0", "id": 7, "method": "later"}))
+    answer.set_result({"n": 1})
+    assert msgspec.json.decode(await written)["result"] == {"n": 1}

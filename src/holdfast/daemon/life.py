@@ -31,7 +31,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from holdfast._core.files import try_lock
+from holdfast._core.files import reason, try_lock
 from holdfast._core.transports.daemon_socket import (
     UNIX_SOCKETS,
     Hello,
@@ -41,7 +41,7 @@ from holdfast._core.transports.daemon_socket import (
     require_private,
     socket_path,
 )
-from holdfast.daemon.log import LOG_NAME, log_to_file
+from holdfast.daemon.log import LOG_NAME, log_path, log_to_file
 from holdfast.daemon.server import IDLE, LINGER, Daemon
 from holdfast.errors import StateError, TransportError
 
@@ -49,6 +49,8 @@ LOCK: Final = "daemon.lock"
 LOCK_WAIT: Final = 15.0
 """Seconds that a start waits for a daemon that is about to end."""
 START_WAIT: Final = 30.0
+END_WAIT: Final = 5.0
+"""Seconds for the end of one that could not be started, or found another running."""
 STOP_WAIT: Final = 30.0
 """Seconds for the whole of a stop: calls, servers, processes."""
 QUEUE: Final = 1024
@@ -97,9 +99,12 @@ def start(*, idle: float = IDLE, linger: float = LINGER) -> tuple[Welcome, bool]
     )
     complaint = _until_closed(process)
     welcome = asyncio.run(ask("status"))
+    if welcome is None or welcome.pid != process.pid:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(END_WAIT)
     if welcome is None:
-        reason = complaint or f"it exited with {process.poll()}; {LOG_NAME} may say why"
-        raise TransportError(f"the daemon could not be started: {reason}")
+        why = complaint or f"it exited with {process.poll()}; {LOG_NAME} may say why"
+        raise TransportError(f"the daemon could not be started: {why}")
     process.returncode = 0  # It is nobody's child any more: not to be warned about.
     return welcome, welcome.pid == process.pid
 
@@ -143,13 +148,13 @@ def run(*, idle: float = IDLE, linger: float = LINGER, detached: bool = False) -
             0o600,
         )
     except OSError as error:
-        text = f"{os.path.dirname(path)} cannot be used: {error.strerror}"
+        text = f"{os.path.dirname(path)} cannot be used: {reason(error)}"
         raise TransportError(text) from None
     try:
         if not _is_locked(lock) or asyncio.run(ask("status")) is not None:
             return False
+        _open_log(is_shown=not detached)
         listener = _listen(path)
-        log_to_file(is_shown=not detached)
         if detached:
             _close_stderr()
         asyncio.run(_serve(listener, path, idle=idle, linger=linger))
@@ -176,17 +181,24 @@ def _is_locked(lock: int) -> bool:
     return True
 
 
+def _open_log(*, is_shown: bool) -> None:
+    try:
+        log_to_file(is_shown=is_shown)
+    except OSError as error:
+        raise TransportError(f"{log_path()} cannot be written: {reason(error)}") from None
+
+
 def _listen(path: str) -> socket.socket:
     """Return a socket that this user alone can connect to."""
-    with suppress(FileNotFoundError):
-        os.unlink(path)
     listener = socket.socket(UNIX_SOCKETS, socket.SOCK_STREAM)
     mask = os.umask(0o177)
     try:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
         listener.bind(path)
     except OSError as error:
         listener.close()
-        raise TransportError(f"{path} cannot be bound: {error.strerror}") from None
+        raise TransportError(f"{path} cannot be bound: {reason(error)}") from None
     finally:
         os.umask(mask)
     listener.listen(QUEUE)

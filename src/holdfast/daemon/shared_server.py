@@ -18,14 +18,14 @@ from holdfast._core import boundary as b
 from holdfast._core.engine.state import State
 from holdfast._core.serve.stdio import Conversation
 from holdfast._core.server.request import Handler, ServerRequest
-from holdfast._core.transports.daemon_link import Loss, Starting, marked_line
+from holdfast._core.transports.daemon_link import ServerLoss, StartReport, marked_line
 from holdfast._core.transports.daemon_socket import Definition, Hello
 from holdfast._core.transports.process import StdioLink
 from holdfast._core.transports.stdio import Stdio
 from holdfast._pool import definition_of
 from holdfast.errors import HoldfastError
 from holdfast.policies import Limits, Timeouts
-from holdfast.relay.sharing import SharedRelay
+from holdfast.relay.sharing import RELAYED, SharedRelay
 
 log: logging.Logger = logging.getLogger("holdfast")
 
@@ -45,12 +45,23 @@ def sharing_key(definition: Definition) -> str:
     """
     whole = msgspec.structs.asdict(definition)
     del whole["name"], whole["environ"], whole["env"], whole["inherit_env"]
+    whole["limits"] = relayed(definition.limits)
     environ = {
         name: value for name, value in definition.environ.items() if name not in _OF_A_TERMINAL
     }
     parts = (definition_of(_transport(definition), project=definition.project), whole)
     text = repr((parts, sorted(environ.items())))
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def relayed(limits: Limits) -> Limits:
+    """Return the limits of a server for clients of which one may be a relay.
+
+    Each client keeps to its own on its link. Those that it has set are the server's as well.
+    """
+    usual = Limits()
+    unset = [name for name in RELAYED if getattr(limits, name) == getattr(usual, name)]
+    return msgspec.structs.replace(limits, **{name: RELAYED[name] for name in unset})
 
 
 def _transport(definition: Definition) -> DaemonStdio:
@@ -140,7 +151,7 @@ class SharedServer:
             {},
             name=definition.name,
             protocol=definition.protocol,
-            limits=definition.limits,
+            limits=relayed(definition.limits),
             timeouts=Timeouts(handshake=HANDSHAKE, total=math.inf),
         )
         # Not by its events: with a subscriber, every request is made known to it.
@@ -246,7 +257,7 @@ class SharedServer:
     # What happens to the server
 
     def _starting(self, report: b.Starting) -> None:
-        line = marked_line("starting", Starting(report.elapsed, report.again, report.busy))
+        line = marked_line("starting", StartReport(report.elapsed, report.again, report.busy))
         for conversation in self._waiting:
             conversation.write(line)
 
@@ -264,7 +275,7 @@ class SharedServer:
         """Tell the clients that the server is gone, and how."""
         if self._closing is None:
             log.info("%s: ended: %s", self.name, error)
-            line = marked_line("lost", Loss.of(error))
+            line = marked_line("lost", ServerLoss.of(error))
             for conversation in list(self._conversations):
                 conversation.end(line)
             self.end()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw
 
-from holdfast._core.eras.revisions import PREFIX, TASKS
+from holdfast._core.eras.revisions import PREFIX
 from holdfast._core.eras.serving import Json
-from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RequestError
+from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.errors import (
     HoldfastError,
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from holdfast._core.eras.conversation import Facts
-    from holdfast._core.server.request import ServerRequest
 
 CONNECTION_LOST: Final = -32000
 TIMED_OUT: Final = -32001
@@ -43,10 +44,14 @@ def fault_of(error: HoldfastError) -> RequestError:
         # The server's own words, though there may be none.
         is_servers = "server_message" in vars(error)
         message = error.server_message if is_servers else error.message
-        return RequestError(error.code, message, error.data)
+        fault = RequestError(error.code, message, error.data)
+        fault.unusual = vars(error).get("_unusual", {})
+        return fault
     data: Json = {"kind": error.kind, "outcomeUnknown": error.outcome_unknown}
     if isinstance(error, StateError) and error.retry_in is not None:
         data["retryIn"] = error.retry_in
+    if error.task_id is not None:
+        data["taskId"] = error.task_id
     code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), INTERNAL_ERROR)
     return RequestError(code, error.redacted, data)
 
@@ -60,6 +65,15 @@ _CODES: Final[Mapping[type[HoldfastError], int]] = {
 }
 
 
+@contextmanager
+def answered_errors() -> Iterator[None]:
+    """Raise errors of the client as what the host is answered with."""
+    try:
+        yield
+    except HoldfastError as error:
+        raise fault_of(error) from error
+
+
 def is_of_hop(key: str) -> bool:
     """Return whether an entry of ``_meta`` describes the connection; a task is no part of it."""
     return key.startswith(PREFIX) and key != RELATED_TASK
@@ -69,29 +83,27 @@ def without_hop(meta: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in meta.items() if not is_of_hop(key)}
 
 
-def of_any_hop(params: Json) -> Json:
-    """Return parameters without the ``_meta`` that describes the server's connection."""
-    if not isinstance(params.get("_meta"), dict):
-        return params
-    # The parameters are those of every host.
-    fields = {name: value for name, value in params.items() if name != "_meta"}
-    meta = without_hop(params["_meta"])
-    return {**fields, "_meta": meta} if meta else fields
+def of_any_hop(message: Raw) -> Json:
+    """Return the fields of an object as they came, without ``_meta`` of the server's connection.
+
+    Raises:
+        MALFORMED: It is no object.
+    """
+    fields: Json = dict(fields_of.decode(message))
+    # Some servers write null for what is absent.
+    with suppress(*MALFORMED):
+        meta = without_hop(fields_of.decode(fields.pop("_meta", Raw(b"{}"))))
+        if meta:
+            fields["_meta"] = meta
+    return fields
 
 
 def of_other_era(result: Raw) -> Any:
     """Return a result whose own fields the host's era may add to or take from."""
     try:
-        fields: dict[str, Any] = dict(fields_of.decode(result))
-        if "_meta" in fields:
-            meta = without_hop(fields_of.decode(fields.pop("_meta")))
-            if meta:
-                fields["_meta"] = meta
+        return of_any_hop(result)
     except MALFORMED:
         return result
-    if "resultType" in fields:
-        fields["resultType"] = msgspec.json.decode(fields["resultType"])
-    return fields
 
 
 _FACTS: Final = frozenset(
@@ -126,22 +138,6 @@ def may_be_asked(method: str, capabilities: Json) -> bool:
     """Return whether a host with these capabilities may be asked something."""
     capability = method.partition("/")[0]
     return capability not in _DECLARED or capability in capabilities
-
-
-def check_eras(request: ServerRequest, is_stateless: bool) -> None:
-    """Refuse what is about tasks of another era than the server's: their forms differ."""
-    if request.stateless != is_stateless:
-        text = f"{request.method}: tasks are not passed between a host and a server of two eras"
-        raise RequestError(METHOD_NOT_FOUND, text)
-
-
-def without_tasks(capabilities: Json) -> Json:
-    """Return capabilities that promise no tasks, in the form of either era."""
-    passed = {name: value for name, value in capabilities.items() if name != "tasks"}
-    extensions = passed.get("extensions")
-    if isinstance(extensions, dict) and TASKS in extensions:
-        passed["extensions"] = {name: value for name, value in extensions.items() if name != TASKS}
-    return passed
 
 
 def item_name(tool: Raw) -> str:

@@ -13,10 +13,11 @@ from holdfast._core.eras.serving import Json
 from holdfast._core.server.request import ServerRequest, error_result, text_result
 from holdfast._core.server.server import Server
 from holdfast._core.wire.codes import INVALID_PARAMS, RequestError
-from holdfast._core.wire.jsonrpc import encode
+from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.agents.listing import ServerTool
-from holdfast.agents.search import CALL, SEARCH, Index, described
-from holdfast.relay.merging import pages, renamed
+from holdfast.agents.search import CALL, SEARCH, ToolIndex, described
+from holdfast.relay.envelope import fields_of
+from holdfast.relay.merging import listing, pages, renamed
 from holdfast.types.base import decode
 from holdfast.types.base import encode as encode_wire
 from holdfast.types.tools import Tool
@@ -48,7 +49,7 @@ class Finder:
         self._list = server.handlers.get("tools/list") or server.default
         self._call = server.handlers.get("tools/call") or server.default
         self._definitions: list[Raw] = []
-        self._index = Index(())
+        self._index = ToolIndex(())
         server.handlers |= {"tools/list": self._offer, "tools/call": self._run}
 
     def __repr__(self) -> str:
@@ -58,18 +59,22 @@ class Finder:
         return {"tools": [Raw(encode_wire(tool)) for tool in (SEARCH, _DESCRIBE, CALL)]}
 
     async def _run(self, request: ServerRequest) -> Any:
-        name, arguments = request.params.get("name"), request.params.get("arguments", {})
-        if not isinstance(arguments, dict):
-            raise RequestError(INVALID_PARAMS, "arguments must be an object")
+        name = request.get("name")
+        try:
+            arguments = fields_of.decode(request.fields.get("arguments", b"{}"))
+        except MALFORMED:
+            raise RequestError(INVALID_PARAMS, "arguments must be an object") from None
         if name == SEARCH.name:
-            return await self._search(request, arguments)
+            return await self._search(request, request.get("arguments") or {})
         if name == _DESCRIBE.name:
-            return await self._describe(request, arguments)
+            return await self._describe(request, request.get("arguments") or {})
         if name != CALL.name:
             raise RequestError(INVALID_PARAMS, f"unknown tool: {name!r}")
-        inner = arguments.get("arguments") or {}
+        # The tool's own arguments pass as they came.
+        inner = arguments.get("arguments", Raw(b"null"))
+        passed = {} if bytes(inner) == b"null" else inner
         return await self._handle(
-            self._call, renamed(request, name=arguments.get("name"), arguments=inner)
+            self._call, renamed(request, name=arguments.get("name"), arguments=passed)
         )
 
     async def _search(self, request: ServerRequest, arguments: Json) -> Json:
@@ -90,14 +95,13 @@ class Finder:
 
     async def _refresh(self, request: ServerRequest) -> None:
         """List the tools, and index them if they are not those of before."""
-        listing = request.with_params(Raw(encode({"_meta": request.meta})))
-        listing.method = "tools/list"
         handle = lambda page: self._handle(self._list, page)  # noqa: E731
-        definitions = [item async for item in pages(handle, listing, "tools")]
+        listed = pages(handle, listing(request, "tools/list"))
+        definitions = [item async for item in listed]
         if definitions != self._definitions:
             tools = [decode(definition, Tool) for definition in definitions]
             self._definitions = definitions
-            self._index = Index(ServerTool("", tool, tool.name) for tool in tools)
+            self._index = ToolIndex(ServerTool("", tool, tool.name) for tool in tools)
 
     async def _handle(self, handler: Any, request: ServerRequest) -> Any:
         result = handler(request)

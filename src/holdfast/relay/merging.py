@@ -8,23 +8,21 @@ nothing but what it offers: it is missing from the lists, and the host is told w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw
 
 from holdfast._core.eras.revisions import VERSIONS
-from holdfast._core.eras.serving import LEVELS, Json, begin
+from holdfast._core.eras.serving import LEVELS, Json
 from holdfast._core.server import lifecycle
 from holdfast._core.server.request import InputRequired, ServerRequest
 from holdfast._core.server.server import Server
 from holdfast._core.server.session import CANCELLED, ServerSession
 from holdfast._core.wire.codes import (
     INVALID_PARAMS,
-    INVALID_REQUEST,
     METHOD_NOT_FOUND,
     RESOURCE_NOT_FOUND,
     RequestError,
@@ -33,7 +31,9 @@ from holdfast._core.wire.jsonrpc import MALFORMED, encode
 from holdfast._version import __version__
 from holdfast.errors import HoldfastError, RequestTimeout
 from holdfast.relay.envelope import fault_of, fields_of, items_of
+from holdfast.relay.host_wishes import listen
 from holdfast.relay.passing import INITIALIZED, Relay
+from holdfast.relay.task_shapes import without_wish
 
 if TYPE_CHECKING:
     from holdfast.relay.sharing import SharedRelay
@@ -43,7 +43,13 @@ PATIENCE: Final = 10.0
 MOST_PAGES: Final = 1_000
 MOST_OWNERS: Final = 10_000
 """Resources whose server is remembered."""
-_LISTS: Final = {"resources/list": "resources", "resources/templates/list": "resourceTemplates"}
+LISTED: Final = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+}
+"""The fields of results that hold the items of a list."""
 _NOT_THERE: Final = (RESOURCE_NOT_FOUND, INVALID_PARAMS, METHOD_NOT_FOUND)
 """The codes of servers that do not have a resource, in the revisions that there are."""
 
@@ -68,7 +74,9 @@ class MergedRelay:
         patience: float = PATIENCE,
     ) -> None:
         self._relays = {
-            name: shared.join(is_lasting=is_lasting) for name, shared in servers.items()
+            # The ids of tasks name no server.
+            name: shared.join(is_lasting=is_lasting, has_tasks=False)
+            for name, shared in servers.items()
         }
         self._is_lasting = is_lasting
         self._patience = patience
@@ -83,12 +91,10 @@ class MergedRelay:
             {
                 "initialize": self._initialize,
                 "server/discover": self._discover,
-                "tools/list": lambda request: self._list_named(request, "tools"),
-                "prompts/list": lambda request: self._list_named(request, "prompts"),
-                "resources/list": lambda request: self._list_resources(request, "resources"),
-                "resources/templates/list": lambda request: self._list_resources(
-                    request, "resourceTemplates"
-                ),
+                "tools/list": self._list_named,
+                "prompts/list": self._list_named,
+                "resources/list": self._list_resources,
+                "resources/templates/list": self._list_resources,
                 "tools/call": self._pass_named,
                 "prompts/get": self._pass_named,
                 "resources/read": self._pass_resource,
@@ -104,6 +110,7 @@ class MergedRelay:
             capabilities=self._capabilities,
         )
         self.server.info = {"name": "holdfast", "version": __version__}
+        self.server.verbatim = True
         self.server.heard = self._heard
         self.server.left = self._left
         self.server.watchable = lambda uri: any(
@@ -131,9 +138,7 @@ class MergedRelay:
     # What the servers say of themselves
 
     async def _initialize(self, request: ServerRequest) -> Json:
-        if request.session.era is not None:
-            raise RequestError(INVALID_REQUEST, "already initialized")
-        era = begin(request.params, VERSIONS)
+        era = lifecycle.begin_session(request)
         introduction = await self._introduction()
         return {"protocolVersion": era.version, "serverInfo": self.server.info, **introduction}
 
@@ -168,37 +173,38 @@ class MergedRelay:
 
     # Lists
 
-    async def _list_named(self, request: ServerRequest, key: str) -> Json:
+    async def _list_named(self, request: ServerRequest) -> Json:
         """Return the tools or prompts of all servers, each under the name of its server."""
-        items = []
-        for server, item in await self._collect(request, key):
+        items, key = [], LISTED[request.method]
+        for server, item in await self._collect(request):
             fields = fields_of.decode(item)
             name = msgspec.json.decode(fields.get("name", b'""'))
             items.append(Raw(encode({**fields, "name": f"{server}.{name}"})))
         return {key: items}
 
-    async def _list_resources(self, request: ServerRequest, key: str) -> Json:
+    async def _list_resources(self, request: ServerRequest) -> Json:
         """Return the resources of all servers; of two with one URI, that of the first server."""
         items: dict[str, Raw] = {}
+        key = LISTED[request.method]
         field = "uri" if key == "resources" else "uriTemplate"
-        for server, item in await self._collect(request, key):
+        for server, item in await self._collect(request):
             uri = msgspec.json.decode(fields_of.decode(item).get(field, b'""'))
             if isinstance(uri, str) and uri not in items:
                 items[uri] = item
                 self._note_owner(uri, server)
         return {key: list(items.values())}
 
-    async def _collect(self, request: ServerRequest, key: str) -> list[tuple[str, Raw]]:
+    async def _collect(self, request: ServerRequest) -> list[tuple[str, Raw]]:
         """Return the items of all pages of all servers, each with the name of its server."""
-        if request.params.get("cursor") is not None:
+        if request.get("cursor") is not None:
             raise RequestError(INVALID_PARAMS, "unknown cursor: the list has one page")
-        section = "resources" if key == "resourceTemplates" else key
+        section = request.method.partition("/")[0]
 
         async def list_all(relay: Relay) -> list[Raw]:
             await relay.open()
             if section not in (relay.server_capabilities or ()):
                 return []
-            return [item async for item in pages(relay.handle, request, key)]
+            return [item async for item in pages(relay.handle, request)]
 
         lists = await self._each(list_all)
         return [(name, item) for name, items in lists.items() for item in items]
@@ -256,8 +262,8 @@ class MergedRelay:
     # What is for one server
 
     async def _pass_named(self, request: ServerRequest) -> Any:
-        server, name = self._resolve(request.params.get("name"))
-        return await self._relays[server].handle(renamed(request, name=name))
+        server, name = self._resolve(request.get("name"))
+        return await self._relays[server].handle(without_wish(renamed(request, name=name)))
 
     def _resolve(self, name: Any) -> tuple[str, str]:
         """Split ``server.name``. Both may contain dots: the longest server that fits is meant."""
@@ -276,11 +282,9 @@ class MergedRelay:
         """Return the server that lists a resource, or the template that it seems to be of."""
         if uri not in self._owners and not self._is_listed:
             self._is_listed = True
-            for method, key in _LISTS.items():
-                listing = request.with_params(Raw(encode({"_meta": request.meta})))
-                listing.method = method
+            for method in ("resources/list", "resources/templates/list"):
                 with suppress(RequestError):
-                    await self._list_resources(listing, key)
+                    await self._list_resources(listing(request, method))
         if uri in self._owners:
             return self._owners[uri]
         beginnings = [known.partition("{")[0] for known in self._owners if "{" in known]
@@ -319,7 +323,7 @@ class MergedRelay:
             del self._owners[next(iter(self._owners))]
 
     async def _complete(self, request: ServerRequest) -> Any:
-        reference = request.params.get("ref")
+        reference = request.get("ref")
         if not isinstance(reference, dict):
             raise RequestError(INVALID_PARAMS, "ref must be an object")
         if "name" in reference:
@@ -332,27 +336,22 @@ class MergedRelay:
     # What is for all
 
     async def _set_level(self, request: ServerRequest) -> Json:
-        level = request.params.get("level")
+        level = request.get("level")
         lifecycle.set_level(request)
         assert level in LEVELS
         for relay in self._relays.values():
             relay.log_level = level
             try:
-                await relay.tell_level()
+                await relay.wishes.tell_level()
             except HoldfastError:
                 continue  # it is told with the next request
         return {}
 
     async def _listen(self, request: ServerRequest) -> Any:
-        filters = request.params.get("notifications")
-        uris = filters.get("resourceSubscriptions") if isinstance(filters, dict) else None
-        for uri in uris if isinstance(uris, list) else ():
-            if isinstance(uri, str) and not self.server.watchable(uri):
-                try:
-                    await self._first_with(request, uri, methodcaller("watch", uri))
-                except RequestError:
-                    continue  # the acknowledgement says which are watched
-        return lifecycle.listen(request)
+        return await listen(
+            request,
+            lambda uri: self._first_with(request, uri, lambda relay: relay.wishes.watch(uri)),
+        )
 
     async def _tell_all(self, request: ServerRequest) -> None:
         for relay in self._relays.values():
@@ -371,9 +370,16 @@ def renamed(request: ServerRequest, **fields: Any) -> ServerRequest:
     return request.with_params(Raw(encode({**fields_of.decode(request.params_raw), **fields})))
 
 
+def listing(request: ServerRequest, method: str) -> ServerRequest:
+    """Return a request for a list, made of another request."""
+    made = request.with_params(Raw(encode({"_meta": request.meta})))
+    made.method = method
+    return made
+
+
 async def pages(
-    handle: Callable[[ServerRequest], Awaitable[Any]], request: ServerRequest, key: str
-) -> Any:
+    handle: Callable[[ServerRequest], Awaitable[Any]], request: ServerRequest
+) -> AsyncIterator[Raw]:
     """Yield the items of all pages of a list, as they came.
 
     Raises:
@@ -384,7 +390,7 @@ async def pages(
         result = await handle(request)
         try:
             fields = fields_of.decode(result if isinstance(result, Raw) else encode(result))
-            items: Iterable[Raw] = items_of.decode(fields.get(key, b"[]"))
+            items: Iterable[Raw] = items_of.decode(fields.get(LISTED[request.method], b"[]"))
         except MALFORMED as error:
             text = f"{request.method}: a page is malformed: {error}"
             raise RequestError(INVALID_PARAMS, text) from None

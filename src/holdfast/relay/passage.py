@@ -13,8 +13,13 @@
 #   list of allowed tools, a lock file, another log level, headers for arguments (HTTP, which also
 #   has logins);
 # - where something looks at the call: an observer, a handler of all progress;
-# - where it may be parked: a stateless host is asked by results, a handshake server by requests,
-#   and the two meet in `Questions`; so do requests that bring a ``requestState``.
+# - where it is about a task, or may become one; where its answer may be there already;
+# - where it goes on with another: a request that brings a ``requestState``;
+# - where somebody waits for the answer to do more with it: a request made of the host's.
+#
+# A stateless host is asked by results, a handshake server by requests, and the two meet in
+# `Questions`. A call between them goes straight, too, until the server asks something. Then it is
+# parked: a future takes the place of the host, and whoever follows the call waits for that.
 #
 # What is the same on both ways, because hosts and servers can tell: the parameters that are sent,
 # the order of what the host gets (its progress comes before its answer, and so do notifications:
@@ -24,6 +29,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -41,9 +47,10 @@ from holdfast._core.eras.revisions import (
 )
 from holdfast._core.server.request import SILENCE, ServerRequest, outcome
 from holdfast._core.waiting import Receiver
+from holdfast._core.wire.codes import cancel_reason
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.relay.envelope import fields_of, without_hop
-from holdfast.relay.questions import MAY_ASK
+from holdfast.relay.questions import MAY_ASK, OpenCall, Questions
 from holdfast.types.lifecycle import Progress
 
 if TYPE_CHECKING:
@@ -71,20 +78,23 @@ class Passage(Receiver):
         driver: Of the client that sends it.
     """
 
-    __slots__ = ("_call", "_driver", "_relay", "_request", "_ticket")
+    __slots__ = ("_call", "_driver", "_parked", "_relay", "_request", "_ticket")
 
     def __init__(self, relay: Relay, request: ServerRequest, call: Call, driver: Driver) -> None:
-        super().__init__(driver.loop)
+        self._loop = driver.loop
+        self._is_done = self._is_over = False
         self._relay = relay
         self._request = request
         self._call = call
         self._driver = driver
         self._ticket: Ticket
+        self._parked: asyncio.Future[Raw] | None = None
+        """Takes the outcome in the place of the host."""
 
     def begin(self) -> None:
         """Send it."""
         request = self._request
-        self._relay.enter(request)
+        self._relay.enter(request, self)
         request.stop = self.stop
         on_progress = self._progressed if self._call.progress else None
         self._ticket = self._driver.begin(self._call, self, on_progress)
@@ -93,6 +103,20 @@ class Passage(Receiver):
         """Cancel it at the server: nobody waits for its answer any more."""
         self._leave()
         self._driver.end(self._ticket, self, str(reason))
+
+    def park(self) -> asyncio.Future[Raw]:
+        """Give the outcome to a future from now on; cancelling that cancels the call."""
+        self._parked = parked = self._loop.create_future()
+        parked.add_done_callback(self._unpark)
+        del self._request.stop
+        return parked
+
+    def _unpark(self, parked: asyncio.Future[Raw]) -> None:
+        self._relay.open_calls -= 1
+        try:
+            parked.exception()
+        except asyncio.CancelledError as cancelled:
+            self._driver.end(self._ticket, self, cancel_reason(cancelled) or "cancelled")
 
     def _leave(self) -> None:
         self._relay.exit(self._request)
@@ -105,60 +129,110 @@ class Passage(Receiver):
 
     def ended(self, result: Raw | None, error: Failure | None) -> None:
         """Answer the host."""
-        request = self._request
+        if self._parked is not None:
+            self._settle(self._parked, result, error)
+            return
+        request, era = self._request, self._driver.engine.link.era
         self._leave()
+        # Not the era in which it was sent first: the server may have been replaced meanwhile.
+        if result is not None and era is not None and request.stateless is era.listens:
+            request.session.pass_result(request, result)
+            return
         try:
             answer = self._answer(result, error)
         except Exception as defect:
             answer = outcome(request, defect)
         request.session.finish(request, answer)
 
+    def _settle(
+        self, parked: asyncio.Future[Raw], result: Raw | None, error: Failure | None
+    ) -> None:
+        if parked.done():
+            return  # it was cancelled in this turn of the loop
+        if result is not None:
+            parked.set_result(result)
+        elif error is not None:
+            parked.set_exception(self._relay.fault(self._call, error))
+
     def _answer(self, result: Raw | None, error: Failure | None) -> Any:
         """Return what the host is answered with; SILENCE if it has to wait."""
         relay, request, call = self._relay, self._request, self._call
         if result is None:
             assert error is not None
+            if relay.tasks.is_required(request, error):
+                request.session.wait_for(request, relay.pass_request(request))
+                return SILENCE
             return relay.fault(call, error)
-        # Not the era in which it was sent first: the server may have been replaced meanwhile.
-        era = self._driver.engine.link.era
-        if era is not None and request.stateless is era.listens:
-            return result
         if not request.stateless and self._driver.read(call.method, result) is not COMPLETE:
             request.session.wait_for(request, relay.go_on(request, call, result))
             return SILENCE
         return relay.returned(request, result)
 
 
+def follow_all(
+    relay: Relay, followed: dict[ServerRequest, Passage | None], questions: Questions
+) -> None:
+    """Have tasks follow the requests that went straight: the server asks the host something."""
+    for request, passage in followed.items():
+        if passage is not None and request.stateless and request.method in MAY_ASK:
+            followed[request] = None
+            call = questions.take(request, passage.park())
+            request.session.wait_for(request, _follow(relay, request, call, followed, questions))
+            # The call, not its follower: that may not have had its first turn yet.
+            request.stop = call.work.cancel
+
+
+async def _follow(
+    relay: Relay,
+    request: ServerRequest,
+    call: OpenCall,
+    followed: dict[ServerRequest, Passage | None],
+    questions: Questions,
+) -> Any:
+    try:
+        result = await questions.follow(call)
+    finally:
+        del followed[request]
+    return relay.returned(request, result)
+
+
 def begin(relay: Relay, request: ServerRequest) -> object | None:
     """Send a request on the straight way; None if it needs another, or is not to be sent."""
     driver = straight_driver(relay)
     era = None if driver is None else driver.engine.link.era
-    if driver is None or era is None or _may_wait(relay, request, is_asked=era.listens):
+    if driver is None or era is None or _needs_more(relay, request):
         return None
-    try:
-        meta = _meta(relay, request, era)
-        about = _subject(request.fields)
-    except MALFORMED:
+    if not request.fields and len(request.params_raw) > len("{}"):
         return None  # it is refused where that is explained
-    fields: dict[str, Any] = request.fields
-    if not fields and len(request.params_raw) > len("{}"):
+    try:
+        call = _call(relay, request, era, driver.loop.time())
+    except MALFORMED:
         return None  # the same
+    Passage(relay, request, call, driver).begin()
+    return SILENCE
+
+
+def _call(relay: Relay, request: ServerRequest, era: Era, now: float) -> Call:
+    """Return what the server is sent; raise `MALFORMED` for what cannot be read."""
+    fields: dict[str, Any] = request.fields
+    about = _subject(fields)
+    meta, progress = None, False
+    if era.listens or request.meta:
+        meta, progress = _meta(relay, request, era), "progressToken" in request.meta
     if "_meta" in fields:
         fields = fields.copy()
         del fields["_meta"]
-    span = relay.time_for(request.method)
-    call = Call(
+    span = relay.times.get(request.method) or relay.time_for(request.method)
+    return Call(
         request.method,
         fields or None,
         meta,
         idle=span,
         total=span,
         about=about,
-        progress="progressToken" in request.meta,
-        since=driver.loop.time(),
+        progress=progress,
+        since=now,
     )
-    Passage(relay, request, call, driver).begin()
-    return SILENCE
 
 
 def straight_driver(relay: Relay) -> Driver | None:
@@ -173,15 +247,17 @@ def straight_driver(relay: Relay) -> Driver | None:
     return None if requester.observers.all or requester.progress_handlers else driver
 
 
-def _may_wait(relay: Relay, request: ServerRequest, *, is_asked: bool) -> bool:
-    """Return whether a request may be parked, or has to wait for something else."""
-    if relay.log_level is not None and relay.shared.is_level_new:
+def _needs_more(relay: Relay, request: ServerRequest) -> bool:
+    """Return whether a request goes on with another, or has to wait for something."""
+    if request.is_copy or (relay.log_level is not None and relay.shared.is_level_new):
         return True
-    if request.stateless is not is_asked and request.method.startswith("tasks/"):
+    if relay.tasks.concern(request):
+        return True
+    if relay.shared.cache is not None and relay.shared.cache.holds(request):
         return True
     if not request.stateless or request.method not in MAY_ASK:
         return False
-    return not is_asked or "requestState" in request.fields
+    return "requestState" in request.fields or "inputResponses" in request.fields
 
 
 def _meta(relay: Relay, request: ServerRequest, era: Era) -> dict[str, Any] | None:
@@ -198,6 +274,9 @@ def _subject(fields: Mapping[str, Raw]) -> str:
     """Return what a request is about, for messages."""
     for name in NAMING:
         if name in fields:
-            subject = msgspec.json.decode(fields[name])
+            subject = _decode(fields[name])
             return subject if isinstance(subject, str) else ""
     return ""
+
+
+_decode: Final = msgspec.json.Decoder().decode

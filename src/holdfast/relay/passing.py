@@ -19,15 +19,15 @@ from holdfast._core.calls.handlers import Notification
 from holdfast._core.calls.requester import Requester
 from holdfast._core.eras.base import Era
 from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, LOG_LEVEL, VERSIONS
-from holdfast._core.eras.serving import LEVELS, Json, begin
-from holdfast._core.server import lifecycle
+from holdfast._core.eras.serving import LEVELS, STATELESS_FIELDS, Json, ServingEra
+from holdfast._core.server.lifecycle import begin_session
+from holdfast._core.server.message import is_id
 from holdfast._core.server.request import ServerRequest
 from holdfast._core.server.server import Server
-from holdfast._core.server.session import CANCELLED, ServerSession
+from holdfast._core.server.session import ServerSession
 from holdfast._core.waiting import Failure
 from holdfast._core.wire.codes import (
     INVALID_PARAMS,
-    INVALID_REQUEST,
     METHOD_NOT_FOUND,
     RequestError,
 )
@@ -37,34 +37,32 @@ from holdfast.errors import (
     RpcError,
 )
 from holdfast.relay import passage
+from holdfast.relay.core_polls import following
 from holdfast.relay.envelope import (
-    check_eras,
+    answered_errors,
     fault_of,
     fields_of,
     introduction,
     is_of_hop,
     may_be_asked,
-    of_any_hop,
     of_other_era,
     without_hop,
-    without_tasks,
 )
+from holdfast.relay.host_tasks import HostTasks
+from holdfast.relay.host_wishes import HostWishes
+from holdfast.relay.notices import Notices
 from holdfast.relay.questions import MAY_ASK, STATE, Questions
+from holdfast.relay.task_shapes import of_task, promised, related_task, with_task_support
 from holdfast.relay.tool_rules import ToolRules
 from holdfast.types.lifecycle import Progress
 
 if TYPE_CHECKING:
     from holdfast.relay.sharing import SharedRelay
 
-MESSAGE: Final = "notifications/message"
-UPDATED: Final = "notifications/resources/updated"
 INITIALIZED: Final = "notifications/initialized"
 
 MOST_TIMES: Final = 100
 """Methods whose time is remembered: a host may invent any number of them."""
-
-DEFAULT_LEVEL: Final = "info"
-"""From where a host that names no level gets log messages, once another has named one."""
 
 
 class Relay:
@@ -73,6 +71,7 @@ class Relay:
     Args:
         shared: The client, and who else uses it.
         is_lasting: It stays when a session of its server ends.
+        has_tasks: Tasks of the server are offered to the host.
 
     Attributes:
         server: What to serve to the host, by a runner of `holdfast._core.serve`.
@@ -80,24 +79,31 @@ class Relay:
         log_level: The level from which it wants log messages; None: not said.
         watched: The resources whose updates it wants.
         open_calls: The number of its requests that are at the server.
+        is_handshake: It has begun a session; a stateless one does not.
+        tasks: The tasks that are its own.
     """
 
-    def __init__(self, shared: SharedRelay, *, is_lasting: bool = False) -> None:
+    def __init__(
+        self, shared: SharedRelay, *, is_lasting: bool = False, has_tasks: bool = True
+    ) -> None:
         self.shared = shared
         self._client = shared.client
         self.requester: Requester = shared.client._requester
         self.is_lasting = is_lasting
         self.rules: ToolRules = ToolRules(shared.client, shared.tools)
         self._questions = Questions()
+        self.tasks: HostTasks = HostTasks(self, is_offered=has_tasks)
         self._sessions: dict[ServerSession, None] = {}
         """The sessions of the host, the one that spoke last at the end."""
-        self._is_handshake = False
+        self.wishes: HostWishes = HostWishes(self, self._sessions)
+        self.is_handshake = False
         self._is_initialized = asyncio.Event()
         """Set once a handshake host may be asked."""
-        self._followed: dict[ServerRequest, None] = {}
-        """Requests of the host that are under way."""
-        self._times: dict[str, float] = {}
+        self._followed: dict[ServerRequest, passage.Passage | None] = {}
+        """Requests of the host that are under way, and how those that went straight did."""
+        self.times: dict[str, float] = {}
         """The seconds that a request may take, by its method."""
+        self._notices = Notices(self, self._sessions, self._followed)
         self._hop_key: tuple[Any, ...] = ()
         self._hop_meta: Json = {}
         """What a stateless server was told of the host last, and of what it was made."""
@@ -110,16 +116,14 @@ class Relay:
             {
                 "initialize": self._initialize,
                 "server/discover": self._discover,
-                "logging/setLevel": self._set_level,
-                "resources/subscribe": self._subscribe,
-                "resources/unsubscribe": self._unsubscribe,
-                "subscriptions/listen": self._listen,
                 INITIALIZED: lambda request: self._is_initialized.set(),
-                CANCELLED: self._unwatch,
+                **self.wishes.handlers(),
             },
             default=self._pass,
             capabilities=self._capabilities,
         )
+        # What a revision does not know passes: to take it away is for those who read it.
+        self.server.verbatim = True
         self.server.heard = self.heard
         self.server.left = self.left
         self.server.watchable = self.watched.__contains__
@@ -136,14 +140,14 @@ class Relay:
             self._sessions[request.session] = None
         if request.stateless:
             # Whatever its method: "initialize" is not one of this era.
-            if request.era.capabilities != self.capabilities:
-                self._declare(request.era.capabilities)
-            level = request.era.log_level
+            capabilities, level = request.era.capabilities, request.era.log_level
+            if capabilities is not self.capabilities and capabilities != self.capabilities:
+                self._declare(capabilities)
             if request.id is not None:
                 self.log_level = level if level in LEVELS else None
         elif request.method == "initialize":
-            self._is_handshake = True
-            self._declare(request.params.get("capabilities"))
+            self.is_handshake = True
+            self._declare(request.get("capabilities"))
         elif request.session.era is not None and request.id is not None:
             self._is_initialized.set()  # some hosts go on without saying that they are
 
@@ -158,9 +162,10 @@ class Relay:
         self._sessions.pop(session, None)
         if self.is_lasting:
             if self.watched:
-                self.shared.spawn(self._end_unwanted())
+                self.shared.spawn(self.wishes.end_unwanted())
         else:
             self._questions.close()
+            self.tasks.close()
             self.shared.leave_soon(self)
 
     async def leave(self) -> None:
@@ -169,6 +174,7 @@ class Relay:
         for session in list(self._sessions):
             session.close()
         self._questions.close()
+        self.tasks.close()
         await self.shared.leave(self)
 
     def _capabilities(self) -> Json:
@@ -206,14 +212,18 @@ class Relay:
         result = (handler or self._pass)(request)
         return await result if isinstance(result, Awaitable) else result
 
-    async def _introduction(self, request: ServerRequest) -> Json:
-        """Connect, and return what the server says of itself."""
-        await self._client.open()
+    async def _introduction(self, era: ServingEra) -> Json:
+        """Connect, and return what the server says of itself to a host of an era."""
+        with answered_errors():
+            await self._client.open()
         facts = self._client._facts
         assert facts is not None
         self._name_server()
-        is_same_era = request.stateless is self.shared.is_stateless
-        return introduction(facts, None if is_same_era else without_tasks(self._capabilities()))
+        if era.asks is not self.shared.is_stateless:
+            return introduction(facts, None)
+        # A host of an older revision has no tasks.
+        form = self.tasks.form if era.knows("initialize", "tasks") else None
+        return introduction(facts, promised(self._capabilities(), form, in_core=era.asks))
 
     def _name_server(self) -> None:
         """Have results to stateless hosts name the real server."""
@@ -222,20 +232,12 @@ class Relay:
             self.server.info = facts.info  # type: ignore[assignment]
 
     async def _initialize(self, request: ServerRequest) -> Json:
-        if request.session.era is not None:
-            raise RequestError(INVALID_REQUEST, "already initialized")
-        era = begin(request.params, VERSIONS)
-        try:
-            introduction = await self._introduction(request)
-        except HoldfastError as error:
-            raise fault_of(error) from error
+        era = begin_session(request)
+        introduction = await self._introduction(era)
         return {"protocolVersion": era.version, "serverInfo": self.server.info, **introduction}
 
     async def _discover(self, request: ServerRequest) -> Json:
-        try:
-            return {"supportedVersions": list(VERSIONS), **await self._introduction(request)}
-        except HoldfastError as error:
-            raise fault_of(error) from error
+        return {"supportedVersions": list(VERSIONS), **await self._introduction(request.era)}
 
     # From the host
 
@@ -260,14 +262,16 @@ class Relay:
             if self._client._facts is None:
                 # What is passed, and how, depends on the era of the server.
                 await self._client.open()
-            if request.method.startswith("tasks/"):
-                check_eras(request, self.shared.is_stateless)
             if request.method == "tools/list":
                 await self.rules.check_list()
             if self.log_level is not None:
-                await self.tell_level()
-            pass_on = self._pass_stateless if request.stateless else self._forward
-            result = await pass_on(request)
+                await self.wishes.tell_level()
+            if request.method.startswith("tasks/"):
+                result = await self.tasks.handle(request)
+            elif request.stateless:
+                result = await self._pass_stateless(request)
+            else:
+                result = await self._send(request)
         except HoldfastError as error:
             raise fault_of(error) from error
         finally:
@@ -281,13 +285,18 @@ class Relay:
             result = self.rules.enabled(result)
         if request.stateless == self.shared.is_stateless:
             return result
-        return of_other_era(result)
+        if request.method == "tools/list" and not request.stateless and self.tasks.form is not None:
+            result = with_task_support(result)
+        fields = of_other_era(result)
+        if request.stateless or not isinstance(fields, dict):
+            return fields
+        return {name: value for name, value in fields.items() if name not in STATELESS_FIELDS}
 
     # What goes straight (`Passage`)
 
-    def enter(self, request: ServerRequest) -> None:
+    def enter(self, request: ServerRequest, straight: passage.Passage) -> None:
         """Count a request that is sent to the server."""
-        self._followed[request] = None
+        self._followed[request] = straight
         self.open_calls += 1
 
     def exit(self, request: ServerRequest) -> None:
@@ -300,12 +309,12 @@ class Relay:
 
         The host has its own patience, and a question may wait for a person: no idle clock.
         """
-        span = self._times.get(method)
+        span = self.times.get(method)
         if span is None:
             timeouts = self._client._policy.timeouts
             span = timeouts.total_for(timeouts.for_method(method))
-            if len(self._times) < MOST_TIMES:
-                self._times[method] = span
+            if len(self.times) < MOST_TIMES:
+                self.times[method] = span
         return span
 
     def fault(self, call: Call, error: Failure) -> RequestError:
@@ -320,9 +329,8 @@ class Relay:
         self.shared.begin_call(self)
         progressed = partial(self.report, request) if call.progress else None
         try:
-            result = await self.requester.go_on(call, raw, progressed)
-        except HoldfastError as error:
-            raise fault_of(error) from error
+            with answered_errors():
+                result = await self.requester.go_on(call, raw, progressed)
         finally:
             self.exit(request)
         return self.returned(request, result)
@@ -333,32 +341,47 @@ class Relay:
             self.shared.is_stateless and STATE.encode() not in bytes(request.params_raw)
         ):
             # Questions of a stateless server are results, too: they pass as they are.
-            return await self._forward(request)
-        state = request.params.get("requestState")
+            return await self._send(request)
+        state = request.get("requestState")
         if isinstance(state, str) and state.startswith(STATE):
             return await self._questions.resume(request, state)
-        is_repeated = state is not None or "inputResponses" in request.params
+        is_repeated = state is not None or "inputResponses" in request.fields
         if is_repeated and not self.shared.is_stateless:
             # The server knows no rounds: it would run the call from the beginning.
             raise RequestError(INVALID_PARAMS, "requestState is not of this server")
-        return await self._questions.begin(request, self._forward(request))
+        return await self._questions.begin(request, self._send(request))
 
-    async def _forward(self, request: ServerRequest) -> Raw:
+    async def _send(self, request: ServerRequest) -> Raw:
+        """Send a request of the host to the server; a call may become a task."""
+        if request.method == "tools/call":
+            return await self.tasks.call(request)
+        if self.shared.cache is None:
+            return await self.forward(request)
+        return await self.shared.cache.answer(self, request, lambda: self.forward(request))
+
+    async def forward(
+        self, request: ServerRequest, *, params: Raw | None = None, **options: Any
+    ) -> Raw:
+        """Send a request of the host to the server as it is, or with other parameters.
+
+        ``options`` are those of `Requester.forward`.
+        """
         total = self.time_for(request.method)
         wants_progress = "progressToken" in request.meta
         is_call = request.method == "tools/call"
         self.shared.begin_call(self)
         try:
             while True:
-                options = await self.rules.check_call(request) if is_call else {}
+                checked = await self.rules.check_call(request) if is_call else {}
                 try:
                     return await self._client._requester.forward(
                         request.method,
-                        self._outgoing(request),
+                        params or self.outgoing(request),
                         timeout=total,
                         total_timeout=total,
                         on_progress=partial(self.report, request) if wants_progress else None,
                         passes_questions=request.stateless,
+                        **checked,
                         **options,
                     )
                 except LinkChanged:
@@ -367,15 +390,16 @@ class Relay:
             self.open_calls -= 1
 
     def report(self, request: ServerRequest, progress: Progress) -> None:
-        """Pass the progress of a call, with the fields that nobody knows."""
-        fields = {"total": progress.total, "message": progress.message, "_meta": progress.meta}
-        present = {name: value for name, value in fields.items() if value is not None}
-        self._questions.following(request).progress(progress.progress, **present, **progress.extra)
+        """Pass the progress of a call as it came, with the token of the host."""
+        followed = self._questions.following(request)
+        token = followed.meta.get("progressToken")
+        if is_id(token) and not followed.cancelled:
+            fields = fields_of.decode(vars(progress)["_source"])
+            followed.notify("notifications/progress", {**fields, "progressToken": token})
 
-    def _outgoing(self, request: ServerRequest) -> Raw | None:
+    def outgoing(self, request: ServerRequest) -> Raw | None:
         """Return the parameters with the ``_meta`` that describes this hop, not the host's."""
-        era = self.requester.opener.era()
-        raw, hop = request.params_raw, self.hop(request, era)
+        raw, hop = request.params_raw, self.hop(request)
         if bytes(raw) == b"{}" and not hop:
             return None
         if not hop and not any(map(is_of_hop, request.meta)):
@@ -384,8 +408,9 @@ class Relay:
         meta = {**without_hop(fields_of.decode(fields.pop("_meta", Raw(b"{}")))), **hop}
         return Raw(encode({**fields, "_meta": meta} if meta else fields))
 
-    def hop(self, request: ServerRequest, era: Era | None) -> Json:
+    def hop(self, request: ServerRequest, era: Era | None = None) -> Json:
         """Return what a stateless server is told of this host with a request."""
+        era = era or self.requester.opener.era()
         if era is None or not era.listens:
             return {}
         capabilities = request.era.capabilities if request.stateless else self.capabilities
@@ -399,76 +424,6 @@ class Relay:
             self._hop_key = key
         return self._hop_meta
 
-    # Log levels and subscriptions
-
-    async def tell_level(self) -> None:
-        """Tell the server which messages are wanted, if it has any."""
-        if self.shared.is_level_new and "logging" in (self.server_capabilities or ()):
-            await self.shared.tell_level()
-
-    async def watch(self, uri: str) -> None:
-        """Subscribe to a resource.
-
-        Raises:
-            RequestError: The server refuses.
-        """
-        try:
-            await self.shared.watch(self, uri)
-        except HoldfastError as error:
-            raise fault_of(error) from error
-
-    async def _set_level(self, request: ServerRequest) -> Json:
-        lifecycle.set_level(request)
-        former, self.log_level = self.log_level, request.params["level"]
-        try:
-            await self._client.open()
-            await self.shared.tell_level()
-        except HoldfastError as error:
-            self.log_level = former
-            raise fault_of(error) from error
-        return {}
-
-    async def _subscribe(self, request: ServerRequest) -> Json:
-        await self.watch(lifecycle.uri_of(request))
-        return lifecycle.subscribe(request)
-
-    async def _unsubscribe(self, request: ServerRequest) -> Json:
-        result = lifecycle.unsubscribe(request)
-        try:
-            await self.shared.unwatch(self, lifecycle.uri_of(request))
-        except HoldfastError as error:
-            raise fault_of(error) from error
-        return result
-
-    async def _listen(self, request: ServerRequest) -> Any:
-        """Open a stream of a stateless host; resources that the server refuses are not in it."""
-        try:
-            await self._client.open()
-        except HoldfastError as error:
-            raise fault_of(error) from error
-        filters = request.params.get("notifications")
-        uris = filters.get("resourceSubscriptions") if isinstance(filters, dict) else None
-        for uri in uris if isinstance(uris, list) else ():
-            if isinstance(uri, str) and uri not in self.watched:
-                try:
-                    await self.watch(uri)
-                except RequestError:
-                    continue  # the acknowledgement says which are watched
-        return lifecycle.listen(request)
-
-    async def _unwatch(self, request: ServerRequest) -> None:
-        """End the subscriptions of a stream that the host has cancelled."""
-        await self._end_unwanted()
-
-    async def _end_unwanted(self) -> None:
-        """End the subscriptions that no session and no stream of the host wants any more."""
-        wanted_uris: set[str] = set()
-        for session in self._sessions:
-            wanted_uris |= session.subscribed
-            for filters in session.streams.values():
-                wanted_uris.update(filters.get("resourceSubscriptions", ()))
-        await self.shared.end_unwanted(self, wanted_uris)
-
     # From the server
 
     async def ask(self, method: str, params: Raw) -> Raw:
@@ -477,12 +432,20 @@ class Relay:
         Raises:
             RpcError: It cannot be asked, or it refused.
         """
-        if not self._is_handshake:
+        task_id = related_task(params)
+        self._name_server()
+        if not self.is_handshake:
+            if task_id is not None and self.tasks.is_named(task_id):
+                return await self.tasks.ask(task_id, method, params)
+            passage.follow_all(self, self._followed, self._questions)
             return await self._questions.ask(method, params)
         await self._is_initialized.wait()
         session = next(reversed(self._sessions), None)
         if session is None or not may_be_asked(method, self.capabilities or {}):
             raise RpcError(f"the client does not offer {method}", code=METHOD_NOT_FOUND)
+        followed_task = following.get()
+        if followed_task is not None:
+            params = of_task(params, followed_task)
         # By the stream of a request, where each has its own: another may never be opened.
         followed = next(reversed(self._followed), None)
         write = None if followed is None else followed.write
@@ -493,37 +456,4 @@ class Relay:
 
     def notified(self, notification: Notification) -> None:
         """Pass a notification of the server to the host, if it is one that the host wants."""
-        method = notification.method
-        sessions = [session for session in self._sessions if self._is_ready(session)]
-        if method == UPDATED or method.endswith("/list_changed"):
-            params = of_any_hop(notification.params)
-            for session in sessions:
-                self.shared.announce(session, method, params)
-        elif self.is_lasting:
-            # A stateless request over HTTP has a stream of its own, and nothing else reaches it.
-            for request in list(self._followed):
-                if self._wants(notification, request.era.log_level):
-                    request.notify(method, notification.raw)
-        elif self._wants(notification, self.log_level):
-            for session in sessions:
-                session.notify(method, notification.raw)
-
-    def _is_ready(self, session: ServerSession) -> bool:
-        """Return whether a session may be told anything: not before the end of its handshake."""
-        return session.era is not None or not self._is_handshake
-
-    def _wants(self, notification: Notification, least: str | None) -> bool:
-        """Return whether the host wants a notification: a log message only from a level."""
-        if notification.method != MESSAGE:
-            return True
-        level = notification.params.get("level")
-        if level not in LEVELS:
-            return self._is_handshake
-        if least is None:
-            # In the stateless era nothing is sent unasked; before it, the server chooses.
-            if not self._is_handshake:
-                return False
-            if not self.shared.is_level_set:
-                return True
-            least = DEFAULT_LEVEL
-        return LEVELS.index(level) >= LEVELS.index(least)
+        self._notices.pass_on(notification)

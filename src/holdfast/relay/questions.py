@@ -75,7 +75,7 @@ class Question(Struct, eq=False):
 class OpenCall(Struct, eq=False):
     """A call at the server, which the host follows or which is parked."""
 
-    work: asyncio.Task[Raw]
+    work: asyncio.Future[Raw]
     began: ServerRequest
     """The request of the host that began it."""
     request: ServerRequest
@@ -97,10 +97,9 @@ class OpenCall(Struct, eq=False):
 
     def is_same(self, request: ServerRequest) -> bool:
         """Return whether a request repeats the one that began this call."""
-        names = ("name", "uri")
-        before, params = self.request.params, request.params
-        same = all(before.get(name) == params.get(name) for name in names)
-        return same and self.request.method == request.method
+        before = self.request
+        same = all(before.get(name) == request.get(name) for name in ("name", "uri"))
+        return same and before.method == request.method
 
 
 class Questions:
@@ -122,11 +121,16 @@ class Questions:
         Raises:
             InputRequired: The server asks something meanwhile; the work goes on.
         """
-        loop = asyncio.get_running_loop()
-        call = OpenCall(loop.create_task(work), request, request, {}, loop.create_future())
+        call = self.take(request, asyncio.get_running_loop().create_task(work))
+        return await self.follow(call)
+
+    def take(self, request: ServerRequest, work: asyncio.Future[Raw]) -> OpenCall:
+        """Take a call that is at the server: it may be asked something, and parked."""
+        news = asyncio.get_running_loop().create_future()
+        call = OpenCall(work, request, request, {}, news)
         self._open.append(call)
-        call.work.add_done_callback(lambda _: self._ended(call))
-        return await self._follow(call)
+        work.add_done_callback(lambda _: self._ended(call))
+        return call
 
     def _ended(self, call: OpenCall) -> None:
         self._open.remove(call)
@@ -157,10 +161,14 @@ class Questions:
         if call.questions and not call.work.done():
             # Left out by the host: asked again.
             call.news.set_result(None)
-        return await self._follow(call)
+        return await self.follow(call)
 
-    async def _follow(self, call: OpenCall) -> Raw:
-        """Wait for the result of a call, or for a question."""
+    async def follow(self, call: OpenCall) -> Raw:
+        """Wait for the result of a call, or for a question.
+
+        Raises:
+            InputRequired: The server asks something meanwhile; the work goes on.
+        """
         try:
             ends: list[asyncio.Future[Any]] = [call.work, call.news]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)

@@ -7,19 +7,17 @@ import math
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from holdfast._core.serve.runner import LoopRunner
+from holdfast._core.serve.unread import may_wait
 from holdfast._core.server.session import ServerSession
 from holdfast.errors import StateError
 from holdfast.relay.sharing import SharedRelay
 
 if TYPE_CHECKING:
     from holdfast.client import Client
-
-MOST_WAITING: Final = 1_000
-"""Messages that nobody has read before notifications are dropped."""
 
 _shared: WeakKeyDictionary[Client, SharedRelay] = WeakKeyDictionary()
 
@@ -78,8 +76,8 @@ class SdkStreams:
         host = _shared[self._client].join()
 
         def send(line: bytes) -> None:
-            crowded = to_host.statistics().current_buffer_used >= MOST_WAITING
-            if crowded and b'"method":"notifications/' in line[:200]:
+            # Their bytes are not counted: who reads them does not say so.
+            if not may_wait(line, to_host.statistics().current_buffer_used, 0):
                 return
             try:
                 to_host.send_nowait(forms.read(line))

@@ -30,7 +30,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from holdfast._core.calls.handlers import Notification
 from holdfast._core.eras.serving import LEVELS, Json
@@ -38,15 +39,28 @@ from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.errors import HoldfastError, RpcError
 from holdfast.events import QuestionRefused
 from holdfast.policies import ToolPolicy
-from holdfast.relay.passing import UPDATED, Relay
+from holdfast.relay.passing import Relay
+from holdfast.relay.relay_cache import RelayCache
+from holdfast.relay.task_shapes import related_task
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
 
     from msgspec import Raw
 
-    from holdfast._core.server.session import ServerSession
     from holdfast.client import Client
+
+RELAYED: Final[Mapping[str, Any]] = MappingProxyType(
+    {"frame_bytes": 64 * 1024 * 1024, "mailbox": 100_000}
+)
+"""Limits for a server behind a relay: a message may be as long as one of a host, and notifications
+that wait for the host are bounded by their bytes before."""
+
+LONGEST_LEAVE: Final = 1.0
+"""Seconds for a server to be told of a host that leaves, before nobody waits for that."""
+
+Tell: TypeAlias = "Callable[[str], Coroutine[Any, Any, object]]"
+"""Tells the server of a resource or a level."""
 
 calling: ContextVar[Relay | None] = ContextVar("holdfast_relay_calling", default=None)
 """The host whose call is under way, in the task of that call."""
@@ -59,6 +73,7 @@ class SharedRelay:
         client: A client that has not been used yet: the capabilities of the hosts are declared by
             it. It is closed by its owner, after `close`.
         tools: Names of tools that hosts may see and call, besides the client's own policy.
+        is_cached: Give hosts lists and resources that are there, as the client's policy says.
 
     Example:
         ```python
@@ -71,8 +86,11 @@ class SharedRelay:
         ```
     """
 
-    def __init__(self, client: Client, tools: ToolPolicy | None = None) -> None:
+    def __init__(
+        self, client: Client, tools: ToolPolicy | None = None, *, is_cached: bool = False
+    ) -> None:
         self.client = client
+        self.cache: RelayCache | None = RelayCache(client._cached.cache) if is_cached else None
         self.tools: ToolPolicy = tools or ToolPolicy()
         self.declared: Json | None = None
         """The capabilities that the next connection declares; None: no host has said anything."""
@@ -101,41 +119,48 @@ class SharedRelay:
 
     # Hosts
 
-    def join(self, *, is_lasting: bool = False) -> Relay:
+    def join(self, *, is_lasting: bool = False, has_tasks: bool = True) -> Relay:
         """Return the relay of a new host.
 
         Args:
             is_lasting: It stays when a session of its server ends, for those who serve many with
                 one: the requests of the stateless era over HTTP.
+            has_tasks: Tasks of the server are offered to the host.
         """
-        host = Relay(self, is_lasting=is_lasting)
+        host = Relay(self, is_lasting=is_lasting, has_tasks=has_tasks)
         self._hosts.append(host)
         return host
 
     async def leave(self, host: Relay) -> None:
-        """Drop a host; return when the server has been told what it must know of it."""
+        """Drop a host; return when the server knows of it, or is not there to be told."""
+        # It may be down, or hang: whoever ends a host does not wait for that.
+        await asyncio.wait([self.leave_soon(host)], timeout=LONGEST_LEAVE)
+
+    def leave_soon(self, host: Relay) -> asyncio.Task[None]:
+        """Drop a host; the server is told in the background."""
         if host in self._hosts:
             self._hosts.remove(host)
             self._redeclare()
-            await self.end_unwanted(host, ())
-            if self.client.is_connected:  # else the next request tells it
-                with suppress(HoldfastError):
-                    await self.tell_level()
+        return self.spawn(self._tell_left(host))
 
-    def leave_soon(self, host: Relay) -> None:
-        """Drop a host, in the background."""
-        self.spawn(self.leave(host))
+    async def _tell_left(self, host: Relay) -> None:
+        await self.end_unwanted(host, ())
+        if self.client.is_connected:  # else the next request tells it
+            with suppress(HoldfastError):
+                await self.tell_level()
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Do some work that nobody waits for."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def close(self) -> None:
         """Have every host leave. The client is not closed."""
-        for host in self.hosts:
-            await host.leave()
+        await asyncio.gather(*(host.leave() for host in self.hosts))
+        for task in self._tasks:
+            task.cancel()
         while self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -176,13 +201,13 @@ class SharedRelay:
 
     # Subscriptions
 
-    async def watch(self, host: Relay, uri: str) -> None:
-        """Subscribe to a resource for a host."""
+    async def watch(self, host: Relay, uri: str, subscribe: Tell | None = None) -> None:
+        """Subscribe to a resource for a host; the first by its own request, if it has one."""
         async with self._turns:
             watchers = self._watchers.setdefault(uri, set())
             try:
                 if not watchers:
-                    await self.client.subscribe_resource(uri)
+                    await (subscribe or self.client.subscribe_resource)(uri)
             except BaseException:
                 del self._watchers[uri]
                 raise
@@ -202,16 +227,7 @@ class SharedRelay:
             return uri
         return max(filter(uri.startswith, self._watchers), key=len, default=None)
 
-    def announce(self, session: ServerSession, method: str, params: Json) -> None:
-        """Tell a session of a host of a change."""
-        watched = self.watched_for(params.get("uri"))
-        if method == UPDATED and watched is None and session.era is not None:
-            # Nobody has subscribed to it: the server has its reasons.
-            session.notify(method, params)
-        else:
-            session.announce(method, params, watched)
-
-    async def unwatch(self, host: Relay, uri: str) -> None:
+    async def unwatch(self, host: Relay, uri: str, unsubscribe: Tell | None = None) -> None:
         """End the subscription of a host; the last one ends that of the server."""
         async with self._turns:
             host.watched.discard(uri)
@@ -220,7 +236,7 @@ class SharedRelay:
                 watchers.discard(host)
                 if not watchers:
                     del self._watchers[uri]
-                    await self.client.unsubscribe_resource(uri)
+                    await (unsubscribe or self.client.unsubscribe_resource)(uri)
 
     async def end_unwanted(self, host: Relay, wanted_uris: Any) -> None:
         """End the subscriptions of a host to all but some resources."""
@@ -232,14 +248,14 @@ class SharedRelay:
 
     # Log levels
 
-    async def tell_level(self) -> None:
+    async def tell_level(self, tell: Tell | None = None) -> None:
         """Tell a handshake server the most verbose level that a host wants, if it has changed."""
         level = self._most_verbose()
         if not self.is_level_new or level is None:
             return
         former, self._level = self._level, level
         try:
-            await self.client.set_log_level(level)
+            await (tell or self.client.set_log_level)(level)
         except BaseException:
             self._level = former
             raise
@@ -263,7 +279,7 @@ class SharedRelay:
 
     async def _answer(self, method: str, params: Raw) -> Raw:
         """Ask the host that a question is for."""
-        host = calling.get() if self.is_stateless else self._only_caller()
+        host = calling.get() if self.is_stateless else self._meant(params)
         if host is None or host not in self._hosts:
             text = f"{method}: {self._ambiguity()}: none can be asked"
             events = self.client._unsolicited.events
@@ -271,6 +287,16 @@ class SharedRelay:
                 events.emit(QuestionRefused(self.client.name, method=method, reason=text))
             raise RpcError(text, code=METHOD_NOT_FOUND)
         return await host.ask(method, params)
+
+    def task_owner(self, task_id: Any) -> Relay | None:
+        """Return the host that a task was named to, if it is there."""
+        return next((host for host in self._hosts if task_id in host.tasks), None)
+
+    def _meant(self, params: Raw) -> Relay | None:
+        """Return the host that a handshake server asks."""
+        task_id = related_task(params)
+        owner = None if task_id is None else self.task_owner(task_id)
+        return owner or self._only_caller()
 
     def _only_caller(self) -> Relay | None:
         """Return the host that alone has calls open, or that is alone.

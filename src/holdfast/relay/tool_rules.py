@@ -49,7 +49,7 @@ class ToolRules:
 
     async def check_call(self, request: ServerRequest) -> Json:
         """Refuse a call that a lock file or a policy refuses; return options of `forward`."""
-        name = request.params.get("name") if self.are_there or self._wants_headers else None
+        name = request.get("name") if self.are_there or self._wants_headers else None
         if not isinstance(name, str):
             return {}
         if not self._enables(name):
@@ -71,7 +71,7 @@ class ToolRules:
             if table.guarded:
                 raise
             return {}  # the server says itself what is wrong
-        arguments = request.params.get("arguments")
+        arguments = request.get("arguments")
         if tool.headers is None or not isinstance(arguments, dict):
             return {"epoch": tool.epoch}
         return {"epoch": tool.epoch, "param_headers": tool.headers(arguments)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import itertools
+import logging
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,26 +22,43 @@ from aiohttp import web
 from msgspec import UNSET
 
 from holdfast._core.eras import headers
-from holdfast._core.eras.revisions import HEADER_MISMATCH, PROTOCOL_VERSION, VERSIONS
+from holdfast._core.eras.revisions import (
+    HEADER_MISMATCH,
+    MISSING_CAPABILITY,
+    PROTOCOL_VERSION,
+    UNSUPPORTED_VERSION,
+    VERSIONS,
+)
 from holdfast._core.eras.serving import Json, is_stateless, known_version
 from holdfast._core.serve.runner import LoopRunner
-from holdfast._core.server.message import ClientMessage, decode, meta_of, read
+from holdfast._core.serve.unread import has_room, may_wait
+from holdfast._core.server.message import ClientMessage, Id, decode, meta_of, read, read_message
 from holdfast._core.server.server import Server
 from holdfast._core.server.session import ServerSession
-from holdfast._core.wire.codes import PARSE_ERROR, RequestError
-from holdfast._core.wire.jsonrpc import encode
+from holdfast._core.wire.codes import METHOD_NOT_FOUND, PARSE_ERROR, RequestError
+from holdfast._core.wire.framing import one_line
+from holdfast._core.wire.jsonrpc import decode_error_object, encode
+
+log: logging.Logger = logging.getLogger("holdfast")
 
 Handle: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 MOST_SESSIONS: Final = 1_000
-MOST_WAITING: Final = 1_000
+PART: Final = 64 * 1024
+"""Bytes of an answer that are written at once."""
 LARGEST_BODY: Final = 64 * 1024 * 1024
-
-
 MOST_OPEN: Final = 1_000
 """Requests and streams that are open at once."""
-_END: Final = b""
-"""The last message of a response that ends with the server."""
+KEEP_ALIVE: Final = 15.0
+"""Seconds without a message after which a stream gets a comment: idle ones are cut on the way."""
+
+
+STATELESS_STATUSES: Final[Mapping[int, int]] = {
+    METHOD_NOT_FOUND: 404,
+    MISSING_CAPABILITY: 400,
+    UNSUPPORTED_VERSION: 400,
+}
+"""2026-07-28 basic/transports/streamable-http, Protocol Version Header; basic/index, _meta."""
 
 
 class Endpoint(Protocol):
@@ -66,25 +84,51 @@ class _Alike(NamedTuple):
 
 
 class _Written(asyncio.Queue[bytes]):
-    """Messages for one response."""
+    """Messages for one response. An empty one wakes its reader: a request is not answered."""
 
     reader: asyncio.Task[Any] | None = None
     """The task of the stream that they go to, if any."""
+    is_over: bool = False
+    """Nothing more comes, because the server or the session ends."""
+    is_whole: Callable[[], bool] = staticmethod(lambda: False)
+    """Returns whether no request waits any more for an answer among them."""
+    size: int = 0
+    """The bytes that wait."""
+
+    def _put(self, line: bytes) -> None:
+        super()._put(line)
+        self.size += len(line)
+
+    def _get(self) -> bytes:
+        line = super()._get()
+        self.size -= len(line)
+        return line
 
     def add(self, line: bytes) -> None:
         """Add a message; notifications are dropped while the client does not read."""
-        if self.qsize() < MOST_WAITING or b'"method":"notifications/' not in line[:200]:
+        if may_wait(line, self.qsize(), self.size):
             self.put_nowait(line)
 
-    def is_whole(self, session: ServerSession, ids: list[int | str]) -> bool:
-        """Return whether nothing more will come for these requests."""
-        return self.empty() and not any(map(session.is_running, ids))
-
     def keep(self, line: bytes) -> None:
-        """Add a message that belongs to no request; the oldest goes if nobody reads them."""
-        if self.qsize() >= MOST_WAITING:
+        """Add a message that belongs to no request; the oldest go if nobody reads them."""
+        while not has_room(line, self.qsize(), self.size):
             self.get_nowait()
         self.put_nowait(line)
+
+    def end(self) -> None:
+        """End the response, after what is there."""
+        self.is_over = True
+        self.put_nowait(b"")
+
+    async def next(self) -> bytes | None:
+        """Return the next message; None after the last one."""
+        while not (self.empty() and self.is_whole()):
+            line = await self.get()
+            if line:
+                return line
+            if self.is_over:
+                break
+        return None
 
 
 class _Connection(NamedTuple):
@@ -96,7 +140,7 @@ class _Connection(NamedTuple):
 
     def close(self) -> None:
         self.session.close()
-        self.waiting.put_nowait(_END)
+        self.waiting.end()
 
 
 class HttpServer:
@@ -129,7 +173,7 @@ class HttpServer:
         app.router.add_delete("/{path:.*}", self._delete)
         # A client ends a stateless request by closing its connection.
         self._runner = web.AppRunner(
-            app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0
+            app, handler_cancellation=True, access_log=None, shutdown_timeout=1.0, logger=log
         )
 
     def __repr__(self) -> str:
@@ -155,7 +199,7 @@ class HttpServer:
         while self._connections:
             self._connections.popitem()[1].close()
         for written in self._open:
-            written.put_nowait(_END)
+            written.end()
         await self._runner.cleanup()
 
     # Who may
@@ -170,8 +214,11 @@ class HttpServer:
         if not _is_welcome(request, self._host):
             raise web.HTTPForbidden(text="Host or Origin is not accepted")
         if self._token is not None:
-            sent = request.headers.get("Authorization", "").encode()
-            if not hmac.compare_digest(sent, f"Bearer {self._token}".encode()):
+            scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
+            proof = sent.strip().encode(errors="surrogateescape")
+            is_right = hmac.compare_digest(proof, self._token.encode())
+            # RFC 9110 section 11.1: the case of a scheme's name does not matter.
+            if scheme.lower() != "bearer" or not is_right:
                 needed = {"WWW-Authenticate": "Bearer"}
                 raise web.HTTPUnauthorized(text="a bearer token is needed", headers=needed)
         if request.path not in self._endpoints:
@@ -183,11 +230,14 @@ class HttpServer:
     # What is asked
 
     async def _post(self, request: web.Request) -> web.StreamResponse:
-        body = await request.read()
+        try:
+            body = one_line(await request.read())
+        except web.RequestPayloadError:
+            raise web.HTTPBadRequest(text="the body cannot be read as it is encoded") from None
         message = read(body)[0]
         if isinstance(message, RequestError):
             if message.code == PARSE_ERROR:
-                return _refused(None, message)
+                return _refused(message.request_id, message)
         elif is_stateless(meta := meta_of(message.fields()), VERSIONS):
             server = self._endpoints[request.path].stateless()
             if is_stateless(meta, server.versions):
@@ -202,10 +252,8 @@ class HttpServer:
         self, request: web.Request, server: Server, message: ClientMessage, meta: Json
     ) -> web.StreamResponse:
         version, method = str(meta.get(PROTOCOL_VERSION)), str(message.method)
-        try:
-            params = {} if message.params is UNSET else decode(message.params)
-        except RequestError as error:
-            return _refused(message.request_id, error)
+        fields = message.fields()
+        params = {name: decode(fields[name]) for name in headers.NAMING & fields.keys()}
         wrong = headers.mismatch(request.headers, version, method, params)
         if wrong is not None:
             fault = RequestError(HEADER_MISMATCH, f"header {wrong} does not match the body")
@@ -213,7 +261,7 @@ class HttpServer:
         # What belongs to no request is dropped: the stateless era has no channel for it.
         session = ServerSession(server, lambda line: None, LoopRunner(), next(self._numbers))
         try:
-            return await self._exchange(request, session, [message])
+            return await self._exchange(request, session, [message], statuses=STATELESS_STATUSES)
         finally:
             session.close()
 
@@ -242,10 +290,7 @@ class HttpServer:
         waiting.reader = asyncio.current_task()
         self._open.add(waiting)
         try:
-            stream = await _stream(request, {})
-            while (line := await waiting.get()) is not _END:
-                await stream.write(_event(line))
-            return stream
+            return await _stream(request, waiting, {})
         finally:
             if waiting.reader is asyncio.current_task():
                 waiting.reader = None
@@ -274,8 +319,12 @@ class HttpServer:
         session: ServerSession,
         messages: list[ClientMessage | RequestError],
         extra: Mapping[str, str] | None = None,
+        statuses: Mapping[int, int] | None = None,
     ) -> web.StreamResponse:
-        """Answer a POST: with JSON if the response is all there is, else with a stream."""
+        """Answer a POST: with JSON if the response is all there is, else with a stream.
+
+        ``statuses`` are those of errors that have another than 200, by their codes.
+        """
         written = _Written()
         self._open.add(written)
         try:
@@ -284,16 +333,8 @@ class HttpServer:
             ids = _requests(messages)
             if not ids and written.empty():
                 return web.Response(status=202)
-            line = await written.get()
-            if line is _END:
-                return web.Response(status=503, text="the server ends")
-            if written.is_whole(session, ids):
-                return web.Response(body=line, content_type="application/json", headers=extra)
-            stream = await _stream(request, extra or {})
-            await stream.write(_event(line))
-            while not written.is_whole(session, ids) and (line := await written.get()) is not _END:
-                await stream.write(_event(line))
-            return stream
+            written.is_whole = lambda: not any(map(session.is_running, ids))
+            return await _answer(request, written, extra or {}, statuses or {})
         finally:
             self._open.discard(written)
 
@@ -319,25 +360,94 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _requests(messages: list[ClientMessage | RequestError]) -> list[int | str]:
+def _requests(messages: list[ClientMessage | RequestError]) -> list[Id]:
     """Return the ids of the requests among some messages."""
     readable = [message for message in messages if isinstance(message, ClientMessage)]
     ids = [message.request_id for message in readable if message.method is not UNSET]
     return [request_id for request_id in ids if request_id is not None]
 
 
-async def _stream(request: web.Request, extra: Mapping[str, str]) -> web.StreamResponse:
-    response = web.StreamResponse(headers={"Cache-Control": "no-store", **extra})
+async def _answer(
+    request: web.Request,
+    written: _Written,
+    extra: Mapping[str, str],
+    statuses: Mapping[int, int],
+) -> web.StreamResponse:
+    """Answer with JSON if one message is all there is, else with a stream; it may have none."""
+    line = await written.next()
+    if line is None and written.is_over:
+        return web.Response(status=503, text="the server ends")
+    if line is not None and written.empty() and written.is_whole():
+        return await _json(request, line, extra, statuses.get(_error_code(line), 200))
+    return await _stream(request, written, extra, line)
+
+
+async def _stream(
+    request: web.Request,
+    written: _Written,
+    extra: Mapping[str, str],
+    line: bytes | None = None,
+) -> web.StreamResponse:
+    """Answer with one message, if there is one, and with those that follow."""
+    # 2026-07-28 basic/transports/streamable-http: proxies should not hold events back.
+    unbuffered = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    response = web.StreamResponse(headers={**unbuffered, **extra})
     response.content_type = "text/event-stream"
     await response.prepare(request)
+    if line is not None:
+        await _write_event(response, line)
+    while True:
+        try:
+            async with asyncio.timeout(KEEP_ALIVE):
+                line = await written.next()
+        except TimeoutError:
+            await response.write(b":\n\n")
+            continue
+        if line is None:
+            return response
+        await _write_event(response, line)
+
+
+def _error_code(line: bytes) -> int:
+    """Return the code of an error; 0 for any other message, and for what is large."""
+    message = read_message(line) if len(line) <= PART else None
+    if not isinstance(message, ClientMessage) or message.error is UNSET:
+        return 0
+    fault = decode_error_object(message.error)
+    return fault.code if fault is not None and isinstance(fault.code, int) else 0
+
+
+async def _json(
+    request: web.Request, line: bytes, extra: Mapping[str, str], status: int
+) -> web.StreamResponse:
+    """Answer with one message."""
+    if len(line) <= PART:
+        kind = "application/json"
+        return web.Response(body=line, status=status, content_type=kind, headers=extra)
+    response = web.StreamResponse(headers=extra)
+    response.content_type = "application/json"
+    response.content_length = len(line)
+    await response.prepare(request)
+    await _write_parts(response, line)
     return response
 
 
-def _event(line: bytes) -> bytes:
-    return b"data: " + line.rstrip(b"\n") + b"\n\n"
+async def _write_event(stream: web.StreamResponse, line: bytes) -> None:
+    if len(line) <= PART:
+        await stream.write(b"data: " + line.rstrip(b"\n") + b"\n\n")
+        return
+    await stream.write(b"data: ")
+    await _write_parts(stream, line)
+    await stream.write(b"\n" if line.endswith(b"\n") else b"\n\n")
 
 
-def _refused(request_id: int | str | None, error: RequestError) -> web.Response:
+async def _write_parts(response: web.StreamResponse, data: bytes) -> None:
+    """Write what is large in parts: the transport copies what the client has not read yet."""
+    for start in range(0, len(data), PART):
+        await response.write(data[start : start + PART])
+
+
+def _refused(request_id: Id | None, error: RequestError) -> web.Response:
     answered = {} if request_id is None else {"id": request_id}
     body = encode({"jsonrpc": "2.0", **answered, "error": error.fault})
     return web.Response(body=body, status=400, content_type="application/json")

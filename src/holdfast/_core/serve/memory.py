@@ -9,7 +9,7 @@ from holdfast._core.server.server import Server
 from holdfast._core.server.session import ServerSession
 
 
-class Line(Protocol):
+class ServerEnd(Protocol):
     """The server's end of a link in memory."""
 
     @property
@@ -18,7 +18,7 @@ class Line(Protocol):
     def write(self, data: bytes) -> None: ...
 
 
-def accept(server: Server, line: Line, number: int = 1) -> ServerSession:
+def accept(server: Server, line: ServerEnd, number: int = 1) -> ServerSession:
     """Return the session of a client that connected in memory."""
     write = lambda data: line.write(data) if line.open else None  # noqa: E731
     return ServerSession(server, write, LoopRunner(), number)

@@ -17,17 +17,18 @@ from contextlib import suppress
 from typing import BinaryIO, Final, Protocol, cast
 
 from holdfast._core.serve.runner import LoopRunner
+from holdfast._core.serve.unread import may_wait
 from holdfast._core.server.server import Server
 from holdfast._core.server.session import ServerSession
-from holdfast._core.transports.pipes import PipeReader, Writer, set_blocking
+from holdfast._core.transports.pipes import CHUNK, PipeReader, Writer, set_blocking
+from holdfast._core.wire.codes import INVALID_REQUEST, RequestError
 from holdfast._core.wire.framing import FrameTooLarge, Lines
+from holdfast._core.wire.jsonrpc import id_of_request
 
 LARGEST: Final = 64 * 1024 * 1024
 """Bytes of a message."""
 BACKLOG: Final = 16 * 1024 * 1024
 """Bytes of answers that wait to be read before no more requests are read."""
-MOST_WAITING: Final = 1_000
-"""Messages beyond that before notifications are dropped."""
 LONGEST_END: Final = 0.5
 """Seconds for a client to read the last answers, once its own output has ended."""
 _READ_AHEAD: Final = 100
@@ -49,7 +50,11 @@ class _Output(Protocol):
 
 
 async def serve(
-    server: Server, source: BinaryIO | None = None, target: BinaryIO | None = None
+    server: Server,
+    source: BinaryIO | None = None,
+    target: BinaryIO | None = None,
+    *,
+    patience: float = 0.0,
 ) -> None:
     """Serve one client until its input ends, or nobody reads the answers any more.
 
@@ -57,9 +62,10 @@ async def serve(
         server: What is served.
         source: Where its messages come from; standard input by default.
         target: Where the answers go to; standard output by default.
+        patience: Seconds that handlers have left when the input has ended.
     """
-    conversation = Conversation(server, source or sys.stdin.buffer, target or sys.stdout.buffer)
-    await conversation.serve()
+    source, target = source or sys.stdin.buffer, target or sys.stdout.buffer
+    await Conversation(server, source, target, patience).serve()
 
 
 def run(server: Server) -> None:
@@ -80,14 +86,21 @@ class Conversation:
     """One client: what it sends is handled in order, what it does not read waits."""
 
     def __init__(
-        self, server: Server, source: BinaryIO | Channel, target: BinaryIO | Channel
+        self,
+        server: Server,
+        source: BinaryIO | Channel,
+        target: BinaryIO | Channel,
+        patience: float = 0.0,
     ) -> None:
         loop = asyncio.get_running_loop()
+        self._patience = patience
+        self._is_broken = self._is_skipping = False
         self.ended: asyncio.Future[None] = loop.create_future()
         self._loop = loop
         self._lines = Lines(LARGEST)
         self._overflow: deque[bytes] = deque()
         """Messages that the output has refused; while there are any, nothing is read."""
+        self._overflow_size = 0
         self._session = ServerSession(server, self.write, LoopRunner())
         self._output: _Output
         writer: Writer | None = None
@@ -109,17 +122,34 @@ class Conversation:
     def _feed(self, data: bytes) -> None:
         if self.ended.done():
             return
+        if self._is_skipping:
+            data = self._skip(data)
+        if len(data) <= LARGEST and not self._lines.pieces and data.find(b"\n") == len(data) - 1:
+            self._session.feed(data)  # one message, as nearly always
+            return
         try:
             lines = self._lines.feed(data)
-        except FrameTooLarge:
-            # Where the next message begins is not known: as good as the end.
-            self._end()
+        except FrameTooLarge as error:
+            self._refuse(error.limit, error.beginning or data[:CHUNK])
+            self._feed(self._skip(data))
             return
         if lines.find(b"\n") == len(lines) - 1:
             self._session.feed(lines)  # a copy of one that is large would be another as large
             return
         for line in lines.split(b"\n"):
             self._session.feed(line)
+
+    def _skip(self, data: bytes) -> bytes:
+        """Return what follows a line that is too long; the rest of it may be still to come."""
+        _, end, following = data.partition(b"\n")
+        self._is_skipping = not end
+        return following
+
+    def _refuse(self, limit: int, beginning: bytes) -> None:
+        """Refuse a message that is too large, by its id if that is at its beginning."""
+        fault = RequestError(INVALID_REQUEST, f"a message has more than {limit} bytes")
+        fault.request_id = id_of_request(beginning)
+        self._session.take(fault)
 
     def _end(self) -> None:
         if not self.ended.done():
@@ -132,11 +162,11 @@ class Conversation:
         """Send a line, after those before it."""
         if not self._overflow and self._output.send(line, None):
             return
-        # The client does not read. It will not be answered more than it has asked already; what
-        # it is told of beside that would be without a bound.
+        # The client does not read. It will not be answered more than it has asked already.
         self._input.pause()
-        if len(self._overflow) < MOST_WAITING or b'"method":"notifications/' not in line[:200]:
+        if may_wait(line, len(self._overflow), self._overflow_size):
             self._overflow.append(line)
+            self._overflow_size += len(line)
 
     @property
     def is_behind(self) -> bool:
@@ -147,10 +177,11 @@ class Conversation:
         while self._overflow:
             if not self._output.send(self._overflow[0], None):
                 return
-            self._overflow.popleft()
+            self._overflow_size -= len(self._overflow.popleft())
         self._input.resume()
 
     def _broken(self, error: OSError) -> None:
+        self._is_broken = True
         if not self.ended.done():
             self.ended.set_result(None)
 
@@ -172,12 +203,15 @@ class Conversation:
             self.ended.set_result(None)
 
     async def finish(self) -> None:
-        """Let handlers that need not wait finish, cancel the rest, and have the answers read."""
+        """Let handlers finish within the patience, cancel the rest, and have the answers read."""
         await asyncio.sleep(0)
+        # Neither a session nor a pipe reports that nothing is left; this is the end, and bounded.
+        until = self._loop.time() + self._patience
+        while self._session.is_busy and not self._is_broken and self._loop.time() < until:  # noqa: ASYNC110
+            await asyncio.sleep(_POLL)
         self._session.close()
         until = self._loop.time() + LONGEST_END
         await asyncio.sleep(0)
-        # A pipe does not report that all has been written; this is the end, and it is bounded.
         while (self._overflow or self._output.backlog) and self._loop.time() < until:  # noqa: ASYNC110
             await asyncio.sleep(_POLL)
 

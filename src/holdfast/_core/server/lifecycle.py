@@ -8,14 +8,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast._core.eras.serving import Json, begin, check_level, subscription_meta
+from holdfast._core.eras.serving import (
+    HandshakeServing,
+    Json,
+    begin,
+    check_level,
+    subscription_meta,
+)
 from holdfast._core.server.request import SILENCE, Handler, ServerRequest
 from holdfast._core.wire.codes import INVALID_PARAMS, INVALID_REQUEST, RequestError
 
 
 def uri_of(request: ServerRequest) -> str:
     """Return the ``uri`` parameter of a request."""
-    uri = request.params.get("uri")
+    uri = request.get("uri")
     if not isinstance(uri, str):
         raise RequestError(INVALID_PARAMS, "uri must be a string")
     return uri
@@ -30,10 +36,15 @@ def not_found(request: ServerRequest, uri: str) -> RequestError:
 def initialize(request: ServerRequest) -> Json:
     """Begin a session of the handshake era."""
     server = request.session.server
+    era = begin_session(request)
+    return {**server.introduction(), **era.introduce(server.capabilities(), server.info)}
+
+
+def begin_session(request: ServerRequest) -> HandshakeServing:
+    """Return the session that ``initialize`` begins, which may be done once."""
     if request.session.era is not None:
         raise RequestError(INVALID_REQUEST, "already initialized")
-    era = begin(request.params, server.versions)
-    return {**server.introduction(), **era.introduce(server.capabilities(), server.info)}
+    return begin(request.params, request.session.server.versions)
 
 
 def discover(request: ServerRequest) -> Json:
@@ -44,7 +55,7 @@ def discover(request: ServerRequest) -> Json:
 
 def set_level(request: ServerRequest) -> Json:
     """Set the level from which a session wants log messages."""
-    request.era.log_level = check_level(request.params.get("level"), "level")
+    request.era.log_level = check_level(request.get("level"), "level")
     return {}
 
 
@@ -65,7 +76,7 @@ def unsubscribe(request: ServerRequest) -> Json:
 
 def listen(request: ServerRequest) -> Any:
     """Open a stream of notifications; it is answered when the server ends it."""
-    filters = request.params.get("notifications")
+    filters = request.get("notifications")
     if not isinstance(filters, dict):
         raise RequestError(INVALID_PARAMS, "notifications must be an object")
     assert request.id is not None

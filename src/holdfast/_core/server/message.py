@@ -6,15 +6,17 @@ is decoded before a handler asks for more.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from holdfast._core.eras.serving import Json
 from holdfast._core.wire.codes import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RequestError
-from holdfast._core.wire.jsonrpc import MALFORMED
+from holdfast._core.wire.jsonrpc import MALFORMED, id_of_request, mend
 
+Id: TypeAlias = float | str
 EMPTY: Final = Raw(b"{}")
 
 
@@ -34,7 +36,7 @@ class ClientMessage(Struct):
         return self.method is UNSET and (self.result is not UNSET or self.error is not UNSET)
 
     @property
-    def request_id(self) -> int | str | None:
+    def request_id(self) -> Id | None:
         """The id of a request; None if there is none that an answer could carry."""
         return self.id if is_id(self.id) else None
 
@@ -43,11 +45,17 @@ class ClientMessage(Struct):
         if self.jsonrpc != "2.0":
             raise RequestError(INVALID_REQUEST, _NOT_A_MESSAGE)
         if not (type(self.id) is int or self.id is UNSET or is_id(self.id)):
-            raise RequestError(INVALID_REQUEST, "id must be a string or an integer")
+            raise RequestError(INVALID_REQUEST, "id must be a string or a number")
         if not isinstance(self.method, str):
             raise RequestError(INVALID_REQUEST, "method must be a string")
         if self.params is not UNSET and memoryview(self.params)[0] != _OBJECT:
+            self._drop_null(self.params)
+
+    def _drop_null(self, params: Raw) -> None:
+        """Take parameters that are null for none: some languages write what is absent so."""
+        if bytes(params) != b"null":
             raise RequestError(INVALID_PARAMS, "params must be an object")
+        self.params = UNSET
 
     def fields(self) -> dict[str, Raw]:
         """Return the parameters by their names, each as it came."""
@@ -99,14 +107,32 @@ def read(frame: bytes, *, batches: bool = False) -> list[ClientMessage | Request
 def read_message(frame: bytes) -> ClientMessage | RequestError:
     """Return the only message of a frame, or the error to answer it with."""
     try:
-        if not frame.isascii():
-            # The decoder does not look at strings that stay raw.
-            frame.decode()
-        return _decoder.decode(frame)
+        return _decode_message(frame)
     except msgspec.ValidationError:
         return _not_an_object(frame)
     except MALFORMED as error:
-        return _unreadable(error)
+        return _read_mended(frame, error)
+
+
+def _decode_message(frame: bytes) -> ClientMessage:
+    if not frame.isascii():
+        # The decoder does not look at strings that stay raw.
+        frame.decode()
+    return _decoder.decode(frame)
+
+
+def _read_mended(frame: bytes, error: Exception) -> ClientMessage | RequestError:
+    """Read what clients write that is nearly JSON, such as half of a character.
+
+    The sender of a request that is refused without its id waits in vain.
+    """
+    mended = mend(frame)
+    with suppress(*MALFORMED):
+        if mended != frame:
+            return _decode_message(mended)
+    fault = _unreadable(error)
+    fault.request_id = id_of_request(mended)
+    return fault
 
 
 def _not_an_object(frame: bytes) -> RequestError:
@@ -130,5 +156,8 @@ def decode(raw: Raw) -> Any:
 
 
 def is_id(value: Any) -> bool:
-    """Return whether a value can be the id of a request (MCP allows no null)."""
-    return type(value) is int or type(value) is str
+    """Return whether a value can be the id of a request (MCP allows no null).
+
+    The specification's text has integers, its schema any number, and some languages no other.
+    """
+    return type(value) in (int, str, float)

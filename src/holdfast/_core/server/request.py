@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from msgspec import UNSET, Raw
@@ -16,7 +17,7 @@ from holdfast._core.eras.serving import (
     answers_before,
     request_state,
 )
-from holdfast._core.server.message import EMPTY, ClientMessage, decode, is_id, raw_fields
+from holdfast._core.server.message import EMPTY, ClientMessage, Id, decode, is_id, raw_fields
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ SILENCE: Final = object()
 """Returned by a handler to give no answer at all."""
 
 Write: TypeAlias = Callable[[bytes], None]
-"""Takes one encoded line."""
+"""Takes one encoded line. Of a request with a channel of its own, an empty one: it has ended."""
 
 Handler: TypeAlias = "Callable[[ServerRequest], Any]"
 """Returns a result or an awaitable of one; raises `RequestError` to refuse."""
@@ -63,8 +64,12 @@ class ServerRequest:
 
     _params: dict[str, Any] | None = None
     cancelled: bool = False
+    is_copy: bool = False
+    """Another request was made of it: whoever did that waits for the answer."""
     stop: Callable[..., object] = staticmethod(lambda *reason: None)
     """Ends the work on it; set by whoever does that work."""
+    work: Coroutine[Any, Any, Any] | None = None
+    """What is waited for, to answer it."""
     noted: Callable[[str], object] = staticmethod(lambda message: None)
     """Called with the message of each progress report."""
 
@@ -82,9 +87,17 @@ class ServerRequest:
         self.params_raw: Raw = EMPTY if message.params is UNSET else message.params
         self.fields = fields
         self.meta = meta
-        self.id: int | str | None = None if message.id is UNSET else message.id
+        self.id: Id | None = None if message.id is UNSET else message.id
         self.stateless: bool = not era.asks
         self.write: Write = session.write
+
+    def end(self, *reason: object) -> None:
+        """End the work on it: nobody waits for the answer any more."""
+        self.stop(*reason)
+        if self.work is not None and inspect.getcoroutinestate(self.work) == inspect.CORO_CREATED:
+            self.work.close()  # it has not begun, and never will
+        if self.write != self.session.write:
+            self.write(b"")
 
     @property
     def connection(self) -> int:
@@ -99,9 +112,18 @@ class ServerRequest:
             self._params = _object(decode(self.params_raw), "params")
         return self._params
 
+    def get(self, name: str) -> Any:
+        """Return one parameter, decoded alone; None if it is not there.
+
+        What is beside it may be large, or hold numbers that Python does not have (1e400).
+        """
+        raw = self.fields.get(name)
+        return None if raw is None else decode(raw)
+
     def with_params(self, raw: Raw) -> Self:
         """Return the same request with other parameters, for a handler that passes it on."""
         request = copy.copy(self)
+        request.is_copy = True
         request.params_raw, request._params, request.fields = raw, None, raw_fields(raw)
         return request
 

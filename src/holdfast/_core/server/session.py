@@ -14,7 +14,6 @@ from msgspec import UNSET, Raw
 from holdfast._core.eras.serving import (
     HandshakeServing,
     Json,
-    ServingEra,
     StatelessServing,
     adopt,
     grants,
@@ -24,9 +23,11 @@ from holdfast._core.eras.serving import (
 )
 from holdfast._core.server.message import (
     ClientMessage,
+    Id,
     decode,
     is_id,
     meta_of,
+    raw_fields,
     read,
     read_message,
 )
@@ -44,6 +45,12 @@ from holdfast._core.wire.codes import (
 from holdfast._core.wire.jsonrpc import decode_error_object, encode, encode_line
 
 CANCELLED = "notifications/cancelled"
+_USUAL_META = 4096
+"""Bytes of a ``_meta`` that is kept for the next request."""
+MOST_EARLY = 100
+"""Messages that wait for the answer to ``initialize``."""
+MOST_EARLY_BYTES = 1024 * 1024
+"""Bytes of their parameters."""
 
 
 class HandlerRunner(Protocol):
@@ -76,12 +83,17 @@ class ServerSession:
         self.runner = runner
         self.number = number
         self.era: HandshakeServing | None = None
-        self._running: dict[int | str, ServerRequest] = {}
+        self._running: dict[Id, ServerRequest] = {}
+        self._early: list[tuple[ClientMessage, Write]] = []
+        """Messages that came before the answer to ``initialize``."""
         self._questions: dict[str, Any] = {}
         """The answers that handlers wait for, by the ids of their questions."""
         self._question_count = 0
+        self._last_meta = b""
+        self._last_claim: tuple[Json, StatelessServing | None] = {}, None
+        """What was made of the ``_meta`` that came last."""
         self.subscribed: set[str] = set()
-        self.streams: dict[int | str, Json] = {}
+        self.streams: dict[Id, Json] = {}
         """The filters of ``subscriptions/listen``, by the ids of the requests."""
         server.sessions.add(self)
 
@@ -154,7 +166,11 @@ class ServerSession:
         if not frame or frame.isspace():
             return
         if self.era is None or not self.era.batches:
-            self.take(read_message(frame))
+            message = read_message(frame)
+            if type(message) is ClientMessage and message.method is not UNSET:
+                self._take(message, self.write)
+            else:
+                self.take(message)
             return
         for message in read(frame, batches=True):
             self.take(message)
@@ -169,34 +185,66 @@ class ServerSession:
         """
         write = write or self.write
         if isinstance(message, RequestError):
-            self._send_error(None, message, write)
-        elif message.method is UNSET and message.is_answer:
+            self._send_error(message.request_id, message, write)
+        elif message.is_answer or (message.method is UNSET and self._is_question(message.id)):
             self._settle(message)
         else:
             self._take(message, write)
 
-    def is_running(self, request_id: int | str) -> bool:
+    @property
+    def is_busy(self) -> bool:
+        """True while a request waits for its answer, other than a stream of changes."""
+        return any(request_id not in self.streams for request_id in self._running)
+
+    def is_running(self, request_id: Id) -> bool:
         """Return whether a request waits for its answer."""
         return request_id in self._running
 
     def _take(self, message: ClientMessage, write: Write) -> None:
         try:
             message.check()
-            fields = message.fields()
-            meta = meta_of(fields) if "_meta" in fields else {}
-            # The era that the message claims; `_find` checks it.
-            era: ServingEra
-            if is_stateless(meta, self.server.versions):
-                era = StatelessServing(meta)
-            else:
-                era = self.era or HandshakeServing()
-            request = ServerRequest(self, era, message, fields, meta)
+            fields = {} if message.params is UNSET else raw_fields(message.params)
+            meta, claimed = self._claim(fields) if "_meta" in fields else ({}, None)
+            era = claimed or self.era
+            if era is None and self._must_wait(message):
+                self._early.append((message, write))
+                return
+            request = ServerRequest(self, era or HandshakeServing(), message, fields, meta)
             request.write = write
             self._dispatch(request)
         except RequestError as error:
             # JSON-RPC 2.0, section 4.1: a notification is never answered.
             if message.request_id is not None or error.code == INVALID_REQUEST:
                 self._send_error(message.request_id, error, write)
+
+    def _must_wait(self, message: ClientMessage) -> bool:
+        """Return whether a message came too early, and may wait.
+
+        Lifecycle, Initialization: a client "SHOULD NOT send requests other than pings before the
+        server has responded". One that does means the session that it has asked for, and a server
+        that is just started, behind a relay, may take seconds to answer.
+        """
+        if not self.server.strict or message.method in ("initialize", "ping"):
+            return False
+        if not any(request.method == "initialize" for request in self._running.values()):
+            return False
+        size = sum(_size(early) for early, _ in self._early) + _size(message)
+        return len(self._early) < MOST_EARLY and size <= MOST_EARLY_BYTES
+
+    def _claim(self, fields: dict[str, Raw]) -> tuple[Json, StatelessServing | None]:
+        """Return the ``_meta`` of a message, and the stateless era if it claims that.
+
+        Whether it may is checked by `_find`. Clients send the same with most of their requests.
+        """
+        raw = bytes(fields["_meta"])
+        if raw == self._last_meta:
+            return self._last_claim
+        meta = meta_of(fields)
+        is_claimed = is_stateless(meta, self.server.versions)
+        claim = meta, StatelessServing(meta) if is_claimed else None
+        if len(raw) <= _USUAL_META:
+            self._last_meta, self._last_claim = raw, claim
+        return claim
 
     def _dispatch(self, request: ServerRequest) -> None:
         handler = self.server.overrides.get(request.method)
@@ -226,7 +274,10 @@ class ServerSession:
         if cancelled is not None:
             self.streams.pop(request_id, None)
             cancelled.cancelled = True
-            cancelled.stop(*([CancelReason(reason)] if isinstance(reason, str) else []))
+            cancelled.end(*([CancelReason(reason)] if isinstance(reason, str) else []))
+
+    def _is_question(self, wire_id: Any) -> bool:
+        return isinstance(wire_id, str) and wire_id in self._questions
 
     def _settle(self, message: ClientMessage) -> None:
         """Settle a question with the client's answer."""
@@ -235,7 +286,11 @@ class ServerSession:
         if answer is None or answer.done():
             return
         if message.error is UNSET:
-            answer.set_result(message.result)
+            if message.result is UNSET:
+                text = "the client's answer has neither a result nor an error"
+                answer.set_exception(RequestError(INTERNAL_ERROR, text))
+            else:
+                answer.set_result(message.result)
             return
         fault = decode_error_object(message.error)
         if fault is None:
@@ -243,7 +298,7 @@ class ServerSession:
             answer.set_exception(RequestError(INTERNAL_ERROR, text))
             return
         code = fault.code if isinstance(fault.code, int) else INTERNAL_ERROR
-        answer.set_exception(RequestError(code, str(fault.message), fault.data))
+        answer.set_exception(RequestError(code, str(fault.message or ""), fault.data))
 
     def _find(self, request: ServerRequest) -> Handler:
         """Return the handler of a request, or raise what is wrong with it."""
@@ -271,6 +326,8 @@ class ServerSession:
 
     def wait_for(self, request: ServerRequest, work: Awaitable[Any]) -> None:
         """Answer a request with what an awaitable returns or raises."""
+        if isinstance(work, Coroutine):
+            request.work = work
         self.runner.start(request, self._wait(request, work))
 
     async def _wait(self, request: ServerRequest, work: Awaitable[Any]) -> None:
@@ -291,15 +348,28 @@ class ServerSession:
         if self._running.get(request.id) is not request:
             return
         del self._running[request.id]
+        self._answer(request, request.id, result)
+        if self._early and request.method == "initialize":
+            early, self._early = self._early, []
+            for message, write in early:
+                self._take(message, write)
+
+    def _answer(self, request: ServerRequest, request_id: Id, result: Any) -> None:
         if isinstance(result, RequestError):
-            self._send_error(request.id, result, request.write)
+            self._send_error(request_id, result, request.write)
             return
         try:
             completed = self._completed(request, result)
-            request.write(_response(request.id, completed))
+            request.write(_response(request_id, completed))
         except UNENCODABLE as error:
             fault = RequestError(INTERNAL_ERROR, f"the result is not JSON: {error}")
-            self._send_error(request.id, fault, request.write)
+            self._send_error(request_id, fault, request.write)
+
+    def pass_result(self, request: ServerRequest, result: Raw) -> None:
+        """Answer a request with a result as it came, if it still waits for an answer."""
+        if self._running.get(request.id) is request:  # type: ignore[arg-type]
+            del self._running[request.id]  # type: ignore[arg-type]
+            request.write(_response(request.id, result))  # type: ignore[arg-type]
 
     def _completed(self, request: ServerRequest, result: Any) -> Any:
         """Return a result as the revision has it; one that is raw passes as it is."""
@@ -313,7 +383,7 @@ class ServerSession:
         hints = self.server.hints.get(request.method, {})
         return request.era.finish(request.method, result, self.server.info, hints)
 
-    def _send_error(self, request_id: int | str | None, error: RequestError, write: Write) -> None:
+    def _send_error(self, request_id: Id | None, error: RequestError, write: Write) -> None:
         # MCP, Basic: Requests: ids are never null, so an unreadable one is left out.
         self.send(write, **({} if request_id is None else {"id": request_id}), error=error.fault)
 
@@ -323,7 +393,7 @@ class ServerSession:
             self.finish(self._running[stream], subscription_meta(stream))
         self.streams.clear()
         for request in list(self._running.values()):
-            request.stop()
+            request.end()
         self._running.clear()
         questions, self._questions = self._questions, {}
         for answer in questions.values():
@@ -333,15 +403,20 @@ class ServerSession:
         self.server.left(self)
 
 
-def _response(request_id: int | str, result: Any) -> bytes:
+def _size(message: ClientMessage) -> int:
+    return 0 if message.params is UNSET else len(message.params)
+
+
+def _response(request_id: Id, result: Any) -> bytes:
     """Return the line that answers a request, with one copy of what is raw in it.
 
     Results may have many megabytes, and a relay should not need them three times.
     """
-    parts: list[Any] = [b'{"jsonrpc":"2.0","id":', encode(request_id), b',"result":']
-    if isinstance(result, Raw):
-        parts.append(result)
-    elif isinstance(result, dict) and any(isinstance(value, Raw) for value in result.values()):
+    number = encode(request_id)
+    if type(result) is Raw:
+        return b"".join((b'{"jsonrpc":"2.0","id":', number, b',"result":', result, b"}\n"))
+    parts: list[Any] = [b'{"jsonrpc":"2.0","id":', number, b',"result":']
+    if isinstance(result, dict) and any(isinstance(value, Raw) for value in result.values()):
         mark = b"{"
         for key, value in result.items():
             parts += (mark, encode(key), b":")

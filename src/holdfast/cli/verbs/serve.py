@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import math
 import os
 import secrets
 import signal
+import sys
 from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -17,18 +19,17 @@ from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.output import Exit
 from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb
 from holdfast.errors import HoldfastError, ValidationError
-from holdfast.policies import Timeouts, ToolPolicy
+from holdfast.policies import Cache, Observability, Timeouts, ToolPolicy
 
 if TYPE_CHECKING:
     from holdfast import Client
     from holdfast.relay.serving import ServedRelays
 
-LARGEST: Final = 64 * 1024 * 1024
-"""Bytes of a message of a server: as many as one of a host may have."""
-MOST_WAITING: Final = 100_000
-"""Notifications of a server that wait for the host; they are bounded by their bytes before."""
 TOKEN: Final = "HOLDFAST_SERVE_TOKEN"
 """The variable with the bearer token for anything but loopback."""
+LAST_CALLS: Final = 2.0
+"""Seconds that calls have left when the host's messages have ended, as long as hosts wait for a
+server before they end it: ``printf … | holdfast serve`` is answered, too."""
 
 
 @click.command(cls=ServerVerb)
@@ -37,6 +38,13 @@ TOKEN: Final = "HOLDFAST_SERVE_TOKEN"
 @click.option("--finder", is_flag=True, help="Offer search, describe and call for all tools.")
 @click.option("--allow", multiple=True, metavar="TOOL", help="Offer these tools only (git_*).")
 @click.option("--deny", multiple=True, metavar="TOOL", help="Do not offer these tools.")
+@click.option("--audit", metavar="FILE", help="Append a record of each call, as JSON lines.")
+@click.option(
+    "--cache",
+    type=float,
+    metavar="SECONDS",
+    help="Keep lists and resources, so long if the server does not say.",
+)
 async def serve(
     target: ServerTarget,
     *,
@@ -45,6 +53,8 @@ async def serve(
     finder: bool,
     allow: tuple[str, ...],
     deny: tuple[str, ...],
+    audit: str | None,
+    cache: float | None,
 ) -> int:
     """Serve servers to hosts, and hold the connections to them.
 
@@ -59,23 +69,35 @@ async def serve(
     holdfast serve git time --http 8080
     """
     from holdfast.relay.serving import ServedRelays
-    from holdfast.relay.sharing import SharedRelay
+    from holdfast.relay.sharing import RELAYED, SharedRelay
 
     address = None if http is None else _address(http)
     # Standard input is the host's: nobody can be asked, and stdout is the protocol's.
     target.options.setdefault("when_down", "wait")
     # What passes between the two directly must not be too much for what is between them.
-    target.usual_limits = {"frame_bytes": LARGEST, "mailbox": MOST_WAITING}
+    target.usual_limits = dict(RELAYED)
     if (timeouts := target.options.get("timeouts")) is not None:
         # Of a relayed call there is only its whole time.
         seconds = timeouts.request
         target.options["timeouts"] = Timeouts(request=seconds, handshake=seconds, total=seconds)
+    if cache is not None:
+        if not 0 <= cache < math.inf:
+            raise click.UsageError(f"--cache {cache:g}: must be a number of seconds, 0 or more.")
+        target.options["cache"] = Cache(ttl=cache)
     async with AsyncExitStack() as stack:
+        if audit is not None:
+            from holdfast.cli.audit_file import AuditFile
+
+            records = AuditFile(audit)
+            stack.callback(records.close)
+            target.options["observability"] = Observability(audit=records)
         clients = _clients(target, names)
         for client in clients.values():
             await stack.enter_async_context(client)
         relays = {
-            name: SharedRelay(client, _rules(name, allow, deny, [*clients]))
+            name: SharedRelay(
+                client, _rules(name, allow, deny, [*clients]), is_cached=cache is not None
+            )
             for name, client in clients.items()
         }
         served = ServedRelays(relays, finder=finder)
@@ -142,11 +164,12 @@ def _rules(name: str, allow: Sequence[str], deny: Sequence[str], names: list[str
 
 
 async def _until_terminated(work: Coroutine[Any, Any, None]) -> None:
-    """Do some work until it ends, or SIGTERM ends it."""
+    """Do some work until it ends, or SIGTERM or SIGHUP ends it."""
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
-    with suppress(NotImplementedError):  # Windows
+    if sys.platform != "win32":  # where loops have no signal handlers
         loop.add_signal_handler(signal.SIGTERM, task.cancel)
+        loop.add_signal_handler(signal.SIGHUP, task.cancel)
     try:
         await asyncio.wait([task])
     finally:
@@ -159,14 +182,14 @@ async def _until_terminated(work: Coroutine[Any, Any, None]) -> None:
 async def _serve_stdio(served: ServedRelays) -> None:
     from holdfast._core.serve import stdio
 
-    await stdio.serve(served.join().server)
+    await stdio.serve(served.join().server, patience=LAST_CALLS)
 
 
 async def _serve_http(served: ServedRelays, host: str, port: int, names: list[str]) -> None:
     """Serve until cancelled; print where."""
     from holdfast._core.serve.http import HttpServer, is_loopback
 
-    token = os.environ.get(TOKEN)
+    token = os.environ.get(TOKEN) or None
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(24)
         click.echo(f"token: {token}")
