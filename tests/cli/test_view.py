@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -25,6 +28,16 @@ def test_a_page_is_written_beside_the_trace(cli: Cli, trace: Path) -> None:
     page = trace.with_suffix(".html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert "Content-Security-Policy" in page
+
+
+@pytest.mark.req("W2")
+def test_a_trace_may_come_by_standard_input(
+    process: Cli, trace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = process("view", "-", stdin=trace.read_text(encoding="utf-8"))
+    assert (done.code, done.out.strip()) == (0, "stdin.html")
+    assert Path("stdin.html").exists()
 
 
 @pytest.mark.req("W4")
@@ -61,11 +74,31 @@ def test_what_is_missing_is_said(cli: Cli, trace: Path) -> None:
 
 
 @pytest.mark.req("W2")
+def test_a_line_without_an_end_is_not_held_in_memory(
+    cli: Cli, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.trace.format.LONGEST_LINE", 1000)
+    text = trace.read_text(encoding="utf-8")
+    trace.write_text(text.replace("\n", "\n" + "x" * 5000 + "\n", 1), encoding="utf-8")
+    done = cli("view", str(trace))
+    assert (done.code, "Lines that cannot be read: 1," in done.err) == (0, True)
+
+
+@pytest.mark.req("W2")
 def test_wrong_input_is_refused_and_nothing_is_lost(cli: Cli, trace: Path, tmp_path: Path) -> None:
     before = trace.read_bytes()
     other = tmp_path / "notes.txt"
     other.write_text("hello\n", encoding="utf-8")
+    log, page, empty, older = (tmp_path / name for name in ("l", "p", "e", "run.jsonl.1"))
+    log.write_text('{"name":"add","arguments":{},"_phase":"before","_seq":1}\n', encoding="utf-8")
+    page.write_text("<!doctype html>\n", encoding="utf-8")
+    empty.touch()
+    older.write_bytes(before)
     for words, reason in [
+        ([str(log)], "it is a call log; --trace-file"),
+        ([str(page)], "it is a page; open it in a browser"),
+        ([str(empty)], "it is empty"),
+        ([str(trace), "-o", str(older)], "this is the trace itself"),
         ([str(tmp_path / "none.jsonl")], "No such file"),
         ([str(tmp_path)], "Is a directory"),
         ([str(other)], "not a trace"),
@@ -77,4 +110,55 @@ def test_wrong_input_is_refused_and_nothing_is_lost(cli: Cli, trace: Path, tmp_p
         done = cli("view", *words)
         assert done.code == 2, words
         assert reason in done.err
-    assert trace.read_bytes() == before
+    assert trace.read_bytes() == older.read_bytes() == before
+
+
+@pytest.mark.req("W2")
+def test_without_a_browser_the_address_is_said(
+    cli: Cli, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_NO_BROWSER", "1")
+    done = cli("view", str(trace), "--open")
+    assert done.code == 0
+    assert f"Open it yourself: {trace.with_suffix('.html').as_uri()}" in done.err
+
+
+@pytest.mark.req("W2")
+def test_a_trace_without_its_end_is_told(cli: Cli, trace: Path) -> None:
+    text = trace.read_text(encoding="utf-8")
+    trace.write_text(text[:-30], encoding="utf-8")
+    assert "its last line is not whole" in cli("view", str(trace)).err
+    trace.write_text("".join(text.splitlines(keepends=True)[:-6]), encoding="utf-8")
+    assert "ends with open connections (3)" in cli("view", str(trace)).err
+
+
+@pytest.mark.req("W2")
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+def test_what_is_made_of_a_private_trace_is_private(cli: Cli, trace: Path) -> None:
+    trace.chmod(0o600)
+    trace.with_suffix(".html").write_text("an older one", encoding="utf-8")
+    for form in ([], ["--to", "har"]):
+        target = Path(cli("view", str(trace), *form).out.strip())
+        assert target.stat().st_mode & 0o777 == 0o600
+    trace.chmod(0o644)
+    target = trace.with_name("shared.html")
+    assert cli("view", str(trace), "-o", str(target)).code == 0
+    assert target.stat().st_mode & 0o044
+
+
+@pytest.mark.req("W2")
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+def test_a_pipe_is_read_once_and_one_beside_the_trace_not_at_all(
+    process: Cli, trace: Path, tmp_path: Path
+) -> None:
+    # A folder that was unpacked may have a pipe in it, which nobody will ever write to.
+    os.mkfifo(tmp_path / "run.jsonl.1")
+    assert process("view", str(trace)).code == 0
+    pipe, target = tmp_path / "pipe.jsonl", tmp_path / "pipe.html"
+    os.mkfifo(pipe)
+    writing = threading.Thread(target=pipe.write_bytes, args=(trace.read_bytes(),))
+    writing.start()
+    done = process("view", str(pipe), "-o", str(target), "--json")
+    writing.join()
+    assert (done.code, json.loads(done.out)["unreadable"]) == (0, 0)
+    assert "The" not in done.err

@@ -10,6 +10,8 @@ from base64 import b64encode
 from typing import Any
 from zlib import crc32
 
+from holdfast.view.dense import LETTERS
+
 STARTED = "2026-07-29T10:14:03.000Z"
 REPO = "/home/ada/shop"
 
@@ -226,3 +228,17 @@ def png(side: int = 16) -> str:
     head = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
     parts = (chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b""))
     return b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(parts)).decode()
+
+
+def from_dense(text: str) -> bytes:
+    """Return the bytes that a page holds as text, as its ``denseBytes`` does."""
+    size, _, letters = text.partition(" ")
+    numbers = [LETTERS.index(letter) for letter in letters]
+    data, bits, count = bytearray(), 0, 0
+    for first, second in zip(numbers[::2], numbers[1::2], strict=True):
+        bits = (bits << 13 | (first * len(LETTERS) + second)) & 0xFFFFF
+        count += 13
+        while count >= 8:
+            count -= 8
+            data.append(bits >> count & 0xFF)
+    return bytes(data[: int(size)])

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 from datetime import datetime
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from holdfast.trace.format import Reading
@@ -86,6 +89,30 @@ def test_an_archive_has_the_fields_of_the_format(day: Recording) -> None:
     assert lost["request"]["url"].startswith("https://docs.example.org/mcp#tools/call/")
 
 
+@pytest.fixture(scope="module")
+def events() -> jsonschema_rs.Validator:
+    path = Path(__file__).parent / "data" / "trace-event.schema.json"
+    return jsonschema_rs.validator_for(json.loads(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.req("W4")
+def test_trace_events_fit_the_schema_of_the_format(
+    day: Recording, events: jsonschema_rs.Validator
+) -> None:
+    for source in (day, recording(hostile_trace())):
+        errors = events.iter_errors(json.loads(json.dumps(FORMS["chrome"](source))))
+        assert not [f"{error.instance_path}: {error.message[:200]}" for error in errors][:5]
+
+
+@pytest.mark.parametrize(("field", "value"), [("ph", "?"), ("pid", "git")])
+def test_the_schema_refuses_what_is_no_trace_event(
+    day: Recording, events: jsonschema_rs.Validator, field: str, value: str
+) -> None:
+    document = json.loads(json.dumps(FORMS["chrome"](day)))
+    document["traceEvents"][0][field] = value
+    assert not events.is_valid(document)
+
+
 @pytest.mark.req("W4")
 def test_spans_are_decoded_by_the_protocol_of_opentelemetry(day: Recording) -> None:
     service = import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
@@ -144,6 +171,63 @@ def test_a_trace_without_a_change_of_state_can_be_exported(form: str) -> None:
     trace = TraceWriter({"git": {}})
     trace.result(1.5, "git", trace.tool(1.0, "git", "log", {}), text_result("ok"))
     assert "log" in json.dumps(FORMS[form](recording(trace.text())))
+
+
+@pytest.mark.req("W4")
+@pytest.mark.parametrize("form", FORMS)
+def test_a_trace_with_odd_times_and_numbers_can_be_exported(form: str) -> None:
+    head = {"holdfast-trace": 1, "started": "9999-12-31T23:59:59Z", "servers": {"git": {}}}
+    lines = [
+        *('"t":1e300,"id":1,"method":"never"', '"t":-5,"id":2,"method":"before","bytes":-1'),
+        *('"t":9e8,"id":3,"method":"later","body":1e999', '"t":1,"id":4,"method":"x","link":1e30'),
+    ]
+    rows = [f'{{"kind":"request","server":"git","dir":">",{line}}}' for line in lines]
+    text = json.dumps(FORMS[form](recording("\n".join([json.dumps(head), *rows, ""]))))
+    assert "before" in text
+    assert "later" in text
+    assert "never" not in text
+
+
+@pytest.mark.req("W4")
+@pytest.mark.parametrize("started", ["1970-01-01T00:00:00+14:00", "0001-01-01T00:00:00+01:00"])
+@pytest.mark.parametrize("link", [2**63, -(10**30)])
+def test_spans_of_odd_times_and_numbers_are_decoded(started: str, link: int) -> None:
+    service = import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+    ParseDict = import_module("google.protobuf.json_format").ParseDict  # noqa: N806
+
+    head = {"holdfast-trace": 1, "started": started}
+    line = {"t": 1, "kind": "request", "dir": ">", "server": "git", "link": link, "id": link}
+    text = f"{json.dumps(head)}\n{json.dumps(line)}\n"
+    message = ParseDict(to_otlp(recording(text)), service.ExportTraceServiceRequest())
+    (span,) = message.resource_spans[0].scope_spans[0].spans
+    assert span.start_time_unix_nano == 10**9
+
+
+def steps(count: int) -> int:
+    """Return how many lines run while as many open calls, each of a server, are exported."""
+    trace = TraceWriter({f"s{number}": {} for number in range(count)})
+    for number in range(count):
+        trace.tool(float(number), "s0", "ask", {})
+        trace.tool(float(number), f"s{number}", "ask", {})
+    source, taken = recording(trace.text()), 0
+
+    def note(*_: object) -> Any:
+        nonlocal taken
+        taken += 1
+        return note
+
+    before = sys.gettrace()
+    sys.settrace(note)
+    try:
+        to_chrome(source)
+    finally:
+        sys.settrace(before)
+    return taken
+
+
+@pytest.mark.req("W4")
+def test_calls_that_never_end_and_many_servers_cost_no_more_than_others() -> None:
+    assert steps(400) < 6 * steps(100)
 
 
 @pytest.mark.req("W4")

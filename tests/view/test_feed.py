@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,38 @@ class Watcher:
                 self.rows[number] = values
                 count += 1
         return count
+
+
+@pytest.mark.req("W3")
+def test_a_message_that_is_too_deep_for_a_look_inside_is_a_row_too() -> None:
+    head = '{"holdfast-trace":1}\n{"t":0,"kind":"request","dir":">","method":"tools/call","id":1}\n'
+    shapes = {
+        "request": ('"dir":">","method":"tools/call","id":2', '{"params":{"name":"x","z":%s}}'),
+        "result": ('"dir":"<","id":1', '{"result":{"z":%s}}'),
+    }
+    limit = sys.getrecursionlimit()
+    for kind, (fields, body) in shapes.items():
+        for depth in range(limit - 100, limit):
+            deep = body % ("[" * depth + "]" * depth)
+            text = f'{head}{{"t":1,"kind":"{kind}",{fields},"body":{deep}}}\n'
+            feed, reading = Feed("x", lambda: 0.0), Reading("x")
+            feed.add(reading.lines(text.encode().splitlines(keepends=True)))
+            assert len(feed) + reading.skipped == 2
+
+
+@pytest.mark.req("W3")
+def test_long_names_are_cut_where_no_body_can_be_forgotten() -> None:
+    feed, long = Feed("x", lambda: 0.0), "m" * 1_000_000
+    fields = {"method": long, "server": long, "why": long, "id": long, "of": long}
+    body = {"method": "tools/call", "params": {"name": long}}
+    for kind in ("request", "notification", "state", "outcome", long):
+        text = json.dumps({"t": 1, "kind": kind, **fields, "body": body})
+        feed.add(lines_of(f'{{"holdfast-trace":1}}\n{text}\n'))
+    call = json.dumps({"t": 2, "kind": "request", "method": "tools/call", "body": body})
+    feed.add(lines_of(f'{{"holdfast-trace":1}}\n{call}\n'))
+    rows, _ = feed.since(0)
+    assert len(rows) == 6
+    assert max(len(bytes(row)) for row in rows) < 100_000
 
 
 @pytest.mark.req("W3")

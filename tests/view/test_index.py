@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from holdfast.errors import ValidationError
 from holdfast.trace.format import Line, Reading, rotated
+from holdfast.view.feed import Feed
 from holdfast.view.index import OUTCOMES, Index, Row
+from holdfast.view.page import Strings, build_page, header
 from tests.view.sample import TraceWriter, bad_day, text_result
 
 
@@ -26,6 +28,32 @@ def read(text: str) -> tuple[Reading, list[Row]]:
 def request(rows: list[Row], name: str) -> Row:
     (row,) = [row for row in rows if row.kind == "request" and row.name == name]
     return row
+
+
+@pytest.mark.req("W2")
+def test_what_a_header_says_of_a_server_cannot_rename_it() -> None:
+    odd = {"git": {"name": {"x": 1}, "target": ["a"], "more": "x" * 1000}}
+    reading, rows = read(json.dumps({"holdfast-trace": 1, "servers": odd}) + "\n")
+    facts = header(reading, Index(), Strings(), {})
+    assert facts["servers"] == [{"name": "git", "target": ["a"]}]
+    feed = Feed("x", lambda: 0.0)
+    feed.know("git", odd["git"])
+    assert feed.known_servers() == facts["servers"]
+    assert rows == []
+
+
+@pytest.mark.req("W2")
+def test_a_header_that_is_too_long_is_none() -> None:
+    with pytest.raises(ValidationError, match="not a header"):
+        read(json.dumps({"holdfast-trace": 1, "started": "x" * 2_000_000}) + "\n")
+
+
+@pytest.mark.req("W2")
+def test_a_page_has_room_for_so_many_rows_and_counts_the_others() -> None:
+    reading = Reading("x")
+    rows = bad_day(0).encode().splitlines(keepends=True)
+    build_page(reading, reading.lines(rows), most_rows=10)
+    assert reading.left_out == len(rows) - 1 - 10
 
 
 @pytest.fixture
@@ -160,6 +188,16 @@ def test_rotated_files_are_found_the_oldest_first(tmp_path: Any) -> None:
     assert [file.name for file in files] == [names[3], names[2], names[1], names[0]]
 
 
+@pytest.mark.req("W2")
+@pytest.mark.parametrize("word", ["", "pending", "odd"])
+def test_an_outcome_without_a_known_word_counts_as_failed(word: str) -> None:
+    index = Index()
+    index.add(Line(1.0, "request", "git", 1, ">", method="tools/call", id=1))
+    index.add(Line(2.0, "outcome", "git", 1, ">", of=1, outcome=word))
+    assert index.rows[0].outcome == "failed"
+    assert index.rows[0].end == 2.0
+
+
 LINES = st.builds(
     Line,
     t=st.floats(0, 100),
@@ -171,7 +209,7 @@ LINES = st.builds(
     id=st.integers(1, 3) | st.none(),
     of=st.integers(1, 3) | st.none(),
     to_state=st.sampled_from(["", "ready", "backoff", "closed"]),
-    outcome=st.sampled_from(["", "timeout", "cancelled", "unknown", "odd"]),
+    outcome=st.sampled_from(["", "timeout", "cancelled", "unknown", "pending", "odd"]),
 )
 
 

@@ -152,12 +152,16 @@ async def test_a_server_is_killed_and_comes_back_while_the_page_looks_on() -> No
         # One under way when the server is killed may have run.
         await page.press("Call", ".call-form")
         await tab.until("[...document.querySelectorAll('#outcome button')].length > 0")
+        await page.fill("seconds", "7")
         os.kill(child("holdfast.demo.server"), signal.SIGKILL)
+        label = "document.getElementById('labels').innerText"
+        await tab.until(f"/[2-9] links/.test({label})")
+        # Whoever fills a form in meanwhile goes on where they were.
+        await tab.type("5")
+        assert await tab.ask("document.activeElement.value") == "75"
         await tab.ask("document.activeElement.blur()")
         await tab.press("1")
         await tab.until(f"{ROWS}.some(row => row.includes('ready → backoff'))")
-        label = "document.getElementById('labels').innerText"
-        await tab.until(f"/[2-9] links/.test({label})")
         state = "document.querySelector('#labels svg')?.getAttribute('aria-label')"
         await tab.until(f"{state} === 'ready'")
         await tab.press("/")
@@ -182,6 +186,11 @@ async def test_questions_are_answered_in_the_page_and_a_call_is_sent_again() -> 
         await page.choose_tool("ask_name")
         await page.press("Call", ".call-form")
         assert "demo asks" in await tab.until(f"{ASKED}.includes('What is your name?') && {ASKED}")
+        # A call that the server asks back for is under way, though its first request was answered.
+        outcome = "document.getElementById('outcome').innerText"
+        shown = await tab.until(f"{outcome}.includes('asks back') && {outcome}")
+        assert "Cancel" in shown
+        assert "Send again" not in shown
         await page.press("Answer", ".question")
         fault = "(document.querySelector('.question .field-fault')?.innerText ?? '')"
         assert "required" in await tab.until(f"{fault}.includes('required') && {fault}")
@@ -210,6 +219,17 @@ async def test_questions_are_answered_in_the_page_and_a_call_is_sent_again() -> 
         calls = "[...document.querySelectorAll('#space .row .what b')]"
         await tab.until(f"{calls}.filter(node => node.innerText === 'echo').length === 2")
         await tab.until(f"{ROWS}.filter(row => row.includes('once more')).length === 2")
+        # Edited after a reload, when no form is there yet.
+        await page.open()
+        await tab.ask("document.querySelector('#space .row:last-child').click()")
+        await page.press("Edit", "#detail")
+        assert await tab.until("document.querySelector('.call-form input')?.value") == "once more"
+        await page.choose_tool("countdown")
+        await page.fill("steps", "100")
+        await page.fill("seconds", "0.1")
+        await page.press("Call", ".call-form")
+        await tab.until("/progress \\d+ of 100/.test(document.getElementById('outcome').innerText)")
+        await page.press("Cancel", "#outcome")
         assert page.faults() == []
 
 
@@ -230,6 +250,107 @@ NESTED = {
 }
 
 
+SHAPES = [
+    {
+        "type": "object",
+        "required": ["kind", side],
+        "properties": {"kind": {"const": kind}, side: {}},
+    }
+    for kind, side in (("circle", "r"), ("square", "a"))
+]
+ODD = {
+    "type": "object",
+    "required": ["labels", "none"],
+    "$defs": {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}},
+    "properties": {
+        "labels": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "colours": {"type": "array", "items": {"enum": ["red", "green", "blue"]}},
+        "big": {"type": "integer", "default": 12345678901234567890},
+        "empty": {"type": "string", "default": ""},
+        "none": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "never": {"anyOf": [{"type": "null"}]},
+        "shape": {"oneOf": SHAPES},
+        "tree": {"$ref": "#/$defs/node"},
+    },
+}
+# Each of these would be a million fields, or none at all.
+ENDLESS: dict[str, Any] = {
+    "self": {"allOf": [{"$ref": "#"}] * 50, "properties": {"x": {"$ref": "#"}}},
+    "wide": {
+        "$defs": {
+            f"d{n}": {"properties": {name: {"$ref": f"#/$defs/d{n + 1}"} for name in "abcdefghij"}}
+            for n in range(9)
+        },
+        "properties": {"x": {"$ref": "#/$defs/d0"}},
+    },
+}
+
+
+# Each of these would take a minute to lay out, field by field.
+FLOODS: dict[str, Any] = {
+    "fields": {f"p{n}": {"type": "string"} for n in range(10_000)},
+    "choices": {f"e{n}": {"enum": [f"v{m}" for m in range(2000)]} for n in range(60)},
+    "items": {
+        "list": {"type": "array", "items": {"type": "string"}, "default": ["x"] * 20_000},
+        "map": {
+            "type": "object",
+            "additionalProperties": {"type": "integer"},
+            "default": {f"k{n}": n for n in range(10_000)},
+        },
+    },
+}
+
+
+@pytest.mark.req("W3")
+@pytest.mark.long
+async def test_a_schema_that_floods_the_form_is_given_as_json() -> None:
+    calls: list[dict[str, Any]] = []
+    peer = Peer()
+    for name, properties in FLOODS.items():
+        schema = {"type": "object", "properties": properties}
+        peer.tool(name, input_schema=schema)(lambda **values: calls.append(values))
+    proto = {"allOf": [{"properties": {"__proto__": {"type": "string"}, "a": {"type": "string"}}}]}
+    peer.tool("proto", input_schema={"type": "object", **proto})(lambda **v: calls.append(v))
+    async with live_page(lambda _: [holdfast.connect(peer, name="peer")]) as page:
+        tab: Tab = page.tab
+        for name in FLOODS:
+            await page.choose_tool(name)
+            await tab.until(f"document.querySelector('#detail h2')?.innerText.startsWith('{name}')")
+            assert await tab.ask("document.querySelectorAll('#detail *').length") < 40_000
+        await page.press("Call", ".call-form")
+        await tab.until("document.getElementById('outcome').innerText.includes('ok')")
+        defaults = {name: part["default"] for name, part in FLOODS["items"].items()}
+        assert calls == [defaults]
+        # What has no field of its own is an object of JSON beside the fields.
+        await page.choose_tool("fields")
+        await page.fill("p3", "three")
+        await page.fill("…", '{"p9999": "last"}')
+        await page.press("Call", ".call-form")
+        await tab.until("document.getElementById('outcome').innerText.includes('ok')")
+        assert calls[-1] == {"p3": "three", "p9999": "last"}
+        await page.choose_tool("proto")
+        await page.fill("__proto__", "mine")
+        await page.press("Call", ".call-form")
+        await tab.until("document.getElementById('outcome').innerText.includes('ok')")
+        assert calls[-1] == {"__proto__": "mine"}
+        assert page.faults() == []
+
+
+async def fill_in_the_odd(page: LivePage) -> None:
+    """Fill in rows of names, boxes, a form among several and a part of a tree."""
+    tab = page.tab
+    await page.choose_tool("odd")
+    for number, name in enumerate(("one", "two/three")):
+        await page.press("+ add a name")
+        await tab.until(f"document.querySelectorAll('.map').length === {number + 1}")
+        await tab.type(name)
+        row = f"document.querySelectorAll('.map')[{number}]"
+        await tab.ask(f"{row}.querySelector(':scope > .field input').focus()")
+        await tab.ask(f"{row}.querySelector(':scope > .field input').value = '{number or 'x'}'")
+    await tab.ask("document.querySelectorAll('.check input')[1].click()")
+    await page.press("+ fill it in")
+
+
 @pytest.mark.req("W3")
 @pytest.mark.long
 async def test_a_form_has_what_its_schema_has_and_json_is_the_way_out(tmp_path: Path) -> None:
@@ -241,6 +362,11 @@ async def test_a_form_has_what_its_schema_has_and_json_is_the_way_out(tmp_path: 
         calls.append(values)
         image = {"type": "image", "mimeType": "image/png", "data": png()}
         return {"content": [image]}
+
+    odd_calls: list[Any] = []
+    peer.tool("odd", input_schema=ODD)(lambda **values: odd_calls.append(values))
+    for name, schema in ENDLESS.items():
+        peer.tool(name, input_schema={"type": "object", **schema})(lambda: "")
 
     async with live_page(lambda _: [holdfast.connect(peer, name="peer")]) as page:
         tab: Tab = page.tab
@@ -288,6 +414,28 @@ async def test_a_form_has_what_its_schema_has_and_json_is_the_way_out(tmp_path: 
         assert "/tags/0" in text
         await page.press("as a form")
         assert len(calls) == 1
+        await fill_in_the_odd(page)
+        await page.press("Call", ".call-form")
+        fault = "document.querySelector('.map > .field.bad .field-fault')?.innerText ?? ''"
+        assert "must be integer" in await tab.until(fault)
+        await tab.ask("document.querySelector('.map > .field input').value = '7'")
+        await page.press("Call", ".call-form")
+        await tab.until("document.querySelector('#outcome .tree')")
+        assert odd_calls == [
+            {
+                "labels": {"one": 7, "two/three": 1},
+                "colours": ["green"],
+                "big": 12345678901234567890,
+                "empty": "",
+                "none": None,
+                "tree": {"next": {}},
+            }
+        ]
+        for name in ENDLESS:
+            await page.choose_tool(name)
+            await tab.until(f"document.querySelector('#detail h2').innerText.startsWith('{name}')")
+            count = await tab.ask("document.querySelectorAll('.call-form .field').length")
+            assert 1 < count < 1000
         assert page.faults() == []
 
 
@@ -305,6 +453,8 @@ async def test_a_page_that_loses_its_feed_says_so_and_misses_nothing() -> None:
         port = int(before.url.split(":")[2].split("/")[0])
         await before.close()
         await tab.until(f"{PILL}.startsWith('no feed since')")
+        banner = "document.getElementById('banner')"
+        assert "has ended, or does not answer" in await tab.ask(f"{banner}.innerText")
         page.feed.add(notes(range(50, 80)))
         page.server = LiveServer(page.feed)
         page.server._token = before._token
@@ -313,6 +463,7 @@ async def test_a_page_that_loses_its_feed_says_so_and_misses_nothing() -> None:
         await tab.until(f"{ROWS}.some(row => row.includes('note79'))")
         count = len(page.feed)
         await tab.until(f"document.getElementById('meta').innerText.includes('{count} messages')")
+        await tab.until(f"{banner}.hidden")
 
 
 async def ask_everything(page: LivePage) -> None:

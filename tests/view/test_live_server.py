@@ -117,10 +117,11 @@ async def test_strangers_are_refused(live: Live) -> None:
         ("POST", f"{url}call", {"Origin": "http://evil.example"}, 403),
         ("POST", f"{url}call", {"Origin": origin, "Content-Type": "text/plain"}, 415),
         ("POST", f"{url}call", {"Origin": origin, "Content-Type": "application/json"}, 400),
+        ("POST", f"{url}answer", {"Origin": origin, "Content-Type": "application/json"}, 400),
     ]
     async with aiohttp.ClientSession() as session:
         for method, address, headers, status in cases:
-            data = b"{}" if method == "POST" else None
+            data = b'{"number": "x"}' if method == "POST" else None
             async with session.request(method, address, headers=headers, data=data) as answer:
                 text = await answer.text()
                 assert answer.status == status, (method, headers, text)
@@ -281,3 +282,48 @@ async def test_the_page_can_be_saved_as_a_file(live: Live) -> None:
     assert "attachment" in answer.headers["Content-Disposition"]
     assert text.startswith("<!doctype html>")
     assert "connect-src" not in text
+
+
+ODD_REQUESTS = {
+    "OPTIONS * HTTP/1.1": b"404",
+    "CONNECT other:1 HTTP/1.1": b"404",
+    "GET http://127.0.0.1 HTTP/1.1": b"404",
+    "GET //{token}/ HTTP/1.1": b"404",
+    "GET /{token}/../../etc/passwd HTTP/1.1": b"404",
+    "GET /{token}/%2e%2e/%2e%2e/etc/passwd HTTP/1.1": b"404",
+    "GET /{token}/body/1/-1 HTTP/1.1": b"404",
+    "HEAD /{token}/ HTTP/1.1": b"403",
+    "PUT /{token}/call HTTP/1.1": b"403",
+    "GET /" + "x" * 100_000 + " HTTP/1.1": b"400",
+    "\0\x01": b"400",
+}
+
+
+@pytest.mark.req("W3")
+async def test_odd_requests_are_refused_and_nothing_is_written_about_them(
+    live: Live, caplog: pytest.LogCaptureFixture
+) -> None:
+    address = live.server.url.split("/")
+    for line, status in ODD_REQUESTS.items():
+        host, _, port = address[2].partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        request = f"{line.format(token=address[3])}\r\nHost: {address[2]}\r\n\r\n"
+        writer.write(request.encode())
+        answer = await reader.readline()
+        assert answer.split()[1] == status, line[:60]
+        writer.close()
+    # One that goes away in the middle of what it has to say.
+    head = f"POST /{address[3]}/call HTTP/1.1\r\nHost: {address[2]}\r\nOrigin: {live.origin}\r\n"
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(f"{head}Content-Type: application/json\r\nContent-Length: 99\r\n\r\n{{".encode())
+    await writer.drain()
+    writer.close()
+    await writer.wait_closed()
+    headers = {"Origin": live.origin, "Content-Type": "application/json"}
+    deep = '{"server": "house", "tool": "open", "arguments": ' + "[" * 99_999
+    async with (
+        aiohttp.ClientSession(headers=headers) as session,
+        session.post(f"{live.server.url}call", data=deep) as response,
+    ):
+        assert response.status == 400
+    assert [record.getMessage() for record in caplog.records] == []

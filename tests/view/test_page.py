@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.cli.arguments import parse
 from holdfast.trace.format import Reading
 from holdfast.view.page import build_page
 from tests.view.hostile import HOSTILE, hostile_trace
@@ -37,8 +39,11 @@ class Browser:
     async def show(
         self, trace: str, fragment: str = "", size: tuple[int, int] = (1440, 900)
     ) -> Tab:
-        self._file.write_text(page_of(trace), encoding="utf-8")
         await self.tab.resize(*size)
+        return await self.open(page_of(trace), fragment)
+
+    async def open(self, page: str, fragment: str = "") -> Tab:
+        self._file.write_text(page, encoding="utf-8")
         await self.tab.open("about:blank")
         await self.tab.open(f"{self._file.as_uri()}{fragment}")
         await self.tab.until(READY)
@@ -93,6 +98,16 @@ async def test_the_page_shows_the_trace_and_filters_it(chrome: Browser) -> None:
     await set_query(tab, "overwritten")
     await tab.until(f"{SHOWN}.startsWith('1 of')")
     assert "git_checkout" in (await tab.ask(ROWS))[0]
+    # A value in quotes is one word; a minus excludes.
+    await set_query(tab, 'status:"tool error"')
+    await tab.until(f"{SHOWN}.startsWith('1 of')")
+    await set_query(tab, "-status:ok -kind:state -kind:stderr -method:notifications kind:request")
+    await tab.until(f"{SHOWN}.startsWith('6 of')")
+    await set_query(tab, "-32602")
+    await tab.until(f"{SHOWN}.startsWith('1 of')")
+    # An address with a filter begins with the worst that fits.
+    await tab.ask("location.hash = '#q=status:timeout'")
+    await tab.until(f"{DETAIL}.includes('fetch_page') && !{SHOWN}.includes('hidden')")
     await set_query(tab, "nowhere-to-be-found")
     await tab.until("document.getElementById('space').innerText.includes('Nothing matches')")
     assert chrome.faults() == []
@@ -107,6 +122,10 @@ async def test_a_misspelt_word_is_marked_and_words_complete(chrome: Browser) -> 
     assert await tab.ask("document.getElementById('query').classList.contains('bad')")
     await chrome.show(bad_day(10), "#q=stats%3Aerror")
     assert await tab.ask("document.getElementById('query').classList.contains('bad')")
+    # The empty list offers the word that was meant.
+    await tab.ask("document.querySelector('#space .empty button').click()")
+    assert await tab.ask("document.getElementById('query').value") == "status:error"
+    await tab.until(f"{SHOWN}.startsWith('5 of')")
     await set_query(tab, "tool:brow")
     await tab.until(f"{choices}.includes('tool:browser_click')")
     await tab.press("Tab")
@@ -141,47 +160,90 @@ async def test_keys_and_the_mouse_choose_and_the_address_holds_the_view(chrome: 
     await tab.until("document.getElementById('range').hidden")
     await chrome.show(bad_day(30), fragment)
     assert await tab.ask(SHOWN) == in_range
+    # So does a range that is drawn by keys; what is folded into a call is shown by it.
+    await chrome.show(bad_day(30), "#m=60")
+    assert "hidden by the filter" not in await tab.ask(SHOWN)
+    await tab.ask("document.getElementById('stage').focus()")
+    await tab.send("Input.dispatchKeyEvent", type="keyDown", key="ArrowLeft")
+    for _ in range(3):
+        await tab.send("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight", modifiers=8)
+    await tab.until("!document.getElementById('range').hidden && location.hash.includes('t=29.')")
+    stage = "document.getElementById('stage')"
+    assert " s; " in await tab.ask(f"{stage}.getAttribute('aria-valuetext')")
+    for odd in ("length", "-1", "1e9", "constructor"):
+        await tab.ask(f"location.hash = '#m={odd}'")
+        await tab.until(f"location.hash !== '#m={odd}' && {DETAIL}.includes('Pay now')")
     await tab.press("2")
     await tab.until("!document.getElementById('table').hidden")
     table = await tab.ask("document.getElementById('table').innerText")
     assert "p95" in table
     assert "embed" in table
+    tool = "document.querySelector('#detail h2').innerText"
+    before = await tab.ask(tool)
+    await tab.press("j")
+    await tab.until(f"{tool} !== {json.dumps(before)}")
     assert chrome.faults() == []
+
+
+ARGUMENTS: tuple[dict[str, Any], ...] = (
+    {"path": "it's here", "deep": {"n": None, "on": True}, "count": "12", "n": 3, "text": ""},
+    # What a command would read as a file, as JSON or as another type; what a shell would run.
+    {"a": "@/etc/passwd", "b": "true", "c": "[1]", "d": "-5", "e": " nan", "f": "~/x", "g": "{"},
+    {"$(touch pwned)": 1, "a.b": "`id`", "": 2, "-x": "; true", "k:": None},
+    {"text": "two\nlines\t$HOME", "seen": "\x1b[201~\r\u202e\U000e0041", "é🚀": ["'", '"', "\\"]},
+    {"whole": 12345678901234567890, "small": 0.1, "list": [[1], {"x": -0.5}]},
+    {},
+)
 
 
 @pytest.mark.req("W2")
 async def test_a_call_is_copied_as_a_command_python_and_json(chrome: Browser) -> None:
-    trace = TraceWriter({"git": {}})
-    arguments = {"path": "it's here", "deep": {"n": None, "on": True}, "count": "12", "n": 3}
-    trace.result(1.5, "git", trace.tool(1.0, "git", "log", arguments), text_result("ok"))
+    trace = TraceWriter({"python": {"target": "/usr/bin/python -m 'demo server'"}, "g'it": {}})
+    servers = ("python", "g'it")
+    for number, arguments in enumerate(ARGUMENTS):
+        for place, server in enumerate(servers):
+            trace.tool(number + place / 2, server, "log", arguments)
     tab = await chrome.show(trace.text())
-    await tab.until("document.querySelectorAll('.take button').length === 3")
     await tab.ask(
         "window.copied = []; Object.defineProperty(navigator, 'clipboard', "
-        "{value: {writeText: async text => { copied.push(text); }}}); "
-        "document.querySelectorAll('.take button').forEach(node => node.click())"
+        "{value: {writeText: async text => { copied.push(text); }}})"
     )
-    command, python, text = await tab.until("copied.length === 3 && copied")
-    assert command == (
-        """holdfast call git.log path='it'\\''s here' deep='{"n":null,"on":true}' """
-        """count='"12"' n=3"""
-    )
-    namespace: dict[str, Any] = {}
-    assert python.startswith('await client.call_tool("log", ')
-    exec(f"values = dict({python.partition(', ')[2][:-1]})", namespace)
-    assert namespace["values"] == arguments
-    assert json.loads(text)["params"]["arguments"] == arguments
+    script = []
+    for number in range(len(ARGUMENTS) * 2):
+        arguments = ARGUMENTS[number // 2]
+        await tab.ask(f"location.hash = '#m={number}'")
+        await tab.until(f"{DETAIL}.includes('sent {number / 2:.3f}')")
+        await tab.ask("document.querySelectorAll('.take button').forEach(node => node.click())")
+        command, python, text = await tab.until("copied.length === 3 && copied.splice(0)")
+        script.append(command)
+        assert python.startswith('await client.call_tool("log", ')
+        assert eval(python.partition(", ")[2][:-1]) == arguments
+        assert json.loads(text)["params"]["arguments"] == arguments
+    # A shell takes each command as one, and the program the arguments as they were.
+    shell = "holdfast() { printf '%s\\0' \"$@\"; printf '\\n\\0'; }\n" + "\n".join(script)
+    process = subprocess.run(["bash", "-c", shell], capture_output=True, check=True)
+    calls = process.stdout.decode().split("\0\n\0")
+    assert process.stderr == b""
+    for number, words in enumerate(call.split("\0") for call in calls[:-1]):
+        if number % 2 == 0:
+            assert words[:2] == ["call", "log"]
+            assert words[-4:] == ["--", "/usr/bin/python", "-m", "demo server"]
+            given = words[2:-4]
+        else:
+            assert words[:2] == ["call", "g'it.log"]
+            given = words[2:]
+        assert parse(given, {}) == ARGUMENTS[number // 2]
 
 
 PAIRS: list[tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
     (
         {"jsonrpc": "2.0", "id": 1, "method": "a/b", "params": {"n": [1, [2]]}},
-        {"jsonrpc": "2.0", "id": 1, "result": {"__proto__": [1], "id": "inner"}},
-        ("__proto__", "inner"),
+        {"jsonrpc": "2.0", "id": 1, "result": {"__proto__": [1], "id": 12345678901234567890}},
+        ("__proto__", "12345678901234567890"),
     ),
     (
         {"jsonrpc": "2.0", "id": 2, "method": "ping"},
-        {"result": {"order": "other"}, "jsonrpc": "2.0", "id": 2},
+        {"result": {"order": "other", "content": {}, "isError": True}, "jsonrpc": "2.0", "id": 2},
         ("other",),
     ),
     (
@@ -207,7 +269,8 @@ async def test_every_message_is_shown_as_it_was_whatever_its_shape(chrome: Brows
         trace.put(float(number), "git", "request", ">", **fields)
         kind = "error" if "error" in answer else "result"
         trace.put(number + 10.5, "git", kind, "<", id=wire_id, of=wire_id, body=answer)
-    trace.put(30.0, "git", "result", "<", id=99, text="the beginning of it", bytes=70_000)
+    # Hours later: times, and a size that has more than 32 bits.
+    trace.put(30_000.25, "git", "result", "<", id=99, text="the beginning of it", bytes=2**32)
     tab = await chrome.show(trace.text())
     await tab.ask(
         "window.copied = []; Object.defineProperty(navigator, 'clipboard', "
@@ -227,6 +290,9 @@ async def test_every_message_is_shown_as_it_was_whatever_its_shape(chrome: Brows
         assert list(json.loads(text).items()) == list(request.items())
     await tab.ask(f"location.hash = '#wire&m={2 * len(PAIRS)}'")
     await tab.until(f"{DETAIL}.includes('the beginning of it')")
+    assert "30000.250000 s" in await tab.ask(DETAIL)
+    assert "4.3 GB" in await tab.ask(DETAIL)
+    assert "8 h 20 m" in await tab.ask("document.getElementById('meta').innerText")
     assert chrome.faults() == []
 
 
@@ -235,23 +301,23 @@ async def test_every_message_is_shown_as_it_was_whatever_its_shape(chrome: Brows
 async def test_whatever_a_server_writes_nothing_runs_and_no_request_leaves(
     chrome: Browser,
 ) -> None:
-    tab = await chrome.show(hostile_trace(), "#wire")
-    # Every row is chosen, and all of it unfolded; then the statistics, the lanes and the filter.
     count = hostile_trace().count("\n") - 1
+    tab = await chrome.show(hostile_trace(), "#wire&m=0")
+    # Every row is chosen, and all of it unfolded; then the statistics, the lanes and the filter.
     await tab.ask(
         """
         (async () => {
           const turn = () => new Promise(resolve => setTimeout(resolve));
           for (let row = 0; row < COUNT; row++) {
-            location.hash = `#wire&m=${row}`;
-            await turn();
             await turn();
             for (let deep = 0; deep < 3; deep++)
               document.querySelectorAll("#detail details").forEach(node => { node.open = true; });
+            dispatchEvent(new KeyboardEvent("keydown", { key: "j" }));
           }
         })()
         """.replace("COUNT", str(count))
     )
+    await tab.until(f"location.hash.includes('m={count - 1}')")
     assert f"of {count} messages" in await tab.ask(SHOWN)
     for fragment in ("#wire", "#stats", "#"):
         await tab.ask(f"location.hash = {json.dumps(fragment)}")
@@ -284,8 +350,15 @@ async def test_a_picture_is_drawn_and_an_svg_is_not(chrome: Browser) -> None:
     data = b64encode(svg.encode()).decode()
     image = {"type": "image", "mimeType": "image/svg+xml", "data": data}
     trace.result(1.5, "git", trace.tool(1.0, "git", "draw", {}), {"content": [image]})
+    # A small file that would be 10 GB of pixels.
+    head = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (50_000).to_bytes(4, "big") * 2 + bytes(100)
+    bomb = {"type": "image", "mimeType": "image/png", "data": b64encode(head).decode()}
+    trace.result(2.5, "git", trace.tool(2.0, "git", "burst", {}), {"content": [bomb]})
     tab = await chrome.show(trace.text())
     await tab.until(f"{DETAIL}.includes('cannot be shown')")
+    await tab.ask("window.createImageBitmap = async () => { window.pwned = 1; }")
+    await tab.press("j")
+    await tab.until(f"{DETAIL}.includes('burst') && {DETAIL}.includes('cannot be shown')")
     assert await tab.ask("window.pwned === undefined")
     assert chrome.faults() == []
 
@@ -295,6 +368,14 @@ async def test_a_trace_without_an_end_says_so(chrome: Browser) -> None:
     tab = await chrome.show(bad_day(5)[:-20])
     banner = await tab.ask("document.getElementById('banner').innerText")
     assert "The end of this trace is missing" in banner
+    # A program that was killed between two lines left no half line behind.
+    closing = '"from":"ready","to":"closing"'
+    lines = bad_day(5).splitlines(keepends=True)
+    end = next(number for number, line in enumerate(lines) if closing in line)
+    tab = await chrome.show("".join(lines[:end]))
+    banner = await tab.ask("document.getElementById('banner').innerText")
+    assert "This trace ends with 3 open connections" in banner
+    assert await tab.ask("document.getElementById('whole').innerText") == ""
     dropped = bad_day(5) + '{"t": 60, "kind": "dropped", "count": 7}\nnot json\n'
     tab = await chrome.show(dropped)
     banner = await tab.ask("document.getElementById('banner').innerText")
@@ -370,3 +451,93 @@ def test_nothing_of_the_trace_is_markup() -> None:
     page = page_of(hostile_trace())
     assert "pwned" not in page
     assert page.count("<script") == page.count("</script>")
+
+
+def crowded_day() -> str:
+    """Return a trace with all kinds of trouble, long names, and a flood of junk and of restarts."""
+    trace = TraceWriter({"git": {}, "postgres-analytics-warehouse": {}})
+    outcomes = ("timeout", "cancelled", "unknown", "failed")
+    for number in range(40):
+        server = ("git", "postgres-analytics-warehouse")[number % 2]
+        wire_id = trace.tool(1.0 + number, server, "list_issues_with_a_long_name", {"n": number})
+        if number % 5:
+            outcome = outcomes[number % 5 - 1]
+            trace.put(1.5 + number, server, "outcome", of=wire_id, outcome=outcome, why="so")
+        else:
+            trace.error(1.001 + number, server, wire_id, -1, "no")
+    late = trace.tool(42.0, "git", "late", {})
+    trace.put(43.0, "git", "outcome", of=late, outcome="timeout", why="late")
+    trace.result(44.0, "git", late, text_result("late"))
+    trace.tool(45.0, "git", "open", {})
+    for number in range(20_000):
+        trace.put(5 + number / 1000, "git", "junk", "<", text="DEBUG")
+        steps = ("ready", "backoff") if number % 2 else ("backoff", "ready")
+        trace.state(5 + number / 1000, "git", steps, why="it exited with code 1")
+    return trace.text()
+
+
+@pytest.mark.req("W2")
+async def test_a_flood_of_junk_and_restarts_is_drawn_by_pixels(chrome: Browser) -> None:
+    tab = await chrome.show(crowded_day())
+    drawn = await tab.ask(
+        """
+        (async () => {
+          let count = 0;
+          const kind = CanvasRenderingContext2D.prototype;
+          for (const name of ["fill", "stroke", "fillRect", "lineTo"]) {
+            const draw = kind[name];
+            kind[name] = function (...values) { count++; return draw.apply(this, values); };
+          }
+          dispatchEvent(new Event("resize"));
+          await new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+          return count;
+        })()
+        """
+    )
+    assert 100 < drawn < 20_000
+    assert chrome.faults() == []
+
+
+@pytest.mark.req("W2")
+@pytest.mark.parametrize("width", [900, 1280, 1920])
+async def test_nothing_is_cut_off_where_there_is_little_room(chrome: Browser, width: int) -> None:
+    tab = await chrome.show(crowded_day(), "#m=0", size=(width, 800))
+    fits = "(node => node.scrollWidth <= node.clientWidth)(document.getElementById('{}'))"
+    assert await tab.until(fits.format("chips"))
+    # The name of a call stays in one line; what can be done with it goes into the next.
+    name = "document.querySelector('#detail h2 > div')?.getBoundingClientRect().height"
+    assert await tab.until(f"({name}) < 30 && {name}")
+    await tab.press("2")
+    assert await tab.until(fits.format("table"))
+    assert await tab.until("document.querySelector('#table td .counts') !== null")
+
+
+@pytest.mark.req("W2")
+async def test_a_page_without_room_for_all_rows_says_so(chrome: Browser) -> None:
+    reading = Reading("run.jsonl")
+    rows = bad_day(0).encode().splitlines(keepends=True)
+    page = build_page(reading, reading.lines(rows), most_rows=20)
+    await chrome.open(page)
+    banner = await chrome.tab.ask("document.getElementById('banner').innerText")
+    assert f"{len(rows) - 21} messages left out" in banner
+    assert await chrome.tab.ask("document.getElementById('whole').innerText") == ""
+
+
+@pytest.mark.req("W2")
+async def test_a_filter_of_an_address_is_cut(chrome: Browser) -> None:
+    tab = await chrome.show(bad_day(5), "#wire&q=" + "x" * 50_000 + "%20&m=99999&t=1e400-2&z=NaN-1")
+    assert await tab.ask("document.getElementById('query').value.length") == 2000
+    await tab.press("/")
+    await tab.until("document.getElementById('space').innerText.includes('Nothing matches')")
+    assert chrome.faults() == []
+
+
+@pytest.mark.req("W2")
+async def test_a_header_cannot_break_the_page(chrome: Browser) -> None:
+    odd = {"git": {"name": {"x": 1}, "transport": [1], "target": {"a": 1}}, "": {}, "__proto__": {}}
+    trace = TraceWriter({"git": {}})
+    trace.header["servers"] = odd
+    trace.tool(1.0, "git", "log", {})
+    tab = await chrome.show(trace.text(), "#q=server%3Agit")
+    await tab.until(f"{ROWS}.length === 1 && {DETAIL}.includes('log')")
+    assert chrome.faults() == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from base64 import b64decode
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ from holdfast.trace.writer import TraceFile
 from holdfast.view.exports import FORMS, Recording
 from holdfast.view.page import build_page
 from tests.redact.corpus import TEXTS, VALUES
+from tests.view.sample import from_dense
 
 SHORTEST = 7
 """Characters of a secret that ordinary words do not have by chance."""
@@ -78,7 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def parts_of(page: str) -> str:
     """Return what is packed in a page."""
     packed = re.findall(r'<script type="text/plain"[^>]*>([^<]*)</script>', page)
-    return "".join(gzip.decompress(b64decode(text)).decode("utf-8", "replace") for text in packed)
+    return "".join(gzip.decompress(from_dense(text)).decode("utf-8", "replace") for text in packed)
 
 
 def leaks(text: str) -> list[str]:

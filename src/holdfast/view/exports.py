@@ -6,6 +6,7 @@ only. The trace itself has everything.
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -23,6 +24,8 @@ from holdfast.view.page import body_of
 Json = dict[str, Any]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_YEAR: Final = 2200
+"""OTLP counts nanoseconds since 1970 in 64 bits, which are full in 2554."""
 _METHODS_ABOUT: Final = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
 
 
@@ -48,8 +51,13 @@ class Recording:
         return ((n, row) for n, row in enumerate(self.rows) if row.kind == "request")
 
     def body(self, number: int) -> Any:
-        """Return the body of a row as plain JSON; None if it has none."""
-        return msgspec.json.decode(self.bodies[number]) if number >= 0 else None
+        """Return the body of a row as plain JSON; None if it has none, its text if it is odd."""
+        if number < 0:
+            return None
+        try:
+            return msgspec.json.decode(self.bodies[number])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return self.text(number)  # As 1e999: JSON, and no number.
 
     def text(self, number: int) -> str:
         return self.bodies[number].decode("utf-8", "replace") if number >= 0 else ""
@@ -62,11 +70,16 @@ class Recording:
 
 
 def _moment(text: str) -> datetime:
+    """Return when a trace began; a date that no span of it can count from is none."""
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        # In UTC: in another zone the first hours of 1970 are before it.
+        moment = moment.astimezone(UTC)
+    except (ValueError, OverflowError):
         return _EPOCH
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return moment if moment >= _EPOCH and moment.year <= _LAST_YEAR else _EPOCH
 
 
 def _span_of(row: Row) -> float:
@@ -178,7 +191,7 @@ def _attributes(facts: Json) -> list[Json]:
         {
             "key": key,
             "value": {"intValue": str(value)}
-            if isinstance(value, int)
+            if isinstance(value, int) and abs(value) < 2**63
             else {"stringValue": str(value)},
         }
         for key, value in facts.items()
@@ -196,42 +209,65 @@ def _digest(recording: Recording, about: str) -> str:
 def to_chrome(recording: Recording) -> Json:
     """Return all of it for Perfetto and speedscope: a process per server, a thread per slot."""
     events: list[Json] = []
-    for process, server in enumerate(recording.servers, 1):
-        events += _process(recording, process, server)
+    rows: dict[str, list[tuple[int, Row]]] = {server: [] for server in recording.servers}
+    for number, row in enumerate(recording.rows):
+        if row.server:
+            rows[row.server].append((number, row))
+    for process, server in enumerate(rows, 1):
+        events += _process(recording, process, server, rows[server])
     started = recording.started.isoformat()
     return {"traceEvents": events, "displayTimeUnit": "ms", "otherData": {"started": started}}
 
 
-_STATE_THREAD: Final = 0
-_STDERR_THREAD: Final = 1
-_FIRST_SLOT: Final = 2
+# Perfetto has a thread 0 of its own.
+_STATE_THREAD: Final = 1
+_STDERR_THREAD: Final = 2
+_FIRST_SLOT: Final = 3
 
 
-def _process(recording: Recording, process: int, server: str) -> Iterator[Json]:
+class _Slots:
+    """Threads for calls that overlap: each takes the first one that is free at its time."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._free: list[int] = []
+        self._busy: list[tuple[float, int]] = []
+
+    def take(self, row: Row) -> int:
+        while self._busy and self._busy[0][0] <= row.t:
+            heapq.heappush(self._free, heapq.heappop(self._busy)[1])
+        if self._free:
+            slot = heapq.heappop(self._free)
+        else:
+            slot, self.count = self.count, self.count + 1
+        heapq.heappush(self._busy, (row.end, slot))
+        return slot
+
+
+def _process(
+    recording: Recording, process: int, server: str, rows: list[tuple[int, Row]]
+) -> Iterator[Json]:
     def named(kind: str, thread: int, name: str) -> Json:
         arguments = {"name": name}
         return {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": arguments}
 
-    rows = [(n, row) for n, row in enumerate(recording.rows) if row.server == server]
     yield named("process_name", _STATE_THREAD, server)
     yield named("thread_name", _STATE_THREAD, "state")
     yield named("thread_name", _STDERR_THREAD, "stderr and junk")
     yield from _state_events(process, [row for _, row in rows if row.kind == "state"], recording)
-    busy_until: list[float] = []
+    slots = _Slots()
     for number, row in rows:
         if row.kind in ("stderr", "junk"):
             yield _event("i", process, _STDERR_THREAD, row, recording.body(number), s="t")
         elif row.kind == "request":
-            slot = next((n for n, end in enumerate(busy_until) if end <= row.t), len(busy_until))
-            busy_until[slot : slot + 1] = [row.end]
             arguments = {
                 "outcome": row.outcome,
                 "request": recording.body(number),
                 "answer": recording.body(row.answer),
             }
             span = round(_span_of(row) * 1e6, 3)
-            yield _event("X", process, _FIRST_SLOT + slot, row, arguments, dur=span)
-    for slot in range(len(busy_until)):
+            yield _event("X", process, _FIRST_SLOT + slots.take(row), row, arguments, dur=span)
+    for slot in range(slots.count):
         yield named("thread_name", _FIRST_SLOT + slot, f"calls {slot + 1}")
 
 

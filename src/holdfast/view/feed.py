@@ -14,12 +14,14 @@ from msgspec import UNSET, Raw
 from holdfast.trace.format import Line, decode_line
 from holdfast.trace.recorder import Recorder
 from holdfast.view.index import Index, Row
-from holdfast.view.page import body_of
+from holdfast.view.page import body_of, server_facts
 
 MOST_ROWS: Final = 100_000
 """Rows that are kept; beyond that the older half is left out."""
 MOST_BYTES: Final = 128 * 1024 * 1024
 """Bytes of bodies that are kept; beyond that the oldest are forgotten."""
+LONGEST_NAME: Final = 10_000
+"""Characters of a method, a name, an id or a reason: they are kept when their body is not."""
 SMALL_BODY: Final = 2048
 """Bytes of a body that goes along with its row; a larger one is asked for."""
 CHUNK: Final = 1000
@@ -49,6 +51,8 @@ class Feed:
         """Returns the time of the trace, in seconds since its start."""
         self.epoch = 1
         self.servers: dict[str, dict[str, Any]] = {}
+        self.servers_version = 0
+        """Another one whenever the servers are others."""
         self.left_out = 0
         """Rows that were there, and are kept no more."""
         self.skipped = 0
@@ -67,8 +71,9 @@ class Feed:
     def add(self, lines: Iterable[Line]) -> None:
         """Take the next lines of the trace."""
         for line in lines:
+            _cut_names(line)
             if line.kind == "server":
-                self.servers[line.server] = {"transport": line.transport, "target": line.target}
+                self.know(line.server, {"transport": line.transport, "target": line.target})
             else:
                 self._take(line)
         if len(self._lines) > MOST_ROWS:
@@ -76,9 +81,15 @@ class Feed:
         self._forget()
         self.wake()
 
+    def know(self, server: str, facts: dict[str, Any]) -> None:
+        """Take what is known of a server."""
+        self.servers[server] = facts
+        self.servers_version += 1
+
     def clear(self) -> None:
         """Forget everything: another run has begun."""
         self.servers.clear()
+        self.servers_version += 1
         self._begin_anew([])
         self.wake()
 
@@ -117,12 +128,15 @@ class Feed:
         return {
             "title": self.title,
             "started": self.started,
-            "servers": [{"name": name, **facts} for name, facts in self.servers.items()],
             "dropped": self._index.dropped,
             "leftOut": self.left_out,
             "skipped": self.skipped,
             "now": round(self.now(), 3),
         }
+
+    def known_servers(self) -> list[dict[str, Any]]:
+        """Return the servers with what is known of each."""
+        return [server_facts(name, facts) for name, facts in self.servers.items()]
 
     def body(self, epoch: int, number: int) -> bytes | None:
         """Return the body of a row; None if there is no such row any more."""
@@ -140,6 +154,8 @@ class Feed:
         self._lines.append(line)
         self._bytes += _size(line)
         self._changes.extend(self._index.add(line))
+        row = self._index.rows[-1]
+        row.name = row.name[:LONGEST_NAME]
 
     def _begin_anew(self, lines: list[Line]) -> None:
         dropped = self._index.dropped
@@ -175,6 +191,14 @@ def _values(row: Row) -> tuple[Any, ...]:
         *(wire_id, row.bytes, row.of, row.answer, row.late, row.outcome, row.note),
         row.faults,
     )
+
+
+def _cut_names(line: Line) -> None:
+    """Cut what a row keeps as long as it is there: a method may have as many bytes as a message."""
+    for name in ("method", "server", "why", "kind", "to_state", "from_state", "id", "of"):
+        text = getattr(line, name)
+        if isinstance(text, str) and len(text) > LONGEST_NAME:
+            setattr(line, name, f"{text[:LONGEST_NAME]}…")
 
 
 def _size(line: Line) -> int:

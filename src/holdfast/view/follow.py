@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 
 from holdfast._core.files import reason
 from holdfast.errors import ValidationError
-from holdfast.trace.format import LONGEST_LINE, Header, Line, Reading, rotated
+from holdfast.trace.format import LONGEST_HEADER, LONGEST_LINE, Header, Line, Reading, rotated
 from holdfast.view.feed import Feed
 
 PAUSE: Final = 0.05
@@ -65,7 +65,7 @@ class Follower:
         except OSError as error:
             raise ValidationError(f"{path}: {reason(error)}") from None
         self._rest = b""
-        header = self._file.readline(LONGEST_LINE)
+        header = self._file.readline(LONGEST_HEADER + 1)
         before = self._reading.header.started
         try:
             self._reading.read_header(header)
@@ -79,7 +79,8 @@ class Follower:
     def _take_header(self, header: Header) -> None:
         self._feed.started = header.started
         for name, facts in header.servers.items():
-            self._feed.servers.setdefault(name, facts)
+            if name not in self._feed.servers:
+                self._feed.know(name, facts)
 
     def _reopen(self) -> None:
         self._close()

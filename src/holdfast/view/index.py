@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import heapq
+from collections import OrderedDict, defaultdict
 from typing import Final
 
 import msgspec
@@ -30,6 +31,7 @@ OUTCOMES: Final = (
 )
 """How a request ended; "" for rows that are no request."""
 TROUBLE: Final = frozenset({"tool", "rpc", "timeout", "unknown", "failed"})
+_ENDS: Final = frozenset(OUTCOMES) - {"", "pending"}
 
 MOST_ANSWERED: Final = 1000
 _GONE: Final = frozenset({"backoff", "closed"})
@@ -92,6 +94,11 @@ class Index:
         self.dropped = 0
         self._open: dict[tuple[str, int, str, int | str], int] = {}
         """The requests that have not ended, by connection, direction and id."""
+        self._sent: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        """The requests of each server as a heap: the lowest link first, answered ones among them.
+
+        What a lost link takes along is found without a look at all that are open.
+        """
         self._ended: dict[tuple[str, int, str, int | str], int] = {}
         """Those that ended without an answer: one may still come."""
         self._answered: OrderedDict[tuple[str, int, str, int | str], int] = OrderedDict()
@@ -129,6 +136,7 @@ class Index:
         row.outcome = "pending"
         if line.id is not None:
             self._open[line.server, line.link, line.dir, line.id] = number
+            heapq.heappush(self._sent[line.server], (line.link, number))
         return []
 
     def _take_answer(self, number: int, row: Row, line: Line) -> list[int]:
@@ -178,7 +186,7 @@ class Index:
         if request_number is None:
             return []
         row.of, row.name = request_number, self.rows[request_number].name
-        outcome = line.outcome if line.outcome in OUTCOMES else "failed"
+        outcome = line.outcome if line.outcome in _ENDS else "failed"
         return self._end(request_number, row.t, outcome, line.why)
 
     def _take_related(self, number: int, row: Row, line: Line) -> list[int]:
@@ -198,12 +206,16 @@ class Index:
     def _take_state(self, number: int, row: Row, line: Line) -> list[int]:
         if line.to_state not in _GONE:
             return []
-        lost = [key for key in self._open if key[0] == line.server and key[1] <= line.link]
-        return [
-            request_number
-            for key in lost
-            for request_number in self._end(self._open[key], row.t, "unknown", line.why)
-        ]
+        sent, changed = self._sent[line.server], list[int]()
+        while sent and sent[0][0] <= line.link:
+            _, request_number = heapq.heappop(sent)
+            request = self.rows[request_number]
+            if request.id is None:
+                continue
+            key = (request.server, request.link, request.dir, request.id)
+            if self._open.get(key) == request_number:
+                changed += self._end(request_number, row.t, "unknown", line.why)
+        return changed
 
     def _take_dropped(self, number: int, row: Row, line: Line) -> list[int]:
         self.dropped += line.count
@@ -242,7 +254,7 @@ def _tool_name(body: Raw | UnsetType) -> str:
         return ""
     try:
         request = _request.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
     params = request.params
     return params.name if params is not UNSET and params.name is not UNSET else ""
@@ -254,7 +266,7 @@ def _verdict(body: Raw | UnsetType) -> tuple[str, str]:
         return "ok", ""
     try:
         result = _response.decode(body).result
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return "ok", ""
     if result is UNSET:
         return "ok", ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -11,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from holdfast.errors import ValidationError
 from holdfast.trace.format import Header, Reading
@@ -55,6 +57,18 @@ _SAFE: Final = {
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
+class _OwnFaults(logging.Filter):
+    """Keeps what others did wrong off the terminal: anybody on this machine can connect."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return not isinstance(error, HttpProcessingError | ConnectionError)
+
+
+log: Final = logging.getLogger("holdfast.view")
+log.addFilter(_OwnFaults())
+
+
 class LiveServer:
     """Serves one page about one feed; with a workbench, its person can call tools."""
 
@@ -82,7 +96,7 @@ class LiveServer:
         app.router.add_get(f"{base}/save", self._save)
         for name, act in _ACTIONS.items():
             app.router.add_post(f"{base}/{name}", self._action(act))
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1, logger=log)
         await self._runner.setup()
         site = web.TCPSite(self._runner, HOST, port)
         await site.start()
@@ -119,7 +133,8 @@ class LiveServer:
         site = request.headers.get("Sec-Fetch-Site", "none")
         if site not in ("none", "same-origin"):
             return 403, "Another site may not ask."
-        token = request.path.split("/")[1].encode()
+        # Without a path, as in ``OPTIONS *`` or ``CONNECT``, there is no token either.
+        token = request.path.partition("/")[2].partition("/")[0].encode()
         if not hmac.compare_digest(token, self._token.encode()):
             return 404, "There is nothing here. The address has a token; is it whole?"
         if request.method != "GET":
@@ -146,6 +161,7 @@ class LiveServer:
         """Return the page as a file that opens without this server."""
         feed, reading = self._feed, Reading(self._feed.title)
         reading.header = Header(1, feed.started, dict(feed.servers))
+        reading.left_out, reading.skipped = feed.left_out, feed.skipped
         page = await asyncio.to_thread(build_page, reading, feed.lines())
         headers = {"Content-Disposition": 'attachment; filename="holdfast.html"'}
         return web.Response(text=page, content_type="text/html", headers=headers)
@@ -155,10 +171,10 @@ class LiveServer:
             try:
                 fields = msgspec.json.decode(await request.read(), type=dict[str, Any])
                 answer = await act(self, fields)
-            except (msgspec.DecodeError, KeyError, TypeError) as error:
-                raise web.HTTPBadRequest(text=f"Not understood: {error}") from None
             except ValidationError as error:
                 answer = {"error": error.message}
+            except (KeyError, TypeError, ValueError, RecursionError) as error:
+                raise web.HTTPBadRequest(text=f"Not understood: {error}") from None
             data = msgspec.json.encode(answer, enc_hook=str)
             return web.Response(body=data, content_type="application/json")
 
@@ -185,7 +201,7 @@ class LiveServer:
     async def _stream(self, response: web.StreamResponse, last: str) -> None:
         feed, news, loop = self._feed, asyncio.Event(), asyncio.get_running_loop()
         epoch, cursor = _place(last)
-        asked = -1
+        asked = known = -1
         while not self._closing.is_set():
             if epoch != feed.epoch or cursor > feed.end:
                 epoch, cursor = feed.epoch, 0
@@ -193,6 +209,8 @@ class LiveServer:
             rows, cursor = feed.since(cursor)
             is_behind = cursor < feed.end
             facts = {**feed.facts(), "epoch": epoch, "more": is_behind, "rows": rows}
+            if known != feed.servers_version:
+                known, facts["servers"] = feed.servers_version, feed.known_servers()
             await response.write(_event("rows", facts, f"{epoch}-{cursor}"))
             if self._questions is not None and self._questions.version != asked:
                 asked = self._questions.version

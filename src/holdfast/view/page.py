@@ -3,7 +3,8 @@
 The index is columns of 32-bit integers, so that the first paint has nothing to parse; strings are
 numbered. Bodies are in gzip blocks of `BLOCK` rows, which the page opens when a row is looked at.
 What the index has already is not packed a second time: `_without_envelope` says how.
-Everything that came from a server is inside base64: none of it can become markup of the page.
+Everything that came from a server is inside of text without markup (`holdfast.view.dense`): none of
+it can become a part of the page itself.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ import msgspec
 from msgspec import UNSET
 
 from holdfast.trace.format import Line, Reading
+from holdfast.view.dense import dense
 from holdfast.view.index import OUTCOMES, Index, Row
 
+MOST_ROWS: Final = 2_500_000
+"""Rows of a page: as many as all files of a rotated trace have, about 1 GB while it is built."""
 BLOCK: Final = 512
 """Rows whose bodies are packed together."""
 LEVEL: Final = 8
@@ -78,8 +82,9 @@ def _gzipped(data: bytes) -> bytes:
 
 def body_of(line: Line) -> bytes:
     """Return what the page shows of a line, as JSON: its message, or its other facts."""
-    if line.body is not UNSET:
-        return bytes(line.body)
+    body = line.body  # A live page may forget it meanwhile, in another thread.
+    if body is not UNSET:
+        return bytes(body)
     facts: dict[str, Any] = {
         "text": line.text,
         "sidecar": line.sidecar,
@@ -93,6 +98,8 @@ def body_of(line: Line) -> bytes:
 
 _MESSAGES: Final = frozenset({"request", "result", "error", "notification"})
 _LARGEST: Final = 2**31
+_EXACT: Final = 2**53
+"""Integers up to here are exact in JavaScript."""
 
 
 def _without_envelope(line: Line) -> bytes:
@@ -123,7 +130,7 @@ class Strings:
 
 
 def columns(rows: Sequence[Row], strings: Strings) -> dict[str, list[int]]:
-    """Return the rows as columns of integers.
+    """Return the rows as columns of integers; the page has room for 32 bits of each.
 
     Times are in microseconds since the row before, other rows are given by their distance: small
     numbers pack well. `_SAME` stands for what the page finds in the row of the request or answer.
@@ -151,8 +158,23 @@ def columns(rows: Sequence[Row], strings: Strings) -> dict[str, list[int]]:
         )
         before = at
         for column, value in zip(made.values(), values, strict=True):
-            column.append(max(-_LARGEST, min(value, _LARGEST - 1)))
+            column.append(max(-_LARGEST, value))
     return made
+
+
+def large_values(made: dict[str, list[int]]) -> dict[str, dict[str, int]]:
+    """Cut what has no room in a column; return what it was, by column and row.
+
+    A pause of 36 minutes has more microseconds than that.
+    """
+    large: dict[str, dict[str, int]] = {}
+    for name, column in made.items():
+        if column and max(column) >= _LARGEST - 1:
+            beyond = {number: value for number, value in enumerate(column) if value >= _LARGEST - 1}
+            large[name] = {str(number): min(value, _EXACT) for number, value in beyond.items()}
+            for number in beyond:
+                column[number] = _LARGEST - 1
+    return large
 
 
 COLUMNS: Final = (
@@ -180,7 +202,9 @@ def _id_number(wire_id: int | str | None, strings: Strings) -> int:
     return -1 if wire_id is None else -2 - strings[str(wire_id)]
 
 
-def header(reading: Reading, index: Index, strings: Strings) -> dict[str, Any]:
+def header(
+    reading: Reading, index: Index, strings: Strings, large: dict[str, dict[str, int]]
+) -> dict[str, Any]:
     """Return the facts of the whole trace that the page shows."""
     rows = index.rows
     return {
@@ -189,12 +213,15 @@ def header(reading: Reading, index: Index, strings: Strings) -> dict[str, Any]:
         "servers": _servers(reading, rows),
         "count": len(rows),
         "cut": reading.is_cut,
+        "unclosed": len(reading.unclosed),
         "dropped": index.dropped,
         "skipped": reading.skipped,
         "unreadable": reading.unreadable,
+        "leftOut": reading.left_out,
         "faults": {str(number): row.faults for number, row in enumerate(rows) if row.faults},
         "strings": list(strings.numbers),
         "columns": COLUMNS,
+        "large": large,
         "kinds": KINDS,
         "outcomes": [*OUTCOMES, _LATE],
         "block": BLOCK,
@@ -204,26 +231,35 @@ def header(reading: Reading, index: Index, strings: Strings) -> dict[str, Any]:
 def _servers(reading: Reading, rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Return the servers in the order in which they appear, with what the header says of each."""
     names = dict.fromkeys([*reading.header.servers, *(row.server for row in rows if row.server)])
-    return [{"name": name, **reading.header.servers.get(name, {})} for name in names]
+    return [server_facts(name, reading.header.servers.get(name, {})) for name in names]
 
 
-def build_page(reading: Reading, lines: Iterable[Line]) -> str:
-    """Return the page of a whole trace."""
+def server_facts(name: str, facts: dict[str, Any]) -> dict[str, Any]:
+    """Return what the page shows of a server; whatever else a header has is left out."""
+    return {"name": name, **{key: facts[key] for key in ("transport", "target") if key in facts}}
+
+
+def build_page(reading: Reading, lines: Iterable[Line], most_rows: int = MOST_ROWS) -> str:
+    """Return the page of a whole trace; it says how many lines it has no room for."""
     index, packer = Index(), Packer()
     for line in lines:
+        if len(index.rows) == most_rows:
+            reading.left_out += 1
+            continue
         index.add(line)
         packer.add(line)
     blocks = packer.blocks()
     index.close()
     strings = Strings()
     made = columns(index.rows, strings)
+    large = large_values(made)
     integers = array("i")
     for column in made.values():
         integers.extend(column)
     if byteorder == "big":
         integers.byteswap()
     data = {
-        "facts": msgspec.json.encode(header(reading, index, strings)),
+        "facts": msgspec.json.encode(header(reading, index, strings, large)),
         "index": integers.tobytes(),
     }
     packed = {name: _gzipped(value) for name, value in data.items()}
@@ -233,10 +269,10 @@ def build_page(reading: Reading, lines: Iterable[Line]) -> str:
 def render(packed: dict[str, bytes], blocks: Sequence[bytes]) -> str:
     """Return the HTML of a page from a file."""
     data = [
-        f'<script type="text/plain" id="{name}">{_text(value)}</script>'
+        f'<script type="text/plain" id="{name}">{dense(value)}</script>'
         for name, value in packed.items()
     ]
-    data += [f'<script type="text/plain" class="block">{_text(value)}</script>' for value in blocks]
+    data += [f'<script type="text/plain" class="block">{dense(value)}</script>' for value in blocks]
     return _joined((*SCRIPTS, *FILE), "\n".join(data))
 
 
@@ -260,8 +296,8 @@ def _joined(names: Iterable[str], data: str, *, connect: str = "") -> str:
         asset("page.html")
         .replace("{{policy}}", policy)
         .replace("{{style}}", style)
-        .replace("{{data}}", data)
         .replace("{{script}}", script)
+        .replace("{{data}}", data)
     )
 
 
@@ -273,10 +309,6 @@ def policy_of(page: str) -> str:
 def asset(name: str) -> str:
     """Return one file of the page."""
     return files("holdfast.view").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _text(value: bytes) -> str:
-    return b64encode(value).decode("ascii")
 
 
 def _hash(text: str) -> str:

@@ -131,7 +131,8 @@ class Workbench:
     async def _run(self, client: Client, call: PageCall) -> dict[str, Any]:
         _present.set(call)
         try:
-            await client.call_tool(call.tool, call.arguments)
+            # A server tells of progress only if it is asked to; the trace has what it tells.
+            await client.call_tool(call.tool, call.arguments, on_progress=_ignore)
         except HoldfastError as error:
             return {"id": call.wire_id, "error": _text(error), "faults": faults_of(error)}
         finally:
@@ -142,6 +143,10 @@ class Workbench:
         if server not in self.clients:
             raise ValidationError(f"There is no server {server!r} here.")
         return self.clients[server]
+
+
+def _ignore(progress: object) -> None:
+    """Take a report that the page reads from the trace."""
 
 
 async def _open(client: Client) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -94,17 +94,18 @@ def _write_page(
 ) -> int:
     from holdfast.trace.format import Reading, rotated
 
-    path = Path(file)
+    path = Path("stdin.jsonl" if file == "-" else file)
     reading = Reading(path.name)
     target = Path(out) if out is not None else path.with_suffix(f".{form or 'html'}")
     if is_opened and form is not None:
         raise click.UsageError("--open shows the page; --to writes another form.")
-    lines = _rows(rotated(path), file)
+    files = [] if file == "-" else rotated(path)
+    lines = _rows(files, file)
     text = _page(reading, lines) if form is None else _export(reading, lines, form)
-    _write(target, text, path)
+    _write(target, text, files)
     _report(output, target, reading)
     if is_opened:
-        click.launch(target.resolve().as_uri())
+        _open(output, target.resolve().as_uri())
     return Exit.OK
 
 
@@ -201,12 +202,19 @@ async def _serve(server: LiveServer, output: Output, port: int, is_opened: bool)
     sys.stdout.flush()
     output.note("Whoever has this address can use it. Ctrl-C ends it.")
     if is_opened:
-        click.launch(server.url)
+        _open(output, server.url)
     try:
         await asyncio.Event().wait()
     finally:
         await server.close()
     return Exit.OK
+
+
+def _open(output: Output, url: str) -> None:
+    import webbrowser
+
+    if os.environ.get("HOLDFAST_NO_BROWSER") or not webbrowser.open(url):
+        output.note(f"No browser could be started. Open it yourself: {url}")
 
 
 def _page(reading: Reading, rows: Iterator[bytes]) -> str:
@@ -230,20 +238,29 @@ def _rows(paths: list[Path], shown: str) -> Iterator[bytes]:
     def read(path: Path) -> Iterator[bytes]:
         try:
             with path.open("rb") as file:
-                yield from file
+                yield from _lines(file)
         except OSError as error:
             raise ValidationError(f"{path}: {reason(error)}") from None
 
     if shown == "-":
-        return iter(sys.stdin.buffer)
+        return _lines(sys.stdin.buffer)
     return itertools.chain.from_iterable(map(read, paths))
 
 
-def _write(target: Path, text: str, trace: Path) -> None:
-    if target.exists() and trace.exists() and target.samefile(trace):
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Return the lines of a file; one that is too long comes in parts, none of which is a line."""
+    from holdfast.trace.format import LONGEST_LINE
+
+    return iter(lambda: file.readline(LONGEST_LINE + 1), b"")
+
+
+def _write(target: Path, text: str, trace: list[Path]) -> None:
+    if target.exists() and any(file.exists() and target.samefile(file) for file in trace):
         raise ValidationError(f"{target}: this is the trace itself; give another file with -o")
     try:
-        write_atomic(target, text.encode("utf-8", "replace"))
+        # What is made of a trace that nobody else may read has all that is in it.
+        is_private = any(file.exists() and not file.stat().st_mode & 0o077 for file in trace)
+        write_atomic(target, text.encode("utf-8", "replace"), private=is_private)
     except OSError as error:
         raise ValidationError(f"{target}: {reason(error)}") from None
 
@@ -255,6 +272,13 @@ def _report(output: Output, target: Path, reading: Reading) -> None:
     output.result(facts, os.fspath(target))
     if reading.is_cut:
         output.note("The end of the trace is missing: its last line is not whole.")
+    elif servers := reading.unclosed:
+        output.note(
+            f"The trace ends with open connections ({len(servers)}): its program was killed, still "
+            "runs, or did not close them."
+        )
+    if reading.left_out:
+        output.note(f"Lines that have no room in one page: the last {reading.left_out}.")
     if reading.unreadable:
         number, why = reading.unreadable[0]
         output.note(

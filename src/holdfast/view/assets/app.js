@@ -1,5 +1,7 @@
 /* The page: what is chosen, filtered and shown, and the fragment of the address that holds it. */
-const KEYS = [["j", "next row"], ["k", "previous row"], ["]", "next trouble"], ["[", "previous trouble"], ["/", "filter"], ["Enter", "into the detail"], ["Esc", "range, then zoom, then filter"], ["1", "messages"], ["2", "statistics"], ["3", "call a tool (live)"], ["f", "follow (live)"], ["w", "calls or wire"], ["?", "these keys"]];
+const KEYS = [["j", "next row"], ["k", "previous row"], ["]", "next trouble"], ["[", "previous trouble"], ["/", "filter"], ["Enter", "into the detail"], ["Esc", "range, then zoom, then filter"], ["1", "messages"], ["2", "statistics"], ["3", "call a tool (live)"], ["f", "follow (live)"], ["w", "calls or wire"], ["← →", "a moment in the lanes, Shift: a range"], ["?", "these keys"]];
+
+const MOST_QUERY = 2000;
 
 class Page {
   constructor(trace) {
@@ -37,12 +39,28 @@ class Page {
     this.remember();
   }
 
+  /** Show another row as the chosen one: what fits the filter is the same. */
+  mark() {
+    this.redraw();
+    this.drawList();
+    this.drawFooter();
+    this.remember();
+  }
+
   /** Decide which rows fit the filter. */
   judge() {
     for (const call of this.trace.calls) call.hit = this.fits(call);
     const rows = this.isWire ? this.trace.rows : this.trace.folded;
     this.list.rows = rows.filter(row => this.trace.isInRange(row, this.range) && (row.kind === "request" ? row.hit : this.fits(row)));
     this.listed = rows.length;
+    this.measure();
+  }
+
+  /** Give the columns of times and servers the room that the longest of them needs. */
+  measure() {
+    const { end, facts } = this.trace, longest = facts.servers.reduce((most, server) => Math.max(most, server.name.length), 0);
+    $("left").style.setProperty("--time", `${Math.max(7, clock(end).length) * 7.8}px`);
+    $("left").style.setProperty("--names", `${longest * 7.6}px`);
   }
 
   fits(row) {
@@ -56,8 +74,8 @@ class Page {
   }
 
   drawFooter() {
-    const noun = this.isWire ? "messages" : "rows", hidden = this.chosen && !this.list.rows.includes(this.chosen);
-    const parts = [`${grouped(this.list.rows.length)} of ${grouped(this.listed)} ${noun}${this.search?.isRunning ? ", searching…" : ""}`];
+    const noun = this.isWire ? "message" : "row", hidden = this.chosen && !this.list.rows.includes(this.chosen);
+    const parts = [`${grouped(this.list.rows.length)} of ${counted(this.listed, noun)}${this.search?.isRunning ? ", searching…" : ""}`];
     if (hidden) parts.push(el("span", "hidden-choice", " · the chosen one is hidden by the filter or the range"));
     $("shown").replaceChildren(...parts);
   }
@@ -87,16 +105,23 @@ class Page {
   // What a person does
 
   choose(row, isRevealed) {
-    if (this.tab !== "messages") this.tab = "messages";
-    if (!this.isWire && row.of >= 0 && row.kind !== "request") row = this.trace.rows[row.of];
-    this.chosen = row;
+    const isListed = this.tab === "messages";
+    this.tab = "messages";
+    this.chosen = row = this.listedRow(row);
     this.lanes.reveal(row.server);
-    this.refresh();
+    if (isListed) this.mark();
+    else this.refresh();
     if (isRevealed) { this.list.reveal(); this.list.draw(); }
     this.detail.draw();
   }
 
+  /** The row that stands for another in the list: the call, of what is folded into it. */
+  listedRow(row) {
+    return !this.isWire && row.of >= 0 && row.kind !== "request" ? this.trace.rows[row.of] : row;
+  }
+
   move(by, test) {
+    if (this.tab !== "messages" && !test) return this.tab === "stats" ? this.stats.move(by) : this.calls.move(by);
     const { rows } = this.list;
     let place = rows.indexOf(this.chosen);
     if (place < 0 && this.chosen) place = rows.findIndex(row => row.t >= this.chosen.t) - (by > 0 ? 1 : 0);
@@ -117,6 +142,7 @@ class Page {
     this.search = this.filter.texts.length ? new Search(this.trace, this.filter.texts, () => this.refresh()) : null;
     $("list").scrollTop = 0;
     this.refresh();
+    if (!text && this.tab === "messages") { this.list.reveal(); this.list.draw(); }
   }
 
   clear() {
@@ -126,6 +152,7 @@ class Page {
 
   setWire(isWire) {
     this.isWire = isWire;
+    if (this.chosen) this.chosen = this.listedRow(this.chosen);
     this.refresh();
     this.list.reveal();
     this.list.draw();
@@ -163,6 +190,7 @@ class Page {
   recall() {
     const parts = location.hash.slice(1).split("&"), value = name => parts.find(part => part.startsWith(`${name}=`))?.slice(name.length + 1);
     const times = text => { const range = (text || "").split("-").map(Number); return range.length === 2 && range.every(Number.isFinite) && range[0] < range[1] ? range : null; };
+    this.fragment = null;
     this.setTheme(parts.includes("dark") ? "dark" : parts.includes("light") ? "light" : "");
     this.tab = this.tabs.find(tab => parts.includes(tab)) || "messages";
     this.isWire = parts.includes("wire");
@@ -170,8 +198,10 @@ class Page {
     const zoom = times(value("z"));
     this.lanes.zoom(...(zoom || [0, this.lanes.horizon]));
     let query = "";
-    try { query = decodeURIComponent(value("q") || ""); } catch { /* Not one of ours. */ }
-    this.chosen = this.trace.rows[value("m")] || this.first();
+    try { query = decodeURIComponent(value("q") || "").slice(0, MOST_QUERY); } catch { /* Not one of ours. */ }
+    this.filter = new Filter(query, this.trace);
+    const chosen = this.trace.rows[Number(value("m"))];
+    this.chosen = chosen ? this.listedRow(chosen) : this.first();
     if (this.chosen) this.lanes.reveal(this.chosen.server);
     this.setQuery(query);
     this.list.reveal();
@@ -189,7 +219,8 @@ class Page {
   }
 
   worst() {
-    return this.trace.calls.reduce((worst, call) => !worst || RANK.indexOf(call.outcome) > RANK.indexOf(worst.outcome) ? call : worst, null);
+    const isSeen = call => this.trace.isInRange(call, this.range) && this.filter.fits(call, row => this.trace.rows[row.of]), seen = this.trace.calls.filter(isSeen);
+    return (seen.length ? seen : this.trace.calls).reduce((worst, call) => !worst || RANK.indexOf(call.outcome) > RANK.indexOf(worst.outcome) ? call : worst, null);
   }
 
   // Around it
@@ -209,22 +240,32 @@ class Page {
     $("brand").replaceChildren(logo(), el("b", "", ...visible(facts.title, 80)));
     const style = this.trace.isLive ? { timeStyle: "medium" } : { dateStyle: "long", timeStyle: "medium" };
     const when = started && !Number.isNaN(started.getTime()) ? [`${this.trace.isLive ? "since " : ""}${started.toLocaleString("en-GB", style)}`] : [];
-    $("meta").textContent = [...when, duration(this.trace.end), counted(facts.servers.length, "server"), counted(rows.length, "message")].join(" · ");
+    $("meta").textContent = [...when, ...(rows.length || this.trace.isLive ? [duration(this.trace.end)] : []), counted(facts.servers.length, "server"), counted(rows.length, "message")].join(" · ");
   }
 
   /** Say what the trace does not have. */
   warn(facts) {
     const faults = [];
     if (facts.cut) faults.push(el("b", "", "The end of this trace is missing."), ` The last line was cut at ${clock(this.trace.end)} s, as when a process is killed. Everything before it is whole. `);
+    else if (facts.unclosed) faults.push(el("b", "", `This trace ends with ${counted(facts.unclosed, "open connection")}.`), " Its program was killed, still runs, or did not close them: what came last may be missing. ");
     if (facts.dropped) faults.push(el("b", "", `${counted(facts.dropped, "message")} ${facts.dropped === 1 ? "was" : "were"} dropped`), " because they came faster than they could be written. ");
     if (facts.skipped) faults.push(el("b", "", `${counted(facts.skipped, "line")} could not be read`), ...(facts.unreadable?.length ? [`, the first at line ${facts.unreadable[0][0]}: `, ...visible(facts.unreadable[0][1], 200)] : [". "]));
+    if (facts.leftOut) faults.push(el("b", "", `${counted(facts.leftOut, this.trace.isLive ? "older message" : "message")} left out`), " to stay within bounds. ");
     $("whole").textContent = faults.length || this.trace.isLive ? "" : "The trace is whole: nothing was dropped, the end is there.";
-    if (facts.leftOut) faults.push(el("b", "", `${counted(facts.leftOut, "older message")} left out`), " to stay within bounds. ");
+    if (this.lostAt) faults.push(el("b", "", `Nothing comes since ${this.lostAt.toLocaleTimeString("en-GB")}.`), " The program that feeds this page has ended, or does not answer. What was there stays; when it is back, the page goes on by itself. ");
     $("banner").hidden = !faults.length;
     $("banner").replaceChildren(icon("timeout"), el("div", "", ...faults));
   }
 
+  /** A print is light, whatever the screen is. */
+  listenForPrint() {
+    const look = theme => { document.documentElement.style.colorScheme = theme; this.lanes.readColors(); this.lanes.draw(); };
+    addEventListener("beforeprint", () => look("light"));
+    addEventListener("afterprint", () => look(this.theme));
+  }
+
   listen() {
+    this.listenForPrint();
     $("help").onclick = () => $("dialog").showModal();
     $("dialog").onclick = () => $("dialog").close();
     $("theme").onclick = () => {

@@ -25,6 +25,13 @@ class CallPane {
     });
   }
 
+  /** Choose the next tool, or the one before. */
+  move(by) {
+    const rows = [...$("table").querySelectorAll(".tool-row")], place = rows.findIndex(row => row.classList.contains("chosen")) + by;
+    rows[place]?.click();
+    $("table").querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
+  }
+
   find({ server, name }) {
     return this.tools.get(server)?.tools?.find(tool => tool.name === name);
   }
@@ -33,10 +40,11 @@ class CallPane {
   draw() {
     for (const server of this.servers) if (!this.tools.has(server)) this.load(server);
     const key = JSON.stringify([this.chosen, this.words, this.servers.map(server => [server, Boolean(this.tools.get(server)?.isLoading), this.tools.get(server)?.tools?.length, this.page.trace.stateAt(server, this.page.trace.end)])]);
-    if (key === this.drawn && $("detail").firstChild?.dataset.tool === this.toolKey) return this.drawOutcome();
+    const isFormThere = $("detail").firstChild?.dataset.tool === this.toolKey;
+    if (key !== this.drawn || !isFormThere) this.drawTools();
     this.drawn = key;
-    this.drawTools();
-    this.drawForm();
+    if (isFormThere) this.drawOutcome();
+    else this.drawForm();
   }
 
   get toolKey() {
@@ -75,7 +83,10 @@ class CallPane {
   drawForm() {
     const place = $("detail"), tool = this.chosen && this.find(this.chosen);
     if (!tool) return place.replaceChildren(el("div", "empty", el("b", "", "Choose a tool"), "Its form is made from its schema."));
-    const form = this.form(tool), send = button("primary", () => this.send(), "Call"), { server } = this.chosen;
+    const form = this.form(tool);
+    if (this.edited?.key === this.toolKey) form.write(this.edited.values);
+    this.edited = null;
+    const send = button("primary", () => this.send(), "Call"), { server } = this.chosen;
     const head = el("div", "title", el("h2", "", el("div", "", ...visible(tool.name, 200)), el("span", "", ...visible(server, 80))), ...(tool.description ? [el("p", "described", ...visible(tool.description, 4000))] : []));
     head.dataset.tool = this.toolKey;
     const outcome = el("section", "outcome");
@@ -117,7 +128,7 @@ class CallPane {
   drawOutcome() {
     const status = this.status.get(this.toolKey), place = $("outcome");
     if (!place || !status) return;
-    const row = this.row(status), key = JSON.stringify([status.isUnderWay, status.error, row?.n, row?.outcome, row?.answer]);
+    const row = this.row(status), progress = row && status.isUnderWay && this.page.trace.progress.get(row.n), key = JSON.stringify([status.isUnderWay, status.error, row?.n, row?.outcome, row?.answer, progress?.n]);
     if (key === this.shownOutcome) return;
     this.shownOutcome = key;
     const hasFaults = Object.keys(status.faults || {}).length > 0;
@@ -126,9 +137,10 @@ class CallPane {
       return place.replaceChildren(...(words ? [el("div", `none${status.error ? " bad" : ""}`, ...visible(words, 4000))] : []));
     }
     const open = button("link", () => this.page.choose(row, true), "Show it in the trace");
-    const head = el("h3", "", el("span", "state", icon(status.isUnderWay ? "pending" : row.outcome), status.isUnderWay ? "Under way" : `${sign(row.outcome).words} · ${duration(row.end - row.t)}`), el("span", "", ...this.page.actions(row), open));
+    const head = el("h3", "", el("span", "state", icon(status.isUnderWay ? "pending" : row.outcome), status.isUnderWay ? "Under way" : `${sign(row.outcome).words} · ${duration(row.end - row.t)}`), el("span", "", ...this.page.actions(row, status.isUnderWay), open));
     const answer = row.answer >= 0 ? this.page.trace.rows[row.answer] : null, inside = el("div", "");
-    if (answer) Promise.resolve(this.page.trace.bodyOf(answer)).then(body => inside.replaceChildren(treeOf(body, row.faults)));
+    if (answer && !status.isUnderWay) Promise.resolve(this.page.trace.bodyOf(answer)).then(body => inside.replaceChildren(treeOf(body, row.faults)));
+    else if (progress) Promise.resolve(this.page.trace.bodyOf(progress)).then(body => inside.replaceChildren(el("div", "none", ...visible(noteSummary(body || {}), 1000))));
     else if (row.note) inside.append(el("div", "none", ...visible(row.note, 4000)));
     place.replaceChildren(head, inside);
   }
@@ -136,8 +148,9 @@ class CallPane {
   /** Open the form of a call with the arguments that it had; what was hidden is to be given again. */
   edit(row, values) {
     this.chosen = { server: row.server, name: row.name };
-    const tool = this.find(this.chosen);
-    if (tool) this.form(tool).write(values);
+    // Its form may not be there yet: the tools are asked for when the tab is looked at.
+    this.edited = { key: this.toolKey, values };
+    $("detail").replaceChildren();
     this.drawn = "";
     this.page.show("call");
   }

@@ -1,7 +1,7 @@
 /* The right side: one row in full. */
 const VERDICTS = { unknown: "May have run", timeout: "Timeout", cancelled: "Cancelled", tool: "Tool error", rpc: "RPC error", failed: "Not sent", pending: "Waiting" };
 const NO_ANSWER = {
-  pending: "No answer yet.", cancelled: "No answer: the call was cancelled, and the server told.",
+  pending: "No answer yet.", open: "No answer came before the trace ended.", cancelled: "No answer: the call was cancelled, and the server told.",
   unknown: "No answer came before the link was lost.", timeout: "No answer came in time.", failed: "It was never sent.",
 };
 const BEFORE = 1.2, AFTER = 1.8, MOST_STDERR = 40, LONGEST_VERDICT = 500;
@@ -15,7 +15,7 @@ class Detail {
 
   async draw() {
     const { chosen } = this.page, turn = ++this.turn, place = $("detail");
-    if (!chosen) return place.replaceChildren(...(this.trace.rows.length ? [el("div", "empty", el("b", "", "Choose a message"), "Click a bar or a row, or press j.")] : []));
+    if (!chosen) return place.replaceChildren(...(this.trace.rows.length || this.trace.isLive ? [el("div", "empty", el("b", "", "Choose a message"), "Click a bar or a row, or press j.")] : []));
     const call = chosen.kind !== "request" && chosen.of >= 0 ? this.trace.rows[chosen.of] : chosen;
     const parts = call.kind === "request" ? [call, call.answer >= 0 ? call.answer : call.late].map(n => typeof n === "number" ? this.trace.rows[n] : n).filter(Boolean) : [call];
     // The row's own facts are there at once; grey lines stand for bodies that take longer.
@@ -34,7 +34,7 @@ class Detail {
   }
 
   call(row, [body, answer]) {
-    const title = el("h2", "", el("div", "", ...visible(row.name, 400)));
+    const title = el("h2", "", el("div", "", ...visible(row.name, 160)));
     if (row.name !== row.method) title.append(el("span", "", row.method));
     title.append(...this.page.actions(row), ...(body ? [this.copies(row, body)] : []));
     const answered = row.answer >= 0 ? this.trace.rows[row.answer] : row.late >= 0 ? this.trace.rows[row.late] : null;
@@ -46,7 +46,7 @@ class Detail {
     const request = el("section", "", el("h3", "", row.dir === "<" ? "The server asked" : "Request", el("span", "num", row.t.toFixed(6))), body === undefined ? loading() : treeOf(body));
     const reply = el("section", "", el("h3", "", row.answer < 0 && row.late >= 0 ? "Late answer" : "Answer", el("span", "num", answered ? answered.t.toFixed(6) : "")));
     if (answered) reply.append(answer === undefined ? loading() : treeOf(answer, row.faults));
-    else reply.append(el("div", "none", own(NO_ANSWER, row.outcome) || "No answer."));
+    else reply.append(el("div", "none", this.noAnswer(row) || "No answer."));
     if (row.outcome === "unknown") this.whatNext(row, reply);
     return [head, el("div", "pair", request, reply)];
   }
@@ -54,11 +54,16 @@ class Detail {
   verdict(row, answer) {
     const { faults } = row;
     if (row.outcome === "ok" && !faults && !row.note) return null;
-    const name = faults ? "rpc" : row.outcome, words = faults ? "Does not fit the schema" : name === "ok" ? "Asks back" : own(VERDICTS, name) || sign(name).words;
-    const text = faults ? `${counted(Object.keys(faults).length, "field")} of the answer ${Object.keys(faults).length === 1 ? "is" : "are"} not what the tool's output schema promises.` : withoutSubject(row) || answerWords(answer) || own(NO_ANSWER, name) || "";
+    const name = faults ? "rpc" : row.outcome, words = faults ? "Does not fit the schema" : name === "ok" ? "Asks back" : name === "pending" && !this.trace.isLive ? "No answer" : own(VERDICTS, name) || sign(name).words;
+    const text = faults ? `${counted(Object.keys(faults).length, "field")} of the answer ${Object.keys(faults).length === 1 ? "is" : "are"} not what the tool's output schema promises.` : withoutSubject(row) || answerWords(answer) || (name === "pending" && !this.trace.isLive ? "It was waited for when the trace ended" : this.noAnswer(row)) || "";
     const node = el("div", "verdict", icon(name), el("div", "", el("b", "", words), ". ", ...visible(sentence(text), LONGEST_VERDICT)));
     node.style.setProperty("--c", colorOf(name));
     return node;
+  }
+
+  /** Why there is no answer; a trace that has ended waits for none. */
+  noAnswer(row) {
+    return own(NO_ANSWER, row.outcome === "pending" && !this.trace.isLive ? "open" : row.outcome);
   }
 
   /** The states of the server until it was ready again. */
@@ -91,16 +96,16 @@ class Detail {
 
   stderr(row, lines) {
     const section = el("section", "log", el("h3", "", el("div", "", "stderr of ", ...visible(row.server, 80), `, ${Math.max(0, row.t - BEFORE).toFixed(1)} to ${(row.end + AFTER).toFixed(1)} s`), el("span", "", lines.length === MOST_STDERR ? `the first ${MOST_STDERR} lines` : counted(lines.length, "line"))));
-    for (const [line, text] of lines) section.append(el("p", line === this.page.chosen || /fatal|error|panic|cannot|exception|traceback/i.test(text) ? "hot" : "", el("span", "num", clock(line.t)), el("span", "", ...visible(text, 4000))));
+    for (const [line, text] of lines) section.append(el("p", line === this.page.chosen ? "hot here" : /fatal|error|panic|cannot|exception|traceback/i.test(text) ? "hot" : "", el("span", "num", clock(line.t)), el("span", "", ...visible(text, 4000))));
     if (!lines.length) section.append(el("p", "", "Nothing was written in these seconds."));
     return section;
   }
 
   copies(row, body) {
-    const params = body.params || {}, values = params.arguments || {}, copies = el("div", "take", "Copy as");
+    const values = body.params?.arguments || {}, copies = el("div", "take", "Copy as");
     if (row.method === "tools/call" && row.dir === ">") copies.append(
-      copier("command", () => `holdfast call ${quoted(`${row.server}.${row.name}`)} ${asWords(values)}`.trim()),
-      copier("Python", () => `await client.call_tool(${JSON.stringify(row.name)}, ${asPython(values)})`));
+      copier("command", () => asCommand(row.server, this.trace.facts.servers.find(server => server.name === row.server), row.name, values)),
+      copier("Python", () => `await client.call_tool(${asPython(row.name)}, ${asPython(values)})`));
     copies.append(copier("JSON", () => JSON.stringify(body, null, 2)));
     return copies;
   }
@@ -117,8 +122,9 @@ const loading = () => el("div", "loading", el("i"), el("i"), el("i"));
 
 function answerWords(answer) {
   if (!answer) return "";
-  if (answer.error) return `${answer.error.code}: ${answer.error.message}`;
-  return (answer.result?.content || []).filter(part => part?.type === "text").map(part => part.text).join("\n").slice(0, 4000);
+  if (answer.error) return [answer.error.code, answer.error.message].filter(part => part !== undefined).map(inWords).join(": ") || inWords(answer.error);
+  const content = answer.result?.content;
+  return (Array.isArray(content) ? content : []).filter(part => part?.type === "text").map(part => inWords(part.text)).join("\n").slice(0, 4000);
 }
 
 function copier(label, get) {
@@ -150,7 +156,7 @@ function lowerBound(rows, t) {
 function smallLane(row, trace) {
   const width = Math.max(300, $("detail").clientWidth - 40), late = row.late >= 0 ? trace.rows[row.late].t : null, end = late ?? row.end;
   const x = t => (t - row.t) / (end - row.t || 1) * width, stop = Math.max(3, x(row.end)), ink = colorOf(row.outcome), isOpen = row.outcome === "unknown", isHatched = row.outcome === "cancelled";
-  const lane = svg("svg", { class: "small-lane", viewBox: `0 0 ${width} 34`, preserveAspectRatio: "none" });
+  const lane = svg("svg", { class: "small-lane", viewBox: `0 0 ${width} 16`, preserveAspectRatio: "none", "aria-hidden": "true" }), labels = el("div", "small-labels num");
   if (isHatched) lane.append(svg("defs", {}, svg("pattern", { id: "hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, svg("rect", { width: 1.5, height: 5, fill: ink }))));
   lane.append(svg("rect", { x: .5, y: 4, width: Math.max(2, stop - 1), height: 8, rx: isOpen ? 0 : 2, fill: isHatched ? "url(#hatch)" : ink, "fill-opacity": isOpen ? .22 : row.outcome === "ok" ? .8 : 1, stroke: isOpen || isHatched ? ink : "none", "stroke-width": 1.2, "stroke-dasharray": isOpen ? "4 3" : "none" }));
   if (isOpen) lane.append(svg("path", { d: `M${stop - 1} 1l-4 5 5 2-5 3 4 5`, fill: "var(--panel)", stroke: ink, "stroke-width": 1.6, "stroke-linejoin": "round" }));
@@ -159,10 +165,11 @@ function smallLane(row, trace) {
   for (const t of ticks.slice(0, 500)) lane.append(svg("rect", { x: x(t), y: 1, width: 1.5, height: 14, fill: "var(--text)", opacity: .55 }));
   if (late !== null) lane.append(svg("path", { d: `M${stop + 6} 8H${width - 10}`, stroke: "var(--late)", "stroke-width": 1.5, "stroke-dasharray": "2 3" }), svg("circle", { cx: width - 5, cy: 8, r: 4, fill: "none", stroke: "var(--late)", "stroke-width": 1.5 }));
   const words = { ok: "answer", tool: "answer", rpc: "answer", unknown: "lost", timeout: "gave up", cancelled: "cancelled", pending: trace.isLive ? "now" : "the end of the trace", failed: "refused" };
-  const label = (at, text, anchor) => { const node = svg("text", { x: at, y: 29, "text-anchor": anchor }); node.textContent = text; lane.append(node); };
+  // Words stand beside the drawing, which is stretched when the window is.
+  const label = (at, text, anchor) => { const node = el("span", anchor, text); node.style.left = `${at / width * 100}%`; labels.append(node); };
   label(0, `${row.dir === "<" ? "asked" : "sent"} ${clock(row.t)}`, "start");
   if (late !== null) label(x(row.end), `${own(words, row.outcome) || "ended"} ${clock(row.end)}`, "end");
   if (ticks.length) label(width / 2, `${ticks.length} progress`, "middle");
   label(width, `${late !== null ? "answer set aside" : own(words, row.outcome) || "ended"} ${clock(end)}`, "end");
-  return lane;
+  return el("div", "small", lane, labels);
 }

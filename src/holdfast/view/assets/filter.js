@@ -30,30 +30,35 @@ class Filter {
     this.tests = [];
     this.texts = [];
     this.wrong = [];
-    for (const token of text.match(/"[^"]*"?|\S+/g) || []) this.read(token, trace);
+    this.tokens = text.match(/(?:"[^"]*"?|[^\s"])+/g) || [];
+    for (const token of this.tokens) this.read(token, trace);
   }
 
   read(token, trace) {
-    const [, name, value] = /^([a-z]+):(.*)$/i.exec(token) || [];
+    const [, minus, name, value] = /^(-?)([a-z]+):(.*)$/is.exec(token) || [];
     const word = name && own(WORDS, name.toLowerCase());
     if (!word) {
-      if (name && /^[a-z]+$/.test(name) && nearest(name)) this.wrong.push({ token, instead: `${nearest(name)}:${value}` });
+      const meant = name && nearest(name.toLowerCase());
+      if (meant) this.wrong.push({ token, instead: `${minus}${meant}:${value}` });
       this.texts.push(token.replaceAll('"', "").toLowerCase());
       return;
     }
     const wanted = value.replaceAll('"', "").toLowerCase();
     if (!wanted) return;
     const isWrong = word.isWrong ? word.isWrong(wanted) : !isPossible(word, wanted, trace);
-    if (isWrong) this.wrong.push({ token, instead: "" });
-    this.tests.push(row => word.test(row, wanted));
+    if (isWrong && !minus) this.wrong.push({ token, instead: "" });
+    this.tests.push({ isNot: minus === "-", test: row => word.test(row, wanted) });
   }
 
   /** Return whether a row fits, as far as the index tells; texts are decided by the search. */
   fits(row, requestOf) {
     const about = row.of >= 0 && row.kind !== "request" ? requestOf(row) : row;
-    return this.tests.every(test => test(row) || (about !== row && row.kind !== "request" && test(about)));
+    return this.tests.every(({ isNot, test }) => isNot !== (test(row) || (about !== row && row.kind !== "request" && test(about))));
   }
 }
+
+/** Return the filter with a misspelt word mended. */
+const mended = (filter, { token, instead }) => filter.tokens.map(each => each === token ? instead : each).join(" ");
 
 /** A value that no row can have is marked, so that an empty list is not a riddle. */
 function isPossible(word, wanted, trace) {
@@ -78,11 +83,11 @@ function distance(a, b) {
 
 /** Return what the word at the end of the text could become. */
 function completions(text, trace) {
-  const token = /\S*$/.exec(text)[0], before = text.slice(0, text.length - token.length);
+  const [, minus, token] = /(-?)((?:"[^"]*"?|[^\s"])*)$/.exec(text), before = text.slice(0, text.length - token.length - minus.length) + minus;
   if (!token) return [];
-  const [name, value] = token.split(":");
+  const [, name, value] = /^([^:]*)(?::(.*))?$/s.exec(token.toLowerCase());
   if (value === undefined) return Object.keys(WORDS).filter(word => word.startsWith(name) && word !== name).map(word => `${before}${word}:`);
-  const word = own(WORDS, name);
+  const word = own(WORDS, name), begun = value.replaceAll('"', "");
   if (!word) return [];
-  return word.values(trace).filter(choice => choice.toLowerCase().includes(value.toLowerCase()) && choice !== value).slice(0, 12).map(choice => `${before}${name}:${/\s/.test(choice) ? `"${choice}"` : choice}`);
+  return word.values(trace).filter(choice => choice.toLowerCase().includes(begun) && choice.toLowerCase() !== begun).slice(0, 12).map(choice => `${before}${name}:${/\s/.test(choice) ? `"${choice.replaceAll('"', "")}"` : choice}`);
 }

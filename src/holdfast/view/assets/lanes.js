@@ -2,6 +2,7 @@
    Above them the whole run as an overview. Where there are more calls than pixels, a column of
    pixels shows how many there were, in the colour of the worst. */
 const WINDOWS = [10, 20, 30, 60];
+const STEPS = [.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 const TOP = 52, LANE = 66, NARROW = 720;
 const COLORS = ["bg", "panel", "sunk", "line", "line2", "text", "muted", "faint", "accent", "ok", "tool", "rpc", "timeout", "cancelled", "unknown", "late", "junk"];
 const GROUNDS = { starting: ["late", .07, "."], initializing: ["late", .12, "|"], backoff: ["rpc", .07, "/"], closing: ["cancelled", .1, "|"], closed: ["cancelled", .06, ""] };
@@ -78,10 +79,10 @@ class Lanes {
       const links = new Set((this.trace.states.get(server.name) || []).filter(row => row.name === "starting").map(row => row.link)).size;
       const place = el("span", "");
       this.icons.set(server.name, place);
-      const name = el("b", "", place, el("span", "", ...visible(server.name, 60)));
-      name.title = server.target || server.name;
-      return el("div", "label", name, el("span", "num", `${server.transport || "server"} · ${counted(calls.length, "call")}`),
-        el("span", "num", `${links > 1 ? `${links} links, ` : ""}${trouble ? `${trouble} in trouble` : "no trouble"}`));
+      const name = el("b", server.name.length > 14 ? "long" : "", place, el("span", "name", ...visible(server.name, 60)));
+      name.title = inWords(server.target || server.name).slice(0, 500);
+      return el("div", "label", name, el("span", "num", ...visible(inWords(server.transport || "server"), 20), ` · ${counted(calls.length, "call")}`),
+        el("span", "num", `${links > 1 ? `${links} links, ` : ""}${trouble ? `${grouped(trouble)} in trouble` : "no trouble"}`));
     });
     $("labels").replaceChildren(...labels);
     $("stage").style.height = `${TOP + Math.max(1, this.shownServers.length) * LANE}px`;
@@ -97,8 +98,10 @@ class Lanes {
     const way = (servers, arrow, by, where) => {
       if (!servers.length) return [];
       const trouble = servers.reduce((sum, server) => sum + this.troubleOf(server), 0);
-      const node = button(trouble ? "bad" : "", () => this.scroll(by), `${arrow} ${servers.length}`, el("span", "wide", " more"), trouble ? ` · ${trouble} in trouble` : "");
-      node.title = `${counted(servers.length, "server")} ${where}; the wheel scrolls, too`;
+      // Two ways at once have room for numbers alone.
+      const isAlone = !above.length || !below.length, words = trouble ? isAlone ? ` · ${grouped(trouble)} in trouble` : ` · ${grouped(trouble)} ✕` : "";
+      const node = button(trouble ? "bad" : "", () => this.scroll(by), `${arrow} ${servers.length}`, ...(isAlone ? [el("span", "wide", " more")] : []), words);
+      node.title = `${counted(servers.length, "server")} ${where}${trouble ? `, ${counted(trouble, "call")} in trouble` : ""}; the wheel scrolls, too`;
       return [node];
     };
     $("pager").replaceChildren(...way(above, "↑", -1, "above"), ...way(below, "↓", 1, "below"));
@@ -198,7 +201,7 @@ class Lanes {
       g.fillRect(bin * width + .5, 27 - height, width - 1, height);
       if (worst[bin] >= 0) { g.fillStyle = this.ink(RANK[worst[bin]]); g.fillRect(bin * width + .5, 27, width - 1, 3); }
     }
-    $("scale").textContent = `messages per ${duration(this.horizon / bins)}`;
+    $("scale").textContent = this.isBlank ? "" : `messages per ${duration(this.horizon / bins)}`;
     // Where messages were dropped, the overview has a gap.
     for (const row of this.trace.losses) {
       const x = Math.min(this.width - 6, row.t / this.horizon * this.width);
@@ -212,10 +215,16 @@ class Lanes {
     g.fillRect(this.to / this.horizon * this.width, 0, this.width, 31);
   }
 
+  /** A trace without a message has no time to show. */
+  get isBlank() {
+    return !this.trace.isLive && !this.trace.rows.length;
+  }
+
   drawAxis() {
+    if (this.isBlank) return;
     const g = this.context, span = this.to - this.from;
-    const step = [.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600].find(step => span / step <= Math.max(2, Math.min(14, this.width / 75))) || 7200;
-    const digits = Math.max(0, -Math.floor(Math.log10(step)));
+    const most = Math.max(2, Math.min(14, this.width / 75)), step = STEPS.find(step => span / step <= most) || Math.ceil(span / most / 86400) * 86400;
+    const digits = Math.max(0, -Math.floor(Math.log10(step))), words = t => step < 60 || t < 1 ? `${t.toFixed(digits)} s` : longDuration(Math.round(t));
     g.strokeStyle = this.ink("line");
     g.fillStyle = this.ink("faint");
     g.lineWidth = 1;
@@ -223,7 +232,7 @@ class Lanes {
       const x = Math.round(this.x(t)) + .5, isLeft = x < 12, isRight = x > this.width - 24;
       g.beginPath(); g.moveTo(x, TOP - 6); g.lineTo(x, this.height); g.stroke();
       g.textAlign = isLeft ? "left" : isRight ? "right" : "center";
-      g.fillText(`${t.toFixed(digits)} s`, isLeft ? 4 : isRight ? this.width - 8 : x, 40);
+      g.fillText(words(t), isLeft ? 4 : isRight ? this.width - 8 : x, 40);
     }
   }
 
@@ -231,7 +240,7 @@ class Lanes {
     const g = this.context, states = this.trace.states.get(server.name) || [], rail = y + LANE - 12;
     g.fillStyle = this.ink("line");
     g.fillRect(0, y, this.width, 1);
-    states.forEach((row, place) => this.drawState(row, states[place - 1], states[place + 1], y, rail));
+    this.drawStates(states, y, rail);
     this.drawOutages(states, y);
     this.drawMarks(server, rail);
     const calls = (this.trace.callsOf.get(server.name) || []).filter(call => call.t <= this.to && Math.max(call.end, call.lateAt) >= this.from);
@@ -239,10 +248,23 @@ class Lanes {
     if (isDense) this.drawDensity(calls, y);
     else for (const call of calls) if (!isTrouble(call)) this.drawCall(call, y);
     // Trouble is drawn last, so that nothing covers it.
-    if (!isDense || trouble.length < this.width / 8) for (const call of trouble) this.drawCall(call, y);
+    if (!isDense || trouble.length < this.width / 40) for (const call of trouble) this.drawCall(call, y);
+    else if (calls.includes(this.page.chosen)) this.drawCall(this.page.chosen, y);
   }
 
-  drawState(row, before, after, y, rail) {
+  /** Draw the states of a server; of many within a pixel those that reach beyond it. */
+  drawStates(states, y, rail) {
+    let drawn = -9, lost = -9;
+    states.forEach((row, place) => {
+      const after = states[place + 1], x = this.x(row.t), end = this.x(after ? after.t : this.trace.end), isLoss = row.name === "backoff" && states[place - 1]?.name === "ready" && x - lost >= 2;
+      if (end - drawn < .5 && !isLoss) return;
+      drawn = Math.max(drawn, end);
+      if (isLoss) lost = x;
+      this.drawState(row, isLoss, after, y, rail);
+    });
+  }
+
+  drawState(row, isLoss, after, y, rail) {
     const g = this.context, x = Math.max(-8, this.x(row.t)), end = Math.min(this.width + 8, this.x(after ? after.t : this.trace.end)), width = end - x;
     if (width <= 0 || x > this.width) return;
     const ground = own(GROUNDS, row.name);
@@ -257,16 +279,19 @@ class Lanes {
       g.fillStyle = this.ink(ground[0]);
       for (let dash = x + 1; dash < end - 2; dash += 6) g.fillRect(dash, rail + 1, 3, 2);
     }
-    if (row.name === "backoff" && before && before.name === "ready") { g.fillStyle = this.ink("rpc"); g.fillRect(Math.round(x), y + 1, 2, LANE - 1); }
+    if (isLoss) { g.fillStyle = this.ink("rpc"); g.fillRect(Math.round(x), y + 1, 2, LANE - 1); }
   }
 
   /** Write beside each loss how the server ended, and for how long it was gone. */
   drawOutages(states, y) {
     const g = this.context;
-    states.forEach((row, place) => {
-      if (row.name !== "backoff" || !place || states[place - 1].name !== "ready") return;
-      const back = states.slice(place).find(state => state.name === "ready"), end = back ? back.t : this.trace.end, x = this.x(row.t);
-      if (this.x(end) - x < 70 || x > this.width || this.x(end) < 0) return;
+    let next = null;
+    for (let place = states.length - 1; place > 0; place--) {
+      const row = states[place], back = next;
+      if (row.name === "ready") next = row;
+      if (row.name !== "backoff" || states[place - 1].name !== "ready") continue;
+      const end = back ? back.t : this.trace.end, x = this.x(row.t);
+      if (this.x(end) - x < 70 || x > this.width || this.x(end) < 0) continue;
       const code = /code (-?\d+)|(SIG[A-Z0-9]+)/.exec(row.note), words = [code ? code[1] ? `exit ${code[1]}` : code[2] : "lost", `down ${back ? "" : "for "}${duration(end - row.t)}`];
       words.forEach((text, line) => {
         g.font = `${line ? "" : "600 "}11px ${this.font}`;
@@ -278,32 +303,34 @@ class Lanes {
         g.fillText(text, left + 4, y + 14.5 + line * 17);
       });
       g.font = `11px ${this.font}`;
-    });
-  }
-
-  drawMarks(server, rail) {
-    const g = this.context;
-    let last = -9;
-    for (const row of this.trace.marks) {
-      if (row.server !== server.name || row.t < this.from || row.t > this.to) continue;
-      const x = this.x(row.t);
-      if (row.kind === "stderr") {
-        if (x - last < 1) continue;
-        last = x;
-        g.fillStyle = this.ink("faint");
-        g.fillRect(x, rail + 6, 1, 4);
-        continue;
-      }
-      g.fillStyle = this.ink("junk");
-      g.strokeStyle = this.ink("panel");
-      g.lineWidth = 1.5;
-      g.beginPath(); g.moveTo(x, rail - 4); g.lineTo(x + 6, rail + 2); g.lineTo(x, rail + 8); g.lineTo(x - 6, rail + 2); g.closePath(); g.stroke(); g.fill();
-      this.boxes.push({ row, x: x - 6, y: rail - 4, width: 12, height: 12 });
     }
   }
 
+  drawMarks(server, rail) {
+    const g = this.context, last = { stderr: -9, junk: -9 };
+    let box = null;
+    g.fillStyle = this.ink("faint");
+    g.beginPath();
+    for (const row of this.trace.marks) {
+      if (row.server !== server.name || row.t < this.from || row.t > this.to) continue;
+      const x = this.x(row.t), isJunk = row.kind === "junk";
+      if (x - last[row.kind] < (isJunk ? 4 : 1)) { if (isJunk) box.count++; continue; }
+      last[row.kind] = x;
+      if (!isJunk) { g.fillRect(x, rail + 6, 1, 4); continue; }
+      g.moveTo(x, rail - 4); g.lineTo(x + 6, rail + 2); g.lineTo(x, rail + 8); g.lineTo(x - 6, rail + 2); g.closePath();
+      box = { row, x: x - 6, y: rail - 4, width: 12, height: 12, count: 1 };
+      this.boxes.push(box);
+    }
+    // Outlines first: those of a flood would cover one diamond by the next.
+    g.strokeStyle = this.ink("panel");
+    g.lineWidth = 1.5;
+    g.stroke();
+    g.fillStyle = this.ink("junk");
+    g.fill();
+  }
+
   drawDensity(calls, y) {
-    const g = this.context, columns = Math.ceil(this.width), counts = new Uint32Array(columns), hits = new Uint32Array(columns), worst = new Int8Array(columns).fill(-1), first = new Array(columns);
+    const g = this.context, columns = Math.ceil(this.width), counts = new Uint32Array(columns), hits = new Uint32Array(columns), worst = new Int8Array(columns).fill(-1), first = new Array(columns), isBad = column => worst[column] > RANK.indexOf("pending");
     for (const call of calls) {
       const column = Math.max(0, Math.min(columns - 1, Math.floor(this.x(call.t))));
       counts[column]++;
@@ -312,7 +339,7 @@ class Lanes {
       const rank = RANK.indexOf(call.outcome);
       if (rank > worst[column]) { worst[column] = rank; first[column] = call; }
     }
-    const most = counts.reduce((a, b) => Math.max(a, b), 1), room = LANE - 26;
+    const most = counts.reduce((a, b) => Math.max(a, b), 1), room = LANE - 34;
     for (let column = 0; column < columns; column++) {
       if (!counts[column]) continue;
       const full = Math.max(2, counts[column] / most * room), height = Math.max(hits[column] ? 2 : 0, hits[column] / most * room), foot = y + LANE - 16;
@@ -321,8 +348,10 @@ class Lanes {
       if (!hits[column]) continue;
       g.fillStyle = this.ink("ok", .8);
       g.fillRect(column, foot - height, 1, height);
-      if (worst[column] > RANK.indexOf("pending")) { g.fillStyle = this.ink(RANK[worst[column]]); g.fillRect(column - .5, foot - height - 3, 2, Math.max(6, height * .25)); }
-      this.boxes.push({ row: first[column], x: column, y: foot - height, width: 1, height, count: counts[column] });
+      // Trouble has a line of its own above, where nothing covers it.
+      if (isBad(column)) { g.fillStyle = this.ink(RANK[worst[column]]); g.fillRect(column - .5, y + 5, 2, 9); }
+      const top = isBad(column) ? y + 5 : foot - height;
+      this.boxes.push({ row: first[column], x: column, y: top, width: 1, height: foot - top, count: counts[column] });
     }
   }
 
@@ -378,7 +407,7 @@ class Lanes {
 
   /** The end of a trace whose writer was killed. */
   drawTornEnd() {
-    if (!this.trace.facts.cut) return;
+    if (!this.trace.facts.cut && !this.trace.facts.unclosed) return;
     const g = this.context, x = Math.min(this.x(this.trace.end), this.width - 6);
     g.fillStyle = this.pattern(this.ink("timeout", .4), 7, "/");
     g.fillRect(x, 0, this.width, this.height);
@@ -446,13 +475,48 @@ class Lanes {
     };
     stage.addEventListener("wheel", event => {
       event.preventDefault();
-      this.isFollowing = false;
-      const t = this.time(place(event)[0]), factor = Math.exp(event.deltaY * .0015), span = (this.to - this.from) * factor;
-      this.zoom(t - (t - this.from) * factor, t - (t - this.from) * factor + span);
-      this.page.stopFollowing();
-      this.page.redraw();
+      this.zoomAt(place(event)[0], Math.exp(event.deltaY * .0015));
     }, { passive: false });
+    stage.onkeydown = event => this.key(event);
     $("gutter").addEventListener("wheel", event => { event.preventDefault(); this.scroll(Math.sign(event.deltaY)); }, { passive: false });
+  }
+
+  /** Arrows move a moment over the lanes, with Shift they select; what is there is said. */
+  key(event) {
+    const keys = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }, step = own(keys, event.key), at = this.pointer ?? this.width / 2;
+    if (step !== undefined && !event.ctrlKey && !event.altKey && !event.metaKey) {
+      const x = Math.max(0, Math.min(this.width, at + step * this.width / 100));
+      if (event.shiftKey) {
+        this.anchor ??= this.time(at);
+        const range = [this.anchor, this.time(x)].sort((a, b) => a - b);
+        this.page.selectRange(range[0] < range[1] ? range : null);
+      } else this.anchor = null;
+      this.pointer = x;
+      this.page.redraw();
+    } else if (event.key === "+" || event.key === "-") this.zoomAt(at, event.key === "+" ? .5 : 2);
+    else if (event.key === "Enter" && this.nearest(at)) this.page.choose(this.nearest(at).row, true);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+    const box = this.nearest(at), t = this.time(this.pointer ?? at);
+    const near = box ? `; ${box.row.name.slice(0, 80)}, ${sign(box.row.outcome || box.row.kind).words}, at ${clock(box.row.t)} s` : "";
+    const facts = { valuemin: 0, valuemax: this.trace.end.toFixed(3), valuenow: t.toFixed(3), valuetext: `${clock(t)} s${near}` };
+    for (const [name, value] of Object.entries(facts)) $("stage").setAttribute(`aria-${name}`, value);
+  }
+
+  /** The call or mark that is nearest to a place, in any lane. */
+  nearest(x) {
+    const away = box => Math.max(box.x - x, x - box.x - box.width, 0);
+    return this.boxes.reduce((best, box) => !best || away(box) < away(best) ? box : best, null);
+  }
+
+  zoomAt(x, factor) {
+    this.isFollowing = false;
+    const t = this.time(x), span = (this.to - this.from) * factor;
+    this.zoom(t - (t - this.from) * factor, t - (t - this.from) * factor + span);
+    this.page.stopFollowing();
+    this.page.redraw();
+    this.page.remember();
   }
 
   showTip(box, event) {

@@ -22,6 +22,7 @@ class List {
   draw() {
     const list = $("list"), space = $("space");
     space.style.height = `${this.height}px`;
+    list.setAttribute("aria-activedescendant", this.rows.length && this.page.chosen ? `row-${this.page.chosen.n}` : "");
     if (!this.rows.length) return this.drawEmpty();
     const top = this.top, first = Math.max(0, Math.floor(top / ROW_HEIGHT) - 4), last = Math.min(this.rows.length, first + Math.ceil(list.clientHeight / ROW_HEIGHT) + 9);
     const shift = list.scrollTop - top;
@@ -35,30 +36,33 @@ class List {
   drawEmpty() {
     const { page } = this, clear = button("", () => page.clear(), "Clear the filter");
     const where = page.range ? " in this range" : "", isEmpty = !this.trace.rows.length;
+    const { wrong } = page.filter, instead = wrong.filter(fault => fault.instead).slice(0, 1).map(fault => button("", () => page.setQuery(mended(page.filter, fault)), "Did you mean ", ...visible(fault.instead, 60), "?"));
     const words = this.trace.isLive ? "Messages appear here as they cross the wire." : "There is no message in this trace.";
     const text = isEmpty ? [words] : page.query ? [`No message fits “`, ...visible(page.query, 200), `”${where}.`] : [`There is no message${where}.`];
     const fitting = isEmpty ? 0 : page.fitting(), wire = button("", () => page.setWire(true), `Show ${counted(fitting, "line")} of the wire`);
     if (fitting) text.push(` Lines that are folded into their calls do.`);
     const title = isEmpty ? this.trace.isLive ? "Nothing yet" : "The trace is empty" : page.search?.isRunning ? "Searching…" : "Nothing matches";
     $("space").style.height = "auto";
-    $("space").replaceChildren(el("div", "empty", el("b", "", title), ...text, el("br"), ...(page.query || page.range ? [clear] : []), ...(fitting ? [" ", wire] : [])));
+    $("space").replaceChildren(el("div", "empty", el("b", "", title), ...text, el("br"), ...instead, ...(page.query || page.range ? [clear] : []), ...(fitting ? [" ", wire] : [])));
   }
 
   row(row) {
     const isCall = row.kind === "request", isPart = this.page.isWire && row.of >= 0 && !isCall, isChosen = row === this.page.chosen;
     const look = isCall ? (isTrouble(row) ? "trouble" : "") : isPart ? "part" : row.kind === "stderr" || row.kind === "junk" ? "text" : "quiet";
-    const what = el("span", "what"), summary = this.summary(row);
+    // What took no time has no use for that column: its words do.
+    const what = el("span", isCall ? "what" : "what wide"), summary = this.summary(row);
     if (this.page.isWire && row.dir) what.append(row.dir === ">" ? "→ " : "← ");
     if (isCall) what.append(el("b", "", ...visible(row.name, 120)));
     else if (row.kind === "state") what.append(...visible(`${row.method || "new"} → ${row.name}`, 120));
     else if (row.kind !== "stderr" && row.kind !== "junk") what.append(...visible(row.name, 120));
     if (row.faults) what.append(el("span", "say", "✕ schema"));
     if (summary) what.append(el(look === "text" ? "span" : "i", "", ...visible(String(summary).slice(0, MOST_SUMMARY))));
-    const span = row.end - row.t, took = el("span", isCall ? "took num right-align" : "", isCall ? duration(span) : "");
+    const span = row.end - row.t, took = el("span", "took num right-align", duration(span));
     if (isCall) took.style.setProperty("--w", `${Math.max(4, Math.min(100, Math.log10(Math.max(1, span * 1000)) / 4 * 100))}%`);
     const bytes = row.total || row.bytes;
-    const node = el("div", `row ${look}${isChosen ? " chosen" : ""}`, el("span", "time num right-align", clock(row.t)), el("span", "server", ...visible(row.server, 40)), icon(signOf(row, this.trace)), what, took, el("span", "bytes num right-align", bytes ? size(bytes) : ""));
+    const node = el("div", `row ${look}${isChosen ? " chosen" : ""}`, el("span", "time num right-align", clock(row.t)), el("span", "server", ...visible(row.server, 40)), icon(signOf(row, this.trace)), what, ...(isCall ? [took] : []), el("span", "bytes num right-align", bytes ? size(bytes) : ""));
     node.style.setProperty("--c", colorOf(signOf(row, this.trace)));
+    node.id = `row-${row.n}`;
     node.setAttribute("role", "option");
     node.setAttribute("aria-selected", isChosen);
     node.onclick = () => this.page.choose(row);
@@ -75,7 +79,7 @@ class List {
     if (row.kind === "dropped") return `${body.count} messages were not recorded`;
     if (row.kind === "request") return requestSummary(row, body, this.trace);
     if (row.kind === "result") return row.outcome === "late" ? "late answer" : "answer";
-    if (row.kind === "error") return `error ${body.error?.code ?? ""}: ${body.error?.message ?? ""}`;
+    if (row.kind === "error") return `error ${inWords(body.error?.code ?? "")}: ${inWords(body.error?.message ?? "")}`;
     return noteSummary(body);
   }
 
@@ -99,14 +103,12 @@ class List {
 
 function requestSummary(row, body, trace) {
   const params = body.params || {};
-  const words = row.method === "tools/call" ? asWords(trace.byInterest(row, params.arguments || {})) : params.uri || params.name || params.message || params.protocolVersion || "";
+  const words = row.method === "tools/call" ? asWords(trace.byInterest(row, params.arguments || {})) : inWords(params.uri || params.name || params.message || params.protocolVersion || "");
   return `${words}${row.dir === "<" ? `${words ? " · " : ""}asked by the server` : ""}`;
 }
 
 function noteSummary(body) {
   const params = body.params || {};
-  if (params.progress !== undefined) return `progress ${params.progress}${params.total ? ` of ${params.total}` : ""}${params.message ? `: ${params.message}` : ""}`;
-  if (params.reason) return params.reason;
-  if (params.data !== undefined) return typeof params.data === "string" ? params.data : JSON.stringify(params.data);
-  return params.uri || "";
+  if (params.progress !== undefined) return `progress ${inWords(params.progress)}${params.total ? ` of ${inWords(params.total)}` : ""}${params.message ? `: ${inWords(params.message)}` : ""}`;
+  return inWords(params.reason || (params.data ?? params.uri ?? ""));
 }

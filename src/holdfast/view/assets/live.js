@@ -40,7 +40,7 @@ class LiveBodies {
   fetch(n) {
     if (!this.large.has(n)) {
       if (this.large.size > KEPT_BODIES) this.large.delete(this.large.keys().next().value);
-      const asking = fetch(`body/${this.epoch}/${n}`).then(answer => answer.ok ? answer.json() : { text: "(this message is not kept any more)" }).catch(() => ({ text: "(it could not be had: the feed is lost)" }));
+      const asking = fetch(`body/${this.epoch}/${n}`).then(answer => answer.ok ? answer.text().then(parsed) : { text: "(this message is not kept any more)" }).catch(() => ({ text: "(it could not be had: the feed is lost)" }));
       this.large.set(n, asking.then(body => (this.large.set(n, body), body)));
     }
     return this.large.get(n);
@@ -80,7 +80,7 @@ class LivePage extends Page {
     super.listen();
     const source = new EventSource("events");
     source.addEventListener("reset", event => this.reset(JSON.parse(event.data)));
-    source.addEventListener("rows", event => this.take(JSON.parse(event.data)));
+    source.addEventListener("rows", event => this.take(parsed(event.data)));
     source.addEventListener("questions", event => this.questions.show(JSON.parse(event.data)));
     source.onerror = () => this.lose();
     addEventListener("pagehide", () => source.close());
@@ -100,10 +100,11 @@ class LivePage extends Page {
   take(event) {
     const { trace } = this;
     this.lastEvent = performance.now();
+    if (this.lostAt) this.isStale = true;
     this.lostAt = null;
     trace.isFed = true;
     Object.assign(trace.facts, { title: event.title, started: event.started, dropped: event.dropped, leftOut: event.leftOut, skipped: event.skipped });
-    this.know(event.servers);
+    if (event.servers) this.know(event.servers);
     for (const values of event.rows) this.put(values);
     this.clock = { t: event.now, at: performance.now() };
     if (event.rows.length) this.isStale = true;
@@ -138,6 +139,7 @@ class LivePage extends Page {
     this.lostAt = new Date();
     this.trace.isFed = false;
     this.drawPill();
+    this.warn(this.trace.facts);
   }
 
   // At most ten frames a second
@@ -209,17 +211,19 @@ class LivePage extends Page {
   async post(action, fields) {
     try {
       const answer = await fetch(action, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(fields) });
-      return answer.ok ? await answer.json() : { error: await answer.text() };
+      const text = await answer.text();
+      return answer.ok ? parsed(text) : { error: text };
     } catch (error) {
       return { error: `The page's own server does not answer: ${error.message}` };
     }
   }
 
-  actions(row) {
+  /** What can be done with a call; one that the server asks back for is under way though it was answered. */
+  actions(row, isUnderWay = row.outcome === "pending") {
     if (row.kind !== "request" || row.method !== "tools/call" || row.dir !== ">" || !this.ownServers.includes(row.server)) return [];
     const told = el("span", "told"), tell = answer => told.replaceChildren(...visible(answer.error || "", 400));
     const call = { server: row.server, id: row.id };
-    const buttons = row.outcome === "pending"
+    const buttons = isUnderWay
       ? [button("", async () => tell(await this.post("cancel", call)), "Cancel")]
       : [button("", async () => tell(await this.sendAgain(row, call)), "Send again"), button("", () => this.editCall(row), "Edit")];
     return [el("div", "take acts", ...buttons, told)];

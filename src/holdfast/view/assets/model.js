@@ -2,7 +2,7 @@
 const TROUBLE = new Set(["tool", "rpc", "timeout", "unknown", "failed"]);
 
 async function unpacked(node) {
-  return new Response(new Blob([bytesOf(node.textContent)]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+  return new Response(new Blob([denseBytes(node.textContent)]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
 /* The bodies of a page from a file: packed in blocks, which are opened when they are looked at. */
@@ -27,7 +27,7 @@ class PackedBodies {
     if (!this.opened.has(number)) {
       if (this.opened.size > 64) this.opened.delete(this.opened.keys().next().value);
       const opening = this.text(number).then(text => {
-        const { rows } = this.trace, first = number * this.size, bodies = JSON.parse(text).map((body, place) => whole(body, rows[first + place]));
+        const { rows } = this.trace, first = number * this.size, bodies = parsed(text).map((body, place) => whole(body, rows[first + place]));
         bodies.forEach((body, place) => this.trace.learn(rows[first + place], body));
         this.opened.set(number, bodies);
         return bodies;
@@ -86,6 +86,7 @@ class Trace {
     this.losses = [];
     this.open = new Set();
     this.ticks = new Map();
+    this.progress = new Map();
     this.states = new Map();
     this.callsOf = new Map();
     this.slots = new Map();
@@ -112,6 +113,7 @@ class Trace {
     else if (row.kind === "notification" && row.method === "notifications/progress") {
       if (!this.ticks.has(row.of)) this.ticks.set(row.of, []);
       this.ticks.get(row.of).push(row.t);
+      this.progress.set(row.of, row);
     }
     if (row.of >= 0 && this.rows[row.of].answer === row.n) this.rows[row.of].total = this.rows[row.of].bytes + row.bytes;
   }
@@ -169,20 +171,23 @@ class Trace {
 
 /* What stands for "as in the row of the request", or "until the answer came". */
 const SAME = -(2 ** 31);
+/* What stands for a number that is as large or larger: the facts have it. */
+const LARGEST = 2 ** 31 - 1;
 
 function decodeRows(facts, integers) {
   const { count, columns, strings, kinds, outcomes } = facts;
   const column = Object.fromEntries(columns.map((name, place) => [name, integers.subarray(place * count, (place + 1) * count)]));
   const rows = new Array(count), at = (n, distance) => distance ? n + distance : -1;
+  const large = (name, n) => column[name][n] === LARGEST ? own(facts.large[name], n) ?? LARGEST : column[name][n];
   let micros = 0;
   for (let n = 0; n < count; n++) {
-    micros += column.dt[n];
+    micros += large("dt", n);
     const id = column.id[n], of = at(n, -column.of[n]);
     rows[n] = {
-      n, t: micros / 1e6, end: column.took[n] < 0 ? micros / 1e6 : (micros + column.took[n]) / 1e6,
-      server: strings[column.server[n]], link: column.link[n], dir: ["", ">", "<"][column.dir[n]],
+      n, t: micros / 1e6, end: column.took[n] < 0 ? micros / 1e6 : (micros + large("took", n)) / 1e6,
+      server: strings[column.server[n]], link: large("link", n), dir: ["", ">", "<"][column.dir[n]],
       kind: kinds[column.kind[n]] || "other", name: strings[column.name[n]], method: strings[column.method[n]],
-      id: id === SAME ? rows[of].id : id >= 0 ? String(id) : id === -1 ? "" : strings[-2 - id], bytes: column.bytes[n],
+      id: id === SAME ? rows[of].id : id >= 0 ? String(id) : id === -1 ? "" : strings[-2 - id], bytes: large("bytes", n),
       of, answer: at(n, column.answer[n]), late: at(n, column.late[n]),
       outcome: outcomes[column.outcome[n]], note: strings[column.note[n]], faults: own(facts.faults, n) || null,
       lateAt: 0, slot: 0, hit: true,

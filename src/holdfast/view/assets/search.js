@@ -35,7 +35,7 @@ class Search {
     for (let number = 0; number < this.trace.bodies.count && !this.isStopped; number++) {
       const text = await this.trace.bodies.text(number);
       if (this.isStopped) return;
-      if (this.texts.some(word => text.toLowerCase().includes(word) || /[^ -~]|["\\]/.test(word))) this.look(number, JSON.parse(text));
+      if (this.texts.some(word => text.toLowerCase().includes(word) || /[^ -~]|["\\]/.test(word))) this.look(number, parsed(text));
       this.done = number + 1;
       if (performance.now() - reported > 80) {
         this.report();

@@ -1,5 +1,7 @@
 /* A page from a file: everything is there. */
 Trace.fromPage().then(trace => {
+  // A run that has ended waits for nothing.
+  SIGNS.pending.words = "no answer";
   const page = new Page(trace);
   page.recall();
   requestAnimationFrame(() => performance.mark("ready"));

@@ -43,14 +43,25 @@ class Strip {
       if (row.kind === "request") { counts[row.outcome]++; if (row.late >= 0) counts.late++; }
       else if (Object.hasOwn(counts, row.kind)) counts[row.kind]++;
     }
-    const words = this.page.query.split(/\s+/);
+    const words = this.page.filter.tokens;
     $("chips").replaceChildren(...CHIPS.filter(name => counts[name] || ALWAYS.has(name)).map(name => {
       const word = `${name === "stderr" || name === "junk" ? "kind" : "status"}:${name}`, isOn = words.includes(word);
-      const node = button("chip", () => this.page.setQuery([...words.filter(each => each && !/^(status|kind):/.test(each)), ...(isOn ? [] : [word])].join(" ")), icon(name), `${sign(name).words} `, el("b", "num", grouped(counts[name])));
+      const node = button(TROUBLE.has(name) ? "chip" : "chip calm", () => this.page.setQuery([...words.filter(each => !/^(status|kind):/i.test(each)), ...(isOn ? [] : [word])].join(" ")), icon(name), el("span", "words", sign(name).words), el("b", "num", grouped(counts[name])));
       node.title = word;
+      node.classList.toggle("zero", !counts[name]);
       node.setAttribute("aria-pressed", isOn);
       return node;
     }));
+    this.fit();
+  }
+
+  /** Where there is no room for all words, those of what is calm go first. */
+  fit() {
+    const chips = $("chips");
+    for (const look of ["chips", "chips tight", "chips tight tighter"]) {
+      chips.className = look;
+      if (chips.scrollWidth <= chips.clientWidth) return;
+    }
   }
 
   /** Offer what the last word could become, and say which words mean nothing. */
@@ -61,12 +72,16 @@ class Strip {
     this.choice = -1;
     this.choices = choices;
     const items = choices.map((text, place) => {
-      const node = el("li", "", ...visible(/\S+$/.exec(text)[0], 80));
+      const node = el("li", "", ...visible(/(?:"[^"]*"?|[^\s"])+$/.exec(text)[0], 80));
       node.setAttribute("role", "option");
       node.onpointerdown = event => { event.preventDefault(); this.take(place); };
       return node;
     });
-    for (const { token, instead } of wrong) items.push(el("li", "wrong", ...visible(token, 60), instead ? ` means nothing: ${instead}?` : " fits nothing in this trace"));
+    for (const fault of wrong) {
+      const node = el("li", "wrong", ...visible(fault.token, 60), ...(fault.instead ? [" means nothing: ", ...visible(fault.instead, 60), "?"] : [" fits nothing in this trace"]));
+      if (fault.instead) node.onpointerdown = event => { event.preventDefault(); this.page.setQuery(mended(filter, fault)); this.complete(); };
+      items.push(node);
+    }
     $("choices").replaceChildren(...items);
     $("choices").hidden = !items.length;
     input.setAttribute("aria-expanded", items.length > 0);
