@@ -22,7 +22,7 @@ from holdfast._core.calls.handlers import (
     require_sync,
 )
 from holdfast._core.calls.inputs import Inputs, RawAnswerer
-from holdfast._core.calls.logins import Logins
+from holdfast._core.calls.logins import CallLogins
 from holdfast._core.calls.opener import Opener
 from holdfast._core.calls.options import CallOptions, require_toolset, require_type
 from holdfast._core.calls.pipeline import Pipeline
@@ -103,7 +103,7 @@ class Client:
         )
         self._observers = Observers(self.name, tuple(observers))
         self._inputs = Inputs(handlers, policy.limits.asks, handlers.approval)
-        self._logins = Logins(self.name, transport, handlers.login)
+        self._logins = CallLogins(self.name, transport, handlers.login)
         gate = gate or gate_for(policy, transport)
         opener = Opener(self.name, transport, policy, plan, self._logins, gate=gate)
         self._requester = requester = Requester(opener, self._inputs, self._observers)
@@ -209,10 +209,10 @@ class Client:
 
         ``close`` is called when the client is closed. A second tap sees the same as the first.
         """
-        from holdfast._core.tap import both
+        from holdfast._core.tap import both, watcher
 
-        opener = self._requester.opener
-        opener.tap = tap if opener.tap is None else both(opener.tap, tap)
+        opener, watch = self._requester.opener, watcher(tap)
+        opener.tap = watch if opener.tap is None else both(opener.tap, watch)
         if close is not None:
             self._tap_closers += (close,)
 

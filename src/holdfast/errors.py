@@ -142,14 +142,15 @@ class Hint(Struct, frozen=True):
         if not self.option:
             return self.text
         group, _, name = self.option.rpartition(".")
-        setting = f"{name}={'…' if self.value is None else repr(self.value)}"
+        value = "…" if self.value is None else repr(self.value)
+        setting = f"{name}={value}"
         match group:
             case "":
                 option = setting
             case "env":
                 option = name
             case "ledger":
-                option = f"ledger.{name}({'…' if self.value is None else repr(self.value)}, ran=…)"
+                option = f"ledger.{name}({value}{', ran=…' if name == 'settle' else ''})"
             case "client":
                 option = f"client.{name}({'' if self.value is None else repr(self.value)})"
             case _:

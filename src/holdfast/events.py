@@ -314,7 +314,7 @@ class Events(Observer):
 
     def noticed(self, method: str) -> None:
         """Emit a notification of the server."""
-        self.emit(NotificationReceived(client=self._client, method=method))
+        self.emit(NotificationReceived(client=self._client, method=KNOWN.hide(method)))
 
     def starting(self, starting: Starting) -> None:
         """Emit that the server is still starting."""

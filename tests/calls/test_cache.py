@@ -22,6 +22,7 @@ from holdfast._core.calls.cache import (
 )
 from holdfast.policies import Cache
 from holdfast.stores import MemoryStore, SqliteStore, Store, StoreError
+from tests.rows import rows
 
 LIST = "tools/list"
 
@@ -87,7 +88,7 @@ async def test_where_the_server_says_nothing_the_default_does() -> None:
 
 
 @pytest.mark.req("C1")
-@pytest.mark.parametrize(
+@rows(
     ("method", "setting"),
     [
         ("tools/list", "tools"),
@@ -106,7 +107,7 @@ async def test_each_kind_can_have_its_own_default(method: str, setting: str) -> 
 
 
 @pytest.mark.req("C1")
-@pytest.mark.parametrize("ttl", [0, -1, -5.5, "60", True, [1]])
+@rows("ttl", [0, -1, -5.5, "60", True, [1]])
 async def test_a_ttl_of_nothing_or_nonsense_is_not_kept(ttl: Any) -> None:
     assert await Rig(Cache(ttl=60)).keep(ttlMs=ttl) is None
 
@@ -157,7 +158,7 @@ async def test_public_entries_are_everybodys_and_private_ones_are_not() -> None:
 
 
 @pytest.mark.req("C4")
-@pytest.mark.parametrize("scope", [None, "PUBLIC", "shared", 5, ["public"]])
+@rows("scope", [None, "PUBLIC", "shared", 5, ["public"]])
 async def test_what_is_not_said_to_be_public_is_private(scope: Any) -> None:
     store, clock = MemoryStore(), Clock()
     mine = Rig(Cache(store=store), clock, "me")
@@ -207,7 +208,7 @@ async def test_an_update_invalidates_the_resource_and_what_it_is_in() -> None:
 
 
 @pytest.mark.req("C2")
-@pytest.mark.parametrize(
+@rows(
     "params",
     [
         None,

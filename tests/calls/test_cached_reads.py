@@ -15,6 +15,7 @@ from holdfast import Backoff, Cache, Handlers, Timeouts
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, VERSIONS
 from holdfast.stores import MemoryStore
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
+from tests.rows import rows
 
 URI = "mem://note"
 SOON = Timeouts(request=5)
@@ -539,9 +540,7 @@ async def test_a_store_that_does_not_answer_takes_no_more_than_the_time_of_the_c
 
 
 @pytest.mark.req("C4")
-@pytest.mark.parametrize(
-    "found", ["text", 7, b"", b"[]", b"[[],0,1e12]\n\xff{", b"[[],0,1e12]\n[]", b"\xff\n{}"]
-)
+@rows("found", ["text", 7, b"", b"[]", b"[[],0,1e12]\n\xff{", b"[[],0,1e12]\n[]", b"\xff\n{}"])
 async def test_what_a_store_cannot_have_been_given_counts_as_nothing(found: Any) -> None:
     class Garbled(MemoryStore):
         async def get(self, key: str) -> Any:

@@ -15,6 +15,7 @@ from holdfast import Timeouts, ToolError, ValidationError
 from holdfast.calls import Invocation
 from holdfast.testing import SILENCE, Peer
 from holdfast.types import TextContent, ToolResult
+from tests.rows import rows
 
 
 @pytest.fixture
@@ -183,7 +184,7 @@ def result(structured: Any = msgspec.UNSET, text: str = "", **fields: Any) -> To
 
 
 @pytest.mark.req("T2")
-@pytest.mark.parametrize(
+@rows(
     ("kind", "expected"),
     [
         (Point, Point(1)),

@@ -24,6 +24,7 @@ from holdfast.client import Client
 from holdfast.policies import Policy
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from holdfast.types import PromptReference
+from tests.rows import rows
 from tests.skipping import ends_within, skip
 
 LONG = Timeouts(request=30, handshake=30)
@@ -201,7 +202,7 @@ async def test_opening_ends_with_its_timeout() -> None:
 
 
 @pytest.mark.req("R3")
-@pytest.mark.parametrize("timeout", [0, -1, math.nan, "5", True])
+@rows("timeout", [0, -1, math.nan, "5", True])
 async def test_a_time_that_is_none_is_refused_before_anything_is_asked(timeout: Any) -> None:
     async with holdfast.connect(shop()) as client:
         for work in (
@@ -512,7 +513,7 @@ async def test_without_a_total_a_call_may_take_as_long_as_it_may_be_silent(quiet
 
 
 @pytest.mark.req("L11")
-@pytest.mark.parametrize(
+@rows(
     ("method", "verb"),
     [
         ("tools/call 'double'", lambda client: client.call_tool("double", {"a": 1})),
@@ -769,7 +770,7 @@ async def test_a_result_of_a_type_that_nobody_knows_is_refused_where_types_exist
 
 
 @pytest.mark.req("P4", "R11")
-@pytest.mark.parametrize("how", ["time", "handler", "lost", "malformed", "rounds", "refused"])
+@rows("how", ["time", "handler", "lost", "malformed", "rounds", "refused"])
 async def test_a_call_that_fails_while_it_is_asked_something_may_have_run(how: str) -> None:
     peer = shop()
     question: Any = 7 if how == "malformed" else form({"type": "object"})
@@ -1288,7 +1289,7 @@ async def test_without_checks_an_unknown_tool_is_always_the_servers_to_refuse(
 
 
 @pytest.mark.req("E3")
-@pytest.mark.parametrize(
+@rows(
     ("code", "text", "missing"),
     [
         (-32000, "Resource not found", True),

@@ -14,11 +14,12 @@ from holdfast._core.boundary import Traits
 from holdfast._core.calls.cache import partition
 from holdfast.policies import Policy, Redaction
 from holdfast.stores import MemoryStore
+from tests.rows import rows
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "policies.md"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("make", "said"),
     [
         (
@@ -46,7 +47,7 @@ def test_a_policy_that_cannot_work_is_refused_by_name(make: Any, said: str) -> N
 
 
 @pytest.mark.req("T4")
-@pytest.mark.parametrize(
+@rows(
     ("policy", "enabled"),
     [
         (ToolPolicy(), True),

@@ -16,6 +16,7 @@ import holdfast
 from holdfast import Backoff, Timeouts
 from holdfast.testing import SILENCE, Peer, ServerRequest
 from holdfast.types import PromptReference
+from tests.rows import rows
 
 SERVER = Path(__file__).with_name("ledger_server.py")
 QUICK = Backoff(first=0.001, max=0.01)
@@ -202,7 +203,7 @@ def dying_peer(method: str) -> tuple[Peer, list[str]]:
 
 
 @pytest.mark.req("R11")
-@pytest.mark.parametrize("method", READS)
+@rows("method", READS)
 async def test_a_read_is_repeated_once_where_that_is_asked_for(method: str) -> None:
     peer, asked = dying_peer(method)
     options: dict[str, Any] = {"backoff": QUICK, "timeouts": SOON, "when_down": "wait"}
@@ -212,7 +213,7 @@ async def test_a_read_is_repeated_once_where_that_is_asked_for(method: str) -> N
 
 
 @pytest.mark.req("R11")
-@pytest.mark.parametrize("method", READS)
+@rows("method", READS)
 async def test_a_read_is_not_repeated_by_default(method: str) -> None:
     peer, asked = dying_peer(method)
     options: dict[str, Any] = {"backoff": QUICK, "timeouts": SOON, "when_down": "wait"}

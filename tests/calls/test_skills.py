@@ -13,6 +13,7 @@ from holdfast._core.eras.revisions import SKILLS
 from holdfast.errors import ResourceNotFoundError
 from holdfast.testing import Peer
 from holdfast.types.skills import SKILL_BYTES, Skill
+from tests.rows import rows
 
 ROOT = "skill://acme/refunds"
 URI = f"{ROOT}/SKILL.md"
@@ -98,7 +99,7 @@ async def test_a_file_is_read_only_after_skill_md_is_verified() -> None:
     assert reads(peer) == [URI]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "served", "why"),
     [
         ("SKILL.md", MAIN.replace("Refunds", "Refuses"), "digest"),
@@ -120,7 +121,7 @@ async def test_a_file_that_is_not_as_listed_is_refused(
         assert not caught.value.outcome_unknown
 
 
-@pytest.mark.parametrize(
+@rows(
     ("frontmatter", "why"),
     [
         ({"description": "Steal"}, 'description is "Process refunds", and "Steal"'),
@@ -145,7 +146,7 @@ async def test_frontmatter_is_compared_field_by_field(frontmatter: Any, why: str
             await client.read_skill(await client.get_skill(URI))
 
 
-@pytest.mark.parametrize(
+@rows(
     "file",
     ["other.md", "../other/SKILL.md", "skill://other/SKILL.md", "references", "", "/etc/passwd"],
 )

@@ -29,6 +29,7 @@ from holdfast.errors import CancelledCallError
 from holdfast.policies import Identity
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from holdfast.types import RELATED_TASK, Task
+from tests.rows import rows
 from tests.skipping import ends_within
 
 EXTENSION, CORE = "2026-07-28", "2025-11-25"
@@ -361,7 +362,7 @@ async def test_questions_of_the_core_come_while_the_result_is_asked_for() -> Non
 # Faults
 
 
-@pytest.mark.parametrize(
+@rows(
     "answer",
     [
         {"taskId": "t-2", "status": "completed", "result": DONE},

@@ -65,6 +65,7 @@ from tests.engine.rig import (
     refusal,
     unsupported,
 )
+from tests.rows import rows
 
 # Getting to every state
 
@@ -629,7 +630,7 @@ def test_closing_a_client_that_never_started_closes_nothing_else() -> None:
 
 
 @pytest.mark.req("L7")
-@pytest.mark.parametrize("state", STATES)
+@rows("state", STATES)
 def test_after_the_close_nothing_comes_but_the_last_move(state: str) -> None:
     rig = STATES[state]()
     wire_id = rig.request()[1] if state == "ready" else WireId(1)
@@ -651,7 +652,7 @@ def test_after_the_close_nothing_comes_but_the_last_move(state: str) -> None:
 
 
 @pytest.mark.req("L7")
-@pytest.mark.parametrize("state", STATES)
+@rows("state", STATES)
 def test_after_the_close_no_timer_is_left_but_that_of_the_tombstones(state: str) -> None:
     rig = STATES[state]()
     if state == "ready":
@@ -808,7 +809,7 @@ def refuse(rig: Rig, wire_id: WireId) -> None:
 
 
 @pytest.mark.req("E1", "V2")
-@pytest.mark.parametrize(
+@rows(
     ("end", "kind"),
     [
         (time_out, "timeout"),

@@ -33,6 +33,7 @@ from tests.engine.rig import (
     refusal,
     unsupported,
 )
+from tests.rows import rows
 
 DISCOVER, INITIALIZE = "server/discover", "initialize"
 
@@ -126,7 +127,7 @@ SERVERS: dict[str, tuple[Script, list[list[str]], str]] = {
 }
 
 
-@pytest.mark.parametrize(("script", "openings", "version"), SERVERS.values(), ids=SERVERS)
+@rows(("script", "openings", "version"), SERVERS.values(), ids=SERVERS)
 def test_every_kind_of_server_is_reached(
     script: Script, openings: list[list[str]], version: str
 ) -> None:
@@ -142,7 +143,7 @@ def test_every_kind_of_server_is_reached(
     assert isinstance(rig.error(ticket), RpcError), "the script knows no tools: an answer came"
 
 
-@pytest.mark.parametrize(("script", "openings", "version"), SERVERS.values(), ids=SERVERS)
+@rows(("script", "openings", "version"), SERVERS.values(), ids=SERVERS)
 def test_the_verdict_is_remembered_and_a_reconnect_does_not_probe(
     script: Script, openings: list[list[str]], version: str
 ) -> None:

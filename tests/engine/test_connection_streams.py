@@ -58,6 +58,7 @@ from tests.engine.rig import (
     only,
     unsupported,
 )
+from tests.rows import rows
 
 GONE = TransportError("http://host answered with HTTP status 404", code=404)
 BROKE = TransportError("the connection to http://host broke")
@@ -619,7 +620,7 @@ def test_an_unknown_session_of_a_server_that_is_stateless_now_leads_to_its_revis
 
 
 @pytest.mark.req("L3", "X2")
-@pytest.mark.parametrize(
+@rows(
     "fault",
     [
         None,
@@ -949,7 +950,7 @@ def test_any_other_refusal_of_the_probe_leads_to_initialize(reason: RefusalReaso
 
 
 @pytest.mark.req("L3")
-@pytest.mark.parametrize(
+@rows(
     "reason",
     sorted(set(RefusalReason) - {"not understood", "rejected", "no such session", "crashed"}),
 )

@@ -14,6 +14,7 @@ from holdfast._core.boundary import (
     Completed,
     Delivered,
     Dismissed,
+    Effect,
     Failed,
     Lost,
     Noticed,
@@ -26,6 +27,7 @@ from holdfast._core.boundary import (
 )
 from holdfast.errors import ProtocolError, RpcError, TransportError
 from tests.engine.rig import Rig, frames, one, only, ready, reconnect
+from tests.rows import rows
 
 # Answers
 
@@ -38,6 +40,74 @@ def test_an_answer_completes_its_request_with_the_raw_result() -> None:
     completed = one(effects, Completed)
     assert completed.ticket == ticket
     assert bytes(completed.result) == b'{"n": 1.10 }'
+
+
+@pytest.mark.req("Y1")
+def test_an_error_keeps_what_no_revision_knows() -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    rig.answer(wire_id, {"error": {"code": 5, "message": "no", "data": None, "retry": [1]}})
+    error = rig.error(ticket)
+    unusual = {name: json.loads(bytes(value)) for name, value in vars(error)["_unusual"].items()}
+    assert unusual == {"data": None, "retry": [1]}
+
+
+@pytest.mark.req("R1")
+@pytest.mark.parametrize("name", ["odd", "\\ud800", "data"])
+@pytest.mark.parametrize(
+    "value", ["9" * 400, "1e999999", "-0.1e-999999", "[" * 300 + "]" * 300, r'"\ud800"']
+)
+def test_whatever_an_error_has_its_request_ends(name: str, value: str) -> None:
+    rig = ready()
+    ticket, wire_id = rig.request()
+    fault = f'{{"code":5,"message":"no","{name}":{value}}}'
+    rig.deliver(f'{{"jsonrpc":"2.0","id":{wire_id},"error":{fault}}}')
+    assert "no" in str(rig.error(ticket)) or "malformed" in str(rig.error(ticket))
+
+
+@pytest.mark.req("R2")
+@rows(
+    ("data", "is_plain"),
+    [
+        (b'{"jsonrpc":"2.0","id":ID,"result":{"n":1}}\n', True),
+        (b' {"result": {"id": 9, "error": 1}, "id":ID }  \n', True),
+        (b'{"id":"x","id":ID,"result":{}}\n', True),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{}}', False),
+        (b'{"jsonrpc":"2.0",\n"id":ID,"result":{}}\n', False),
+        (b'\n{"jsonrpc":"2.0","id":ID,"result":{}}\n', False),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{}}\n\n', False),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{}}{"jsonrpc":"2.0","id":8,"result":{}}\n', False),
+        (b'{"jsonrpc":"2.0","id":"ID","result":{}}\n', False),
+        (b'{"jsonrpc":"2.0","id":ID.0,"result":{}}\n', False),
+        (b'{"jsonrpc":"2.0","id":ID,"result":[]}\n', False),
+        (b'{"jsonrpc":"2.0","id":ID,"result":null}\n', False),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{},"error":null}\n', False),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{},"method":"tools/call"}\n', False),
+        (b'{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"no"}}\n', False),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{"t":"\xc3\xa9"}}\n', False),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{"t":"\xe9"}}\n', False),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{"t":"' + 5000 * b"x" + b'"}}\n', False),
+        (b'{"jsonrpc":"2.0","id":ID0,"result":{}}\n', False),
+        (b"[]\n", False),
+        (b"junk\n", False),
+    ],
+)
+def test_a_result_that_comes_alone_is_taken_the_short_way(data: bytes, is_plain: bool) -> None:
+    """What is not plainly a result is left as it was, for the long way."""
+    short, long = ready(), ready()
+    ticket, wire_id = short.request()
+    assert long.request() == (ticket, wire_id)
+    data = data.replace(b"ID", str(wire_id).encode())
+    report = Delivered(short.engine.link.generation, data)
+    completed = short.engine._inbox.settle(report)
+    assert (completed is not None) is is_plain
+    if completed is None:
+        assert (short.engine.inflight.find(ticket) is not None, short.violations()) == (True, [])
+    else:
+        out: list[Effect] = []
+        long.engine._inbox.take(report, long.now, out)
+        assert [completed] == out
+        assert short.engine.inflight.find(ticket) is None
 
 
 @pytest.mark.req("R2")
@@ -60,7 +130,7 @@ def test_a_duplicate_answer_is_counted_and_dropped() -> None:
 
 
 @pytest.mark.req("R5")
-@pytest.mark.parametrize("odd", [999, "two", -1, 1.5, ""])
+@rows("odd", [999, "two", -1, 1.5, ""])
 def test_an_answer_to_an_unknown_request_is_counted_and_warned_of(odd: Any) -> None:
     rig = ready()
     ticket = rig.call()
@@ -77,9 +147,7 @@ def test_an_id_written_as_a_float_is_the_same_id() -> None:
 
 
 @pytest.mark.req("E3", "E1")
-@pytest.mark.parametrize(
-    "code", [-32700, -32600, -32601, -32602, -32603, -32000, -32002, -32022, 0, 42]
-)
+@rows("code", [-32700, -32600, -32601, -32602, -32603, -32000, -32002, -32022, 0, 42])
 def test_every_code_reaches_the_caller_with_its_data(code: int) -> None:
     rig = ready()
     ticket, wire_id = rig.request()
@@ -92,7 +160,7 @@ def test_every_code_reaches_the_caller_with_its_data(code: int) -> None:
     assert not error.outcome_unknown
 
 
-@pytest.mark.parametrize(
+@rows(
     ("answer", "why"),
     [
         ({}, "neither result nor error"),
@@ -161,7 +229,7 @@ JUNK: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.req("R10", "E4")
-@pytest.mark.parametrize(("line", "reason"), JUNK.values(), ids=JUNK)
+@rows(("line", "reason"), JUNK.values(), ids=JUNK)
 def test_junk_is_counted_by_kind_and_dropped_and_the_connection_goes_on(
     line: bytes, reason: str
 ) -> None:
@@ -584,7 +652,7 @@ UNREADABLE = {
 
 
 @pytest.mark.req("R2", "R10")
-@pytest.mark.parametrize("line", UNREADABLE.values(), ids=UNREADABLE)
+@rows("line", UNREADABLE.values(), ids=UNREADABLE)
 def test_wherever_the_id_of_an_unreadable_answer_is_found_its_call_fails_at_once(
     line: bytes,
 ) -> None:

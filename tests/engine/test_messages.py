@@ -23,13 +23,14 @@ from holdfast.errors import (
     ValidationError,
 )
 from tests.engine.rig import Rig
+from tests.rows import rows
 
 CALL = Call("tools/call", about="add", idle=5.0, total=60.0)
 LOSS = TransportError("exited with code 3", exit_code=3, stderr_tail="KeyError: x")
 
 
 @pytest.mark.req("E2")
-@pytest.mark.parametrize(
+@rows(
     ("error", "kind"),
     [
         (messages.timed_out("srv", CALL, sent=True, total=False), RequestTimeout),
@@ -59,7 +60,7 @@ def test_every_failed_call_names_server_and_call(
 
 
 @pytest.mark.req("R6", "R11")
-@pytest.mark.parametrize(
+@rows(
     ("outcome", "unknown"),
     [
         (None, True),
@@ -80,7 +81,7 @@ def test_a_call_without_a_subject_is_its_method() -> None:
     assert messages.subject(Call("ping")) == "ping"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("span", "shown"),
     [(0.5, "500 ms"), (0.0, "0 ms"), (1.0, "1 s"), (1.25, "1.25 s"), (30, "30 s")],
 )
@@ -145,7 +146,7 @@ def test_a_loss_keeps_the_links_own_story_and_says_whether_it_was_sent(sent: boo
 
 
 @pytest.mark.req("E3")
-@pytest.mark.parametrize(
+@rows(
     ("fault", "code", "words"),
     [
         (ErrorObject(-32601, "nope", {"x": 1}), -32601, "error -32601: nope"),

@@ -14,6 +14,7 @@ from holdfast._core.eras.conversation import Agreement, NoAgreement, Plan, Start
 from holdfast._core.wire.jsonrpc import Envelope
 from holdfast.policies import Identity
 from tests.engine.rig import DISCOVERED, INITIALIZED, MISSING, Json, Rig, frames, line
+from tests.rows import rows
 
 _message = msgspec.json.Decoder(Envelope)
 
@@ -131,15 +132,13 @@ def test_an_error_without_an_id_that_may_be_for_either_of_two_requests_is_for_no
     assert not Bench().begin().negotiator.anonymous(Envelope(id=None), 1.0)
 
 
-@pytest.mark.parametrize(
-    ("wire_id", "asked"), [(1, 1), (1.0, 1), (2, None), ("1", None), (msgspec.UNSET, None)]
-)
+@rows(("wire_id", "asked"), [(1, 1), (1.0, 1), (2, None), ("1", None), (msgspec.UNSET, None)])
 def test_an_answer_finds_its_question_by_id(wire_id: object, asked: int | None) -> None:
     assert Bench().begin().negotiator.question(wire_id) == asked
 
 
 @pytest.mark.req("L3")
-@pytest.mark.parametrize(
+@rows(
     "reply",
     [{}, {"error": None}, {"error": "text"}, {"error": {}}, {"result": {}, "error": {"code": 1}}],
     ids=repr,

@@ -17,6 +17,7 @@ from holdfast._core.engine.renewal import (
 )
 from holdfast._core.wire.jsonrpc import ErrorObject
 from holdfast.errors import TransportError
+from tests.rows import rows
 
 FAULT = ErrorObject(-32601, "Method not found")
 GONE = Refused(TransportError("HTTP status 404"), RefusalReason.NO_SUCH_SESSION)
@@ -32,7 +33,7 @@ def link(*, streams: bool = True, revised: int = 1) -> LinkState:
 
 
 @pytest.mark.req("X4")
-@pytest.mark.parametrize(
+@rows(
     ("refusal", "request_", "current", "ready", "remedy"),
     [
         (GONE, pending(), link(), True, Remedy.NEW_SESSION),

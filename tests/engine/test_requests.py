@@ -24,6 +24,7 @@ from holdfast.errors import (
 )
 from holdfast.policies import Backoff, Policy, Timeouts
 from tests.engine.rig import CRASH, Rig, frames, get_ready, methods, one, only, ready, reconnect
+from tests.rows import rows
 
 SAFE = Policy(replay="safe")
 
@@ -526,7 +527,7 @@ def stay_busy(rig: Rig, ticket: Ticket) -> None:
 
 
 @pytest.mark.req("R11")
-@pytest.mark.parametrize(
+@rows(
     ("ending", "kind"),
     [
         (wait_for_the_reconnect, RequestTimeout),

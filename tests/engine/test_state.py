@@ -6,6 +6,7 @@ import pytest
 
 from holdfast._core.engine.state import TABLE, State, Step, advance, table
 from holdfast.errors import StateError
+from tests.rows import rows
 
 EXPECTED = """
              open     opened       agreed expired      lost    due      give-up close   drained
@@ -35,7 +36,7 @@ def test_the_expected_table_is_whole() -> None:
 
 
 @pytest.mark.req("L1", "V2")
-@pytest.mark.parametrize(("state", "step"), PAIRS, ids="-".join)
+@rows(("state", "step"), PAIRS, ids="-".join)
 def test_every_step_leads_where_the_table_says_or_is_refused(state: str, step: str) -> None:
     goal = PAIRS[state, step]
     if goal != "-":

@@ -7,6 +7,7 @@ from msgspec import Raw
 
 from holdfast._core.eras import conversation
 from holdfast._core.eras.conversation import Facts
+from tests.rows import rows
 
 
 @pytest.mark.req("L2")
@@ -22,7 +23,7 @@ def test_the_server_is_described_by_what_can_be_read_of_its_answer() -> None:
 
 
 @pytest.mark.req("L2")
-@pytest.mark.parametrize(
+@rows(
     ("declared", "offered"),
     [
         (b'{"tools":{}}', True),

@@ -17,6 +17,7 @@ from holdfast._core.eras.headers import (
     param_headers,
     standard,
 )
+from tests.rows import rows
 
 V = "2026-07-28"
 
@@ -31,7 +32,7 @@ def decode(value: str) -> str:
 
 
 @pytest.mark.req("X2")
-@pytest.mark.parametrize(
+@rows(
     ("method", "params", "name"),
     [
         ("tools/call", {"name": "get_weather", "arguments": {}}, "get_weather"),
@@ -59,7 +60,7 @@ def test_method_and_name_are_repeated(method: str, params: Any, name: str | None
 
 
 @pytest.mark.req("X2")
-@pytest.mark.parametrize(
+@rows(
     ("value", "encoded"),
     [
         ("us-west1", "us-west1"),
@@ -74,13 +75,13 @@ def test_the_specifications_examples(value: str, encoded: str) -> None:
 
 
 @pytest.mark.req("X2")
-@pytest.mark.parametrize("value", ["", "a b", "a\tb", "~!", "=?base64?open", "=?BASE64?x?=", "a?="])
+@rows("value", ["", "a b", "a\tb", "~!", "=?base64?open", "=?BASE64?x?=", "a?="])
 def test_what_plain_text_can_carry_stays_plain(value: str) -> None:
     assert encode_value(value) == value
 
 
 @pytest.mark.req("X2")
-@pytest.mark.parametrize("value", ["\ta", "a\t", "a\r\nEvil: 1", "\0", "\x7f", "\x80", "é"])
+@rows("value", ["\ta", "a\t", "a\r\nEvil: 1", "\0", "\x7f", "\x80", "é"])
 def test_what_plain_text_cannot_carry_is_encoded(value: str) -> None:
     assert encode_value(value).startswith("=?base64?")
     assert decode(encode_value(value)) == value
@@ -118,7 +119,7 @@ def test_annotated_properties_are_found_at_any_depth() -> None:
 
 
 @pytest.mark.req("X2")
-@pytest.mark.parametrize("plain", [None, True, [], "x", {}, schema(), schema(a=True)])
+@rows("plain", [None, True, [], "x", {}, schema(), schema(a=True)])
 def test_a_schema_without_annotations_has_no_mirrors(plain: Any) -> None:
     assert header_paths(plain) == {}
 
@@ -136,7 +137,7 @@ def test_an_annotation_in_an_example_is_only_an_example() -> None:
 
 
 @pytest.mark.req("X2")
-@pytest.mark.parametrize("header", ["", "a b", "a:b", "a\r\nb", "ü", "a\0", "(a)", 5, None, ["a"]])
+@rows("header", ["", "a b", "a:b", "a\r\nb", "ü", "a\0", "(a)", 5, None, ["a"]])
 def test_a_header_must_be_a_token(header: Any) -> None:
     with pytest.raises(BadParamHeader, match="not a header name"):
         header_paths(schema(a=marked(header)))
@@ -149,16 +150,14 @@ def test_headers_must_differ_in_more_than_case() -> None:
 
 
 @pytest.mark.req("X2")
-@pytest.mark.parametrize(
-    "kind", ["number", "object", "array", "null", None, ["string", "null"], ["string"], {}]
-)
+@rows("kind", ["number", "object", "array", "null", None, ["string", "null"], ["string"], {}])
 def test_only_a_primitive_can_be_mirrored(kind: Any) -> None:
     with pytest.raises(BadParamHeader, match="no primitive"):
         header_paths(schema(a=marked("X", kind)))
 
 
 @pytest.mark.req("X2")
-@pytest.mark.parametrize(
+@rows(
     "part",
     [
         {"type": "array", "items": marked("X")},
@@ -209,7 +208,7 @@ def test_a_schema_that_is_a_well_is_refused() -> None:
 
 
 @pytest.mark.req("X2")
-@pytest.mark.parametrize(
+@rows(
     ("value", "header"),
     [
         ("eu", "eu"),
@@ -227,7 +226,7 @@ def test_values_are_written_as_the_table_says(value: Any, header: str) -> None:
 
 
 @pytest.mark.req("X2")
-@pytest.mark.parametrize("arguments", [{}, {"a": None}, {"a": {"b": None}}, {"a": {}}, {"a": 5}])
+@rows("arguments", [{}, {"a": None}, {"a": {"b": None}}, {"a": {}}, {"a": 5}])
 def test_what_is_absent_or_null_has_no_header(arguments: dict[str, Any]) -> None:
     assert param_headers({"X": ("a", "b")}, arguments) == {}
 

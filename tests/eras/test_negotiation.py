@@ -31,6 +31,7 @@ from holdfast._core.eras.stateless import Stateless
 from holdfast._core.wire.jsonrpc import ErrorObject
 from holdfast.errors import ProtocolError, RpcError, ValidationError
 from holdfast.policies import Identity
+from tests.rows import rows
 
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
@@ -235,7 +236,7 @@ def test_no_common_version_is_given_up_with_both_sides_named(versions: list[str]
 # Legacy servers that answer the probe
 
 
-@pytest.mark.parametrize("code", [-32601, -32602, -32000, -32600, -32603, 0, 1, None, "E", -32022])
+@rows("code", [-32601, -32602, -32000, -32600, -32603, 0, 1, None, "E", -32022])
 def test_any_other_error_falls_back_to_initialize(code: Any) -> None:
     """-32601: TypeScript SDK 1, mcp-go, C#; -32602: Python SDK 1.9 to 1.30, FastMCP 2 and 3;
     -32000: some over HTTP; 0 occurs; -32022 without a list is not the modern error."""
@@ -244,7 +245,7 @@ def test_any_other_error_falls_back_to_initialize(code: Any) -> None:
     assert talk.initialize(initialized()).agreed_on(LEGACY)
 
 
-@pytest.mark.parametrize(
+@rows(
     "data",
     [None, "2025-06-18", ["2025-06-18"], {"supported": "2025-06-18"}, {"versions": []}],
     ids=repr,
@@ -256,7 +257,7 @@ def test_versions_named_in_any_other_way_are_not_the_modern_error(data: Any) -> 
     assert talk.params[1]["protocolVersion"] == LEGACY
 
 
-@pytest.mark.parametrize(
+@rows(
     "result",
     [{}, {"tools": []}, {"supportedVersions": "x"}, [], None, 7, b'{"supportedVersions":'],
     ids=repr,
@@ -294,9 +295,7 @@ def test_a_version_that_the_handshake_does_not_have_is_given_up(version: str) ->
     assert repr(version) in message
 
 
-@pytest.mark.parametrize(
-    "result", [{}, {"protocolVersion": 7}, [], None, {"capabilities": {}}], ids=repr
-)
+@rows("result", [{}, {"protocolVersion": 7}, [], None, {"capabilities": {}}], ids=repr)
 def test_a_malformed_answer_to_initialize_is_an_error_of_the_server(result: Any) -> None:
     talk = Talk(plan()).discover_refused(-32601).initialize(result)
     assert "initialize is not valid" in talk.failed(final=False)

@@ -30,6 +30,10 @@ def era() -> Stateless:
     return Stateless("2026-07-28", INFO, ABILITIES)
 
 
+def test_what_is_declared_is_what_each_request_carries(era: Stateless) -> None:
+    assert era.declared == ABILITIES
+
+
 def on_the_wire(stamped: Any) -> Any:
     return json.loads(jsonrpc.encode(stamped))
 
@@ -83,6 +87,37 @@ def test_a_result_is_complete_unless_it_says_otherwise(era: Stateless, raw: str)
     assert era.read("tools/list", Raw(raw.encode())) is COMPLETE
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"tools":[],"resultType" :\n "complete"}',
+        '{"structuredContent":{"resultType":"complete"}}',
+        '{"structuredContent":{"resultType":"input_required"}}',
+        '{"content":[{"type":"text","text":"\\"resultType\\":\\"input_required\\""}]}',
+        '{"structuredContent":["resultType","complete"]}',
+        '{"resultType":"input_required","resultType":"complete"}',
+        '{"result\\u0054ype":"complete"}',
+    ],
+)
+def test_a_result_that_only_looks_like_a_question_is_complete(era: Stateless, raw: str) -> None:
+    assert era.read("tools/call", Raw(raw.encode())) is COMPLETE
+
+
+@pytest.mark.req("P4")
+@pytest.mark.parametrize(
+    "raw",
+    [
+        '{"structuredContent":{"resultType":"complete"},"result\\u0054ype":"input_required"}',
+        '{"structuredContent":{"resultType":"complete"},"resultType":"input_required"}',
+        '{"resultType":"complete","resultType":"input_required"}',
+        '{"_meta":{"x":"resultType"},"resultType":\t"input_required"}',
+    ],
+)
+def test_a_question_is_found_however_it_is_written(era: Stateless, raw: str) -> None:
+    asks = raw.removesuffix("}") + ',"requestState":"s"}'
+    assert isinstance(era.read("tools/call", Raw(asks.encode())), NeedsInput)
+
+
 @pytest.mark.req("P4")
 @pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read"])
 def test_input_may_be_required_with_questions_and_state_kept_byte_for_byte(
@@ -112,6 +147,8 @@ def test_either_of_questions_and_state_is_enough(era: Stateless) -> None:
         ("tools/list", '{"resultType":"input_required","requestState":"s"}', "must not"),
         ("tools/call", '{"resultType":"surprise"}', "'surprise'"),
         ("tools/call", '{"resultType":7}', "resultType"),
+        ("tools/call", '{"resultType":"completed"}', "'completed'"),
+        ("tools/call", '["resultType"]', "object"),
         ("tools/call", '{"resultType":"input_required","inputRequests":[]}', "inputRequests"),
     ],
 )

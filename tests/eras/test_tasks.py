@@ -17,6 +17,7 @@ from holdfast._core.eras.handshake import Handshake
 from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, HANDSHAKE, STATELESS, TASKS
 from holdfast._core.eras.stateless import Stateless
 from holdfast._core.eras.tasks import TaskForm, TaskState
+from tests.rows import rows
 
 pytestmark = pytest.mark.req("K1")
 
@@ -38,7 +39,7 @@ def state(found: Any) -> TaskState:
     return found
 
 
-@pytest.mark.parametrize(
+@rows(
     "capabilities",
     [{}, {"tasks": {}}, {"tasks": []}, {"tasks": {"requests": {"tools": {}}}}, [], "x"],
 )
@@ -85,7 +86,7 @@ def test_a_call_is_answered_with_a_task_or_with_a_result() -> None:
         assert extension.created(raw(plain)) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("answer", "why"),
     [
         ([], "no usable id"),
@@ -145,7 +146,7 @@ def test_a_refusal_may_require_a_task() -> None:
         assert not tasks.requires_tasks(-32021, data)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("result", "good"),
     [
         ({"content": []}, True),

@@ -28,8 +28,14 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, NoReturn
+
+TYPE_CHECKING = False  # it starts hundreds of times, and typing is a tenth of that
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+    Message = dict[str, Any]
+    Action = Callable[["Rogue", str], None]
 
 VERSION = "2025-06-18"
 MODERN = "2026-07-28"
@@ -38,8 +44,6 @@ BUNDLE = 1 << 20
 LONG = 120.0
 """Seconds that stand for ever: a failing test leaves nothing behind for good."""
 
-Message = dict[str, Any]
-Action = Callable[["Rogue", str], None]
 ACTIONS: dict[str, Action] = {}
 
 

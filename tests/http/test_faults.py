@@ -406,6 +406,20 @@ async def test_later_than_the_deadline_is_an_error_now(code: int) -> None:
         assert len(server.posts("tools/call")) == 1
 
 
+@pytest.mark.req("R11", "S3")
+@pytest.mark.parametrize("code", [429, 503])
+async def test_a_date_to_come_back_is_read_by_the_servers_own_clock(code: int) -> None:
+    """By ours it is long over, and the server would be asked again at once."""
+    dates = {
+        "Date": "Sun, 06 Nov 1994 08:49:37 GMT",
+        "Retry_After": "Sun, 06 Nov 1994 09:49:37 GMT",
+    }
+    async with Modern() as server, connect(server) as client:
+        server.on["tools/call"] = status(code, b"overloaded", **dates)
+        assert isinstance(await failure(say(client)), TransportError)
+        assert len(server.posts("tools/call")) == 1
+
+
 @pytest.mark.req("R11")
 async def test_an_error_of_the_server_is_not_asked_again() -> None:
     async with Modern() as server, connect(server, replay="safe") as client:

@@ -10,6 +10,7 @@ from holdfast._core.transports.environment import (
     environment,
 )
 from holdfast._core.transports.launchers import uses_launcher
+from tests.rows import rows
 
 OURS = {"PATH": "/bin", "HOME": "/home/me", "TOKEN": "t", "FUNCTION": "() { :; }"}
 SECRET = "hunter2-s3cret"
@@ -30,7 +31,7 @@ def test_everybody_gets_the_basics_and_launchers_get_their_settings() -> None:
 
 
 @pytest.mark.req("X1")
-@pytest.mark.parametrize(
+@rows(
     "name",
     [
         *("UV_PUBLISH_TOKEN", "UV_PUBLISH_PASSWORD", "UV_INDEX_ACME_PASSWORD"),
@@ -44,13 +45,19 @@ def test_everybody_gets_the_basics_and_launchers_get_their_settings() -> None:
         *("AWS_SECRET_ACCESS_KEY", "DOCKER_AUTH_CONFIG", "CARGO_REGISTRY_TOKEN", "NETRC"),
     ],
 )
-@pytest.mark.parametrize("launcher", [False, True])
-def test_a_variable_that_is_a_credential_is_passed_to_nobody(name: str, launcher: bool) -> None:
-    assert environment({}, (), {name: SECRET}, launcher=launcher) == {}
+def test_a_variable_that_is_a_credential_is_passed_to_nobody(name: str) -> None:
+    for launcher in (False, True):
+        assert environment({}, (), {name: SECRET}, launcher=launcher) == {}
+
+
+PROXIES = [
+    *("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy"),
+    *("PIP_PROXY", "npm_config_proxy", "npm_config_https-proxy", "NPM_CONFIG_HTTPS_PROXY"),
+]
 
 
 @pytest.mark.req("X1")
-@pytest.mark.parametrize(
+@rows(
     ("value", "passed"),
     [
         ("http://proxy:3128", "http://proxy:3128"),
@@ -66,19 +73,13 @@ def test_a_variable_that_is_a_credential_is_passed_to_nobody(name: str, launcher
         (f"HTTP://me:%40{SECRET}@[::1]:3128", "HTTP://[::1]:3128"),
     ],
 )
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy"),
-        *("PIP_PROXY", "npm_config_proxy", "npm_config_https-proxy", "NPM_CONFIG_HTTPS_PROXY"),
-    ],
-)
-def test_a_proxy_is_passed_without_user_info(name: str, value: str, passed: str) -> None:
-    assert environment({}, (), {name: value}, launcher=True) == {name: passed}
+def test_a_proxy_is_passed_without_user_info(value: str, passed: str) -> None:
+    for name in PROXIES:
+        assert environment({}, (), {name: value}, launcher=True) == {name: passed}
 
 
 @pytest.mark.req("X1")
-@pytest.mark.parametrize(
+@rows(
     ("name", "value", "passed"),
     [
         ("PIP_INDEX_URL", f"https://me:{SECRET}@host/simple", "https://host/simple"),
@@ -122,7 +123,7 @@ def test_credentials_are_passed_by_name_or_with_everything() -> None:
     assert environment(ours, (), {}) == ours
 
 
-@pytest.mark.parametrize(
+@rows(
     ("command", "uses"),
     [
         ("npx -y server", True),

@@ -35,6 +35,7 @@ from holdfast.policies import Limits
 from holdfast.testing.contract import Probe, TransportContract
 from tests.http.echo import EchoHttp
 from tests.http.rogue import Gate, Legacy, Reply, Request, Rogue, answer, event, notice
+from tests.rows import rows
 from tests.skipping import run_skipping, skip
 
 SESSION = {"Mcp-Session-Id": "s", "MCP-Protocol-Version": "2025-11-25"}
@@ -63,7 +64,7 @@ class TestEventAnswers(TestJsonAnswers):
 
 
 @pytest.mark.req("X5", "E2")
-@pytest.mark.parametrize("url", ["http://", "ftp://host/x", "http:///x", "host/mcp", "http://[x"])
+@rows("url", ["http://", "ftp://host/x", "http:///x", "host/mcp", "http://[x"])
 def test_what_is_no_url_is_refused(url: str) -> None:
     with pytest.raises(ValidationError, match="target"):
         Http(url)
@@ -76,7 +77,7 @@ def test_a_transport_of_no_known_kind_is_refused() -> None:
 
 
 @pytest.mark.req("X5")
-@pytest.mark.parametrize(
+@rows(
     ("options", "words"),
     [
         ({"url": 5}, r"url=5"),
@@ -478,7 +479,7 @@ async def test_the_servers_own_stream_is_held_and_taken_up_again() -> None:
 
 
 @pytest.mark.req("X2")
-@pytest.mark.parametrize("status", [400, 404, 405, 406, 501])
+@rows("status", [400, 404, 405, 406, 501])
 async def test_a_server_without_a_stream_of_its_own_is_left_alone(status: int) -> None:
     async with Rogue() as server:
         server.on["GET"] = lambda request, reply: reply.status(status)

@@ -27,6 +27,7 @@ from holdfast._core.transports.http_client import (
 from holdfast._core.transports.http_responses import TURN, body_reader, read_body, read_start
 from holdfast.errors import AuthError, ProtocolError, TransportError, ValidationError
 from tests.http.rogue import Handler, Reply, Request, Rogue, fault, nobody
+from tests.rows import rows
 
 LIMIT = 10_000
 
@@ -379,7 +380,7 @@ async def test_a_large_body_goes_out() -> None:
 
 
 @pytest.mark.req("E2")
-@pytest.mark.parametrize(
+@rows(
     ("code", "reason", "processed"),
     [
         (400, RefusalReason.NOT_UNDERSTOOD, False),
@@ -436,7 +437,7 @@ async def test_the_error_object_in_a_body_is_found() -> None:
 
 
 @pytest.mark.req("E2")
-@pytest.mark.parametrize(
+@rows(
     "said",
     [b"", b"null", b"[]", b'{"error": "invalid_token"}', b'{"error": {}}', b"\xff", b"{" * 9],
 )
@@ -639,7 +640,7 @@ async def test_a_body_that_never_ends_is_not_waited_for(monkeypatch: pytest.Monk
 
 
 @pytest.mark.req("X2")
-@pytest.mark.parametrize(
+@rows(
     ("code", "body", "reason"),
     [
         (404, b"", RefusalReason.NO_SUCH_SESSION),

@@ -12,10 +12,11 @@ import pytest
 from holdfast._core.system import HAS_LINUX
 from holdfast._core.transports.launchers import is_launcher
 from holdfast._core.transports.spawn import activity
+from tests.rows import rows
 
 
 @pytest.mark.req("N1")
-@pytest.mark.parametrize(
+@rows(
     "command",
     [
         "npx -y server",
@@ -57,7 +58,7 @@ def test_launchers_are_recognised_in_a_script(shell: list[str], script: str) -> 
 
 
 @pytest.mark.req("N1")
-@pytest.mark.parametrize(
+@rows(
     "command",
     [
         ["python", "server.py"],

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
+import sys
 from typing import cast
 
 import pytest
 
 from holdfast._core.boundary import WireId
+from holdfast._core.transports.pipe_threads import AHEAD, ThreadReader
 from holdfast._core.transports.pipes import CHUNK, LEAST, TURN, TURNS, PipeReader, Writer
 
 
@@ -249,3 +252,23 @@ async def test_withdrawing_every_frame_of_a_full_queue_looks_at_each_once() -> N
     assert received == b"x" * 200_000 + b"z" * 10
     writer.close()
     os.close(reading)
+
+
+@pytest.mark.req("E2")
+@pytest.mark.skipif(sys.platform == "win32", reason="reads of a pipe wait there")
+async def test_a_drain_takes_what_the_thread_has_not_read_yet() -> None:
+    """A thread may not have had its turn when the loop wants all that the server has written."""
+    reading, writing = os.pipe()
+    got: list[bytes] = []
+    reader = ThreadReader(reading, asyncio.get_running_loop(), got.append, lambda: None)
+    for number in range(AHEAD):
+        os.write(writing, b"%d" % number)
+        while select.select([reading], [], [], 0)[0]:
+            pass  # until the thread has read it; then it waits for room
+    os.write(writing, b"last")
+    reader.drain()
+    assert b"".join(got) == b"01last"
+    os.close(writing)
+    reader.close()
+    reader.drain()
+    assert b"".join(got) == b"01last"

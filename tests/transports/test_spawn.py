@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from holdfast._core.transports.spawn import ending
+from tests.rows import rows
 
 
 @pytest.mark.req("E2")
-@pytest.mark.parametrize(
+@rows(
     ("code", "words"),
     [
         (0, "exited with code 0"),

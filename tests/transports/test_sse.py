@@ -26,6 +26,7 @@ from holdfast.policies import Limits
 from holdfast.testing.contract import Probe, TransportContract
 from tests.http.echo import EchoSse
 from tests.http.rogue import Gate, Old, Reply, Request, Rogue, event, nobody
+from tests.rows import rows
 
 
 @pytest.mark.req("V2", "X3", "R9")
@@ -88,7 +89,7 @@ def _opening(server: Old, *events: bytes):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.req("X3", "X4")
-@pytest.mark.parametrize(
+@rows(
     "named",
     ["http://evil.test/messages", "//evil.test/x", "https://127.0.0.1/x", "http://[bad", "ftp:x"],
 )

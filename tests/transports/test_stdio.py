@@ -16,6 +16,7 @@ import pytest
 
 import holdfast
 from holdfast import Limits, Stdio, Timeouts, TransportError, ValidationError
+from tests.rows import rows
 
 DEMO = [sys.executable, "-m", "holdfast.demo.server"]
 ONCE = holdfast.Backoff(first=60, max=60)
@@ -212,7 +213,7 @@ async def test_options_that_make_no_sense_are_refused() -> None:
 
 
 @pytest.mark.req("X1")
-@pytest.mark.parametrize(
+@rows(
     ("options", "words"),
     [
         ({"args": "--flag"}, r"args='--flag'.*list of words"),

@@ -22,6 +22,7 @@ from holdfast._core.transports.windows_command import (
     is_batch,
     quoted,
 )
+from tests.rows import rows
 
 # The C runtime
 
@@ -68,13 +69,13 @@ PUBLISHED = [
 """Examples of "Parsing C command-line arguments" in Microsoft's documentation."""
 
 
-@pytest.mark.parametrize(("line", "words"), PUBLISHED)
+@rows(("line", "words"), PUBLISHED)
 def test_the_model_reads_the_published_examples(line: str, words: list[str]) -> None:
     assert c_arguments(line) == words
 
 
 @pytest.mark.req("S5")
-@pytest.mark.parametrize("words", [words for _, words in PUBLISHED])
+@rows("words", [words for _, words in PUBLISHED])
 def test_the_published_words_are_written_so_that_they_are_read_back(words: list[str]) -> None:
     assert c_arguments(" ".join(map(quoted, ["x.exe", *words])))[1:] == words
 
@@ -200,7 +201,7 @@ ATTACKS = [
 
 
 @pytest.mark.req("S5")
-@pytest.mark.parametrize("attack", ATTACKS)
+@rows("attack", ATTACKS)
 def test_an_attack_on_a_batch_file_is_an_argument(attack: str) -> None:
     line = batch_line(r"C:\Program Files\nodejs\npx.cmd", ["-y", attack, "x"])
     assert Cmd(ENVIRON).arguments_of(line) == ["-y", attack, "x"]
@@ -249,16 +250,14 @@ def test_a_nul_cannot_be_passed_at_all(file: str) -> None:
         command_line(file, ["a\0b"], "cmd.exe")
 
 
-@pytest.mark.parametrize(
-    "name", ["x.bat", "X.CMD", "x.cmd ", "x.bat.", "x.bat . ", r"C:\a.b\x.BaT"]
-)
+@rows("name", ["x.bat", "X.CMD", "x.cmd ", "x.bat.", "x.bat . ", r"C:\a.b\x.BaT"])
 def test_batch_files_are_known_whatever_their_name_ends_in(name: str) -> None:
     """CVE-2024-43402: Windows leaves off dots and spaces at the end of a name."""
     assert is_batch(name)
     assert command_line(name, ["&calc"], r"C:\cmd.exe")[0] == r"C:\cmd.exe"
 
 
-@pytest.mark.parametrize("name", ["x.exe", "bat", "x.batch", r"C:\x.bat\node.exe", "cmd"])
+@rows("name", ["x.exe", "bat", "x.batch", r"C:\x.bat\node.exe", "cmd"])
 def test_other_programs_are_started_as_they_are(name: str) -> None:
     assert not is_batch(name)
 
@@ -281,7 +280,7 @@ PATH = r'"C:\Program Files\nodejs";;.;C:\Windows\System32;D:\late;C:\tools'
 
 
 @pytest.mark.req("S5")
-@pytest.mark.parametrize(
+@rows(
     ("program", "file"),
     [
         ("node", r"C:\Program Files\nodejs\node.exe"),

@@ -17,6 +17,7 @@ from msgspec import Raw
 from holdfast import types as t
 from holdfast.types import base
 from holdfast.types.base import decode_page
+from tests.rows import rows
 
 
 class Envelope(msgspec.Struct):
@@ -124,7 +125,7 @@ def test_numbers_as_text_are_read() -> None:
     assert (progress.progress, progress.total) == (3, 10)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "kind"),
     [
         (b'{"name":"no uri"}', t.Root),

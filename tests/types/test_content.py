@@ -10,6 +10,7 @@ import pytest
 
 from holdfast import types as t
 from holdfast.errors import ToolError
+from tests.rows import rows
 
 
 def result(*contents: Any, **fields: Any) -> t.ToolResult:
@@ -49,7 +50,7 @@ def test_an_unknown_content_is_kept_as_it_came_and_hides_no_other() -> None:
     assert "video" in repr(unknown)
 
 
-@pytest.mark.parametrize(
+@rows(
     "odd",
     [
         {"type": "image", "mimeType": "image/png"},
@@ -152,7 +153,7 @@ def test_base64_may_have_line_breaks() -> None:
     assert t.ImageContent(data="AA\r\nE=\n", mime_type="image/png").bytes == b"\x00\x01"
 
 
-@pytest.mark.parametrize("data", ["A", "AAE", "A-E_", "AAE=AAE=", "é"])
+@rows("data", ["A", "AAE", "A-E_", "AAE=AAE=", "é"])
 def test_bad_base64_is_named(data: str) -> None:
     with pytest.raises(ValueError, match="image content is not valid base64"):
         _ = t.ImageContent(data=data, mime_type="image/png").bytes

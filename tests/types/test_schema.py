@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from holdfast import types as t
 from holdfast.types.base import Wire, wire_names
+from tests.rows import rows
 from tests.types.samples import Schemas, fields_of, samples
 from tests.types.table import OURS, ROWS, SINCE, Enum, Page, Struct
 
@@ -49,9 +50,9 @@ def _distinct() -> Iterator[tuple[str, str]]:
 CASES = list(_distinct())
 
 
-def of_kind(kind: type) -> pytest.MarkDecorator:
+def of_kind(kind: type) -> Callable[[Callable[..., Any]], Callable[[], Any]]:
     cases = [(r, n) for r, n in CASES if isinstance(ROWS[n], kind)]
-    return pytest.mark.parametrize(("revision", "name"), cases)
+    return rows("revision, name", cases)
 
 
 def again(value: Any) -> Any:

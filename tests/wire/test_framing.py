@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast._core.wire.framing import FrameTooLarge, Lines, longest_line
+from tests.rows import rows
 
 LIMIT = 64
 
@@ -84,7 +86,7 @@ def test_the_limit_is_the_longest_line_without_its_newline() -> None:
 
 
 @pytest.mark.req("R9")
-@pytest.mark.parametrize(
+@rows(
     "pieces",
     [
         [b"x" * 65],
@@ -117,10 +119,38 @@ def test_a_piece_is_copied_once_however_many_there_are() -> None:
     """The unfinished line is a list of pieces; joining at every read would be quadratic."""
     lines = Lines(1_000_000)
     piece = b"x" * 1000
-    for _ in range(500):
+    for _ in range(200):
         lines.feed(piece)
     assert all(kept is piece for kept in lines.pieces)
-    assert lines.feed(b"\n") == piece * 500 + b"\n"
+    assert lines.feed(b"\n") == piece * 200 + b"\n"
+
+
+@pytest.mark.req("R9")
+def test_a_large_line_is_not_in_memory_twice() -> None:
+    """Joining the pieces of a large line would need twice its size."""
+    size = 8 * 1024 * 1024
+    lines = Lines(2 * size)
+    piece = b"x" * 65536
+    tracemalloc.start()
+    try:
+        for _ in range(size // len(piece)):
+            lines.feed(piece)
+        whole = lines.feed(b"\nnext")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.2 * size
+    assert whole == b"x" * size + b"\n"
+    assert lines.feed(b"\n") == b"next\n"
+
+
+@pytest.mark.req("R9")
+def test_a_large_line_that_is_cut_off_is_returned_at_the_end() -> None:
+    lines = Lines(2_000_000)
+    lines.feed(b"x" * 300_000)
+    lines.feed(b"yz")
+    assert lines.rest() == b"x" * 300_000 + b"yz"
+    assert lines.rest() == b""
 
 
 @pytest.mark.req("R8")

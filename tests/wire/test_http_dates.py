@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from holdfast._core.wire.http_dates import retry_after, timestamp
+from tests.rows import rows
 
 NOON = "Sun, 06 Nov 1994 12:00:00 GMT"
 
@@ -15,7 +14,7 @@ def test_a_date_is_read_and_anything_else_is_none() -> None:
         assert timestamp(text) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "seconds"),
     [("120", 120.0), (" 0 ", 0.0), (NOON, 60.0), ("", None), ("-5", None), ("1.5", None)],
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -21,6 +23,7 @@ from holdfast._core.wire.jsonrpc import (
     decode_lines,
     snippet,
 )
+from tests.rows import rows
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 ids = st.integers(-(2**63), 2**64 - 1) | text
@@ -243,7 +246,7 @@ def test_a_batch_of_nothing_and_a_broken_batch_are_junk() -> None:
 
 
 @pytest.mark.req("E3")
-@pytest.mark.parametrize(
+@rows(
     ("raw", "fault"),
     [
         (b"{}", ErrorObject()),
@@ -313,7 +316,7 @@ def test_the_id_of_an_answer_that_cannot_be_read_is_found(
 
 
 @pytest.mark.req("R10")
-@pytest.mark.parametrize("size", [1, 65_500, 65_501, 65_502, 200_000])
+@rows("size", [1, 65_500, 65_501, 65_502, 200_000])
 def test_text_in_utf8_is_read_wherever_it_is_split_to_be_checked(size: int) -> None:
     text = "." * size + "\U0001f600é" * 30
     data = answer_with(msgspec.json.encode({"n": text}))
@@ -323,7 +326,7 @@ def test_text_in_utf8_is_read_wherever_it_is_split_to_be_checked(size: int) -> N
         assert msgspec.json.decode(found.result) == {"n": text}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "wire_id", "asks"),
     [
         (b'{"result":{"id":1,"x":NaN},"jsonrpc":"2.0","id":5}', 5, False),
@@ -353,7 +356,7 @@ def test_only_the_id_of_the_message_itself_counts(
 
 
 @pytest.mark.req("R10")
-@pytest.mark.parametrize(
+@rows(
     ("escaped", "read"),
     [
         (rb"\ud83d", "\ufffd"),
@@ -404,8 +407,10 @@ def test_every_unreadable_answer_of_a_read_is_named_and_other_junk_once() -> Non
 
 
 def test_a_text_of_several_lines_is_one_message_or_one_piece_of_junk() -> None:
-    (found,) = jsonrpc.decode_text(b'{"id": 5,\n "result": {}}\n')
+    (found,) = jsonrpc.decode_text(b'{"id": 5,\n "result": {"a":\r\n[\r1\n]}}\n')
     assert isinstance(found, Envelope)
+    assert isinstance(found.result, Raw)
+    assert bytes(found.result) == b'{"a":  [ 1 ]}'
     (junk,) = jsonrpc.decode_text(b'{"id": 5,\n "result": NaN}\n')
     assert isinstance(junk, Junk)
     assert junk.id == 5
@@ -426,7 +431,7 @@ def test_an_error_carries_the_data_that_was_given(data: object, error: object) -
 
 
 @pytest.mark.req("S3")
-@pytest.mark.parametrize(
+@rows(
     ("data", "seconds"),
     [
         ({"retryAfterMs": 1500}, 1.5),
@@ -449,3 +454,34 @@ def test_an_error_says_when_to_try_again_only_by_a_number(
 
 def test_no_error_says_nothing_of_later() -> None:
     assert jsonrpc.retry_after(None) is None
+
+
+@pytest.mark.parametrize(
+    "encode",
+    [
+        lambda: jsonrpc.request(1, "tools/call", {"name": "add"}),
+        lambda: jsonrpc.notification("notifications/initialized"),
+    ],
+)
+def test_what_is_sent_leaves_nothing_in_memory(encode: Callable[[], bytes]) -> None:
+    encode()
+    gc.collect()
+    before = len(gc.get_objects())
+    lines = {encode() for _ in range(2000)}
+    assert len(lines) == 1
+    gc.collect()
+    assert len(gc.get_objects()) - before < 1000
+
+
+@pytest.mark.req("Y1")
+@pytest.mark.parametrize(
+    ("error", "names"),
+    [
+        (b'{"code":1,"message":"x","data":{}}', []),
+        (b'{"code":1,"message":"x","data":null,"odd":1e999999}', ["data", "odd"]),
+        (b'{"code":1,"', []),
+        (b"[]", []),
+    ],
+)
+def test_what_an_error_has_beyond_its_fields_is_not_read(error: bytes, names: list[str]) -> None:
+    assert [*jsonrpc.unusual_fields(Raw(error))] == names

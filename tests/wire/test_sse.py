@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast._core.wire.framing import FrameTooLarge, Lines
 from holdfast._core.wire.sse import ServerSentEvent, SseParser
+from tests.rows import rows
 from tests.wire.test_framing import cut
 
 LIMIT = 100
@@ -184,7 +185,7 @@ def test_an_id_with_a_null_is_passed_over_and_an_empty_one_takes_it_back() -> No
 
 
 @pytest.mark.req("X2")
-@pytest.mark.parametrize(
+@rows(
     ("said", "meant"),
     [(b"1500", 1.5), (b"0", 0.0), (b"-1", None), (b"1.5", None), (b"", None), (b"soon", None)],
 )
@@ -220,7 +221,7 @@ def test_a_line_feed_after_a_reconnect_is_no_half_of_an_older_crlf() -> None:
 
 
 @pytest.mark.req("X2")
-@pytest.mark.parametrize(
+@rows(
     ("event", "line"),
     [
         (ServerSentEvent(b"{}"), b"{}\n"),
@@ -259,7 +260,7 @@ def test_an_event_passes_if_and_only_if_its_data_is_within_the_limit(
 
 
 @pytest.mark.req("R9")
-@pytest.mark.parametrize("start", [b"", b"data: ", b": ", b"id: ", b"event: "])
+@rows("start", [b"", b"data: ", b": ", b"id: ", b"event: "])
 def test_a_line_that_never_ends_is_not_kept(start: bytes) -> None:
     events = SseParser(LIMIT)
     events.feed(start)

@@ -46,26 +46,26 @@ class Call(Struct, frozen=True, gc=False):
     """Ask the server for progress."""
     repeatable: bool = False
     """Running it twice does no harm."""
-    lasting: bool = False
-    """A stream that stays open: it has no deadline."""
-    wait: bool | None = None
-    """Wait for a server that is down; None: as the policy says."""
-    param_headers: dict[str, str] | None = None
-    """Arguments to repeat in headers, where there are headers."""
     since: float | None = None
     """The time its deadlines began; None: when the engine takes it."""
-    extensions: tuple[str, ...] = ()
-    """Extensions to declare with this request, where each request declares them."""
+    spent: float = 0.0
+    """Seconds of ``total`` which were gone before this request. For messages."""
+    total_name: str = "Timeouts.total"
+    """The option that ``total`` comes from; ``timeout``: a few times that. For messages."""
+    place_within: float | None = None
+    """Seconds to wait for a place under a limit; None: as long as it may take in all."""
     epoch: int | None = None
     """Send it only in this epoch of the connection, else fail with ``LinkChanged``."""
     refusals: int | None = None
     """How often it was refused for now, if its caller checks the server before each attempt."""
-    total_name: str = "Timeouts.total"
-    """The option that ``total`` comes from; ``timeout``: a few times that. For messages."""
-    spent: float = 0.0
-    """Seconds of that time which were gone before this request. For messages."""
-    place_within: float | None = None
-    """Seconds to wait for a place under a limit; None: as long as it may take in all."""
+    param_headers: dict[str, str] | None = None
+    """Arguments to repeat in headers, where there are headers."""
+    extensions: tuple[str, ...] = ()
+    """Extensions to declare with this request, where each request declares them."""
+    lasting: bool = False
+    """A stream that stays open: it has no deadline."""
+    wait: bool | None = None
+    """Wait for a server that is down; None: as the policy says."""
 
 
 # Commands: engine → driver → transport.
@@ -365,6 +365,14 @@ class Moved(Struct, frozen=True):
     old: str
     new: str
     reason: HoldfastError | None = None
+
+
+class Misfit(Struct, frozen=True):
+    """An answer does not fit its schema; shown to a tap alone."""
+
+    wire_id: WireId | None
+    faults: tuple[tuple[str, str], ...]
+    """The places, and what is wrong there."""
 
 
 class Violated(Struct, frozen=True):

@@ -37,7 +37,7 @@ from holdfast.types.lifecycle import Progress
 
 if TYPE_CHECKING:
     from holdfast._core.limits.gate import Gate, Places
-    from holdfast._core.tap import Crossing, Tap
+    from holdfast._core.tap import Crossing, Watcher
 
 log: logging.Logger = logging.getLogger("holdfast")
 
@@ -54,7 +54,7 @@ class Driver:
         listener: b.DriverListener,
         *,
         jitter: Iterator[float] | None = None,
-        tap: Tap | None = None,
+        tap: Watcher | None = None,
         gate: Gate | None = None,
     ) -> None:
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
@@ -62,7 +62,7 @@ class Driver:
         self.engine: Connection = Connection(name, policy, plan, jitter, self._unsent)
         self._timers = self.engine.timers
         self.mailbox: Mailbox = Mailbox(policy.limits.mailbox, self.loop, name)
-        self.tap: Tap | None = tap
+        self.tap: Watcher | None = tap
         """Sees what crosses between this client and its transport."""
         self.gate: Gate | None = gate
         """The limits of the server; None: there are none, and the server takes calls."""
@@ -92,10 +92,9 @@ class Driver:
     async def request(
         self,
         call: Call,
-        *,
         on_progress: Callable[[list[Progress]], None] | None = None,
-        on_related: Callable[[Raw], None] | None = None,
         on_sent: Callable[[WireId], None] | None = None,
+        on_related: Callable[[Raw], None] | None = None,
     ) -> Raw:
         """Send a request and wait for its one outcome; first for its place under a limit."""
         places: Places = ()
@@ -108,7 +107,9 @@ class Driver:
             # A function of the application gives each request its credentials. It may depend on
             # who is calling, so it runs in the caller's context, also if the request waits first.
             context = copy_context() if self._keeps_context else None
-            ticket, effects = self.engine.call(call, self.loop.time())
+            # A link that is ready asks only when the call began.
+            now = call.since if self.engine.state is State.READY else None
+            ticket, effects = self.engine.call(call, self.loop.time() if now is None else now)
             self._waiters[ticket] = Waiter(future, on_progress, on_related, on_sent, context)
             self._apply(effects)
             del effects  # They hold the frame, which is not needed while waiting.
@@ -137,7 +138,7 @@ class Driver:
         """
         assert self.gate is None
         context = copy_context() if self._keeps_context else None
-        ticket, effects = self.engine.call(call, self.loop.time())
+        ticket, effects = self.engine.call(call, call.since or self.loop.time())
         self._waiters[ticket] = Waiter(receiver, on_progress, None, None, context)
         self._apply(effects)
         return ticket
@@ -448,24 +449,18 @@ class Driver:
 
     def _trace(self, crossing: Crossing) -> None:
         """Show the tap what crosses here. It cannot disturb what it looks at."""
-        from holdfast._core.tap import crossing_events
-
-        now, generation = self.loop.time(), self.engine.link.generation
+        engine = self.engine
         try:
-            for event in crossing_events(crossing, now, generation, self.engine.inflight.ticket_of):
-                if self.tap is not None:
-                    self.tap(event)
+            if self.tap is not None:
+                ticket_of = engine.inflight.ticket_of
+                self.tap(crossing, self.loop.time(), engine.link.generation, ticket_of)
         except Exception:
             self.tap = None
-            log.exception("%s: the tap failed and was taken off", self.engine.name)
+            log.exception("%s: the tap failed and was taken off", engine.name)
 
     def show_faults(self, wire_id: WireId | None, faults: Sequence[tuple[str, str]]) -> None:
         """Show the tap that an answer does not fit its schema: the places, and what is wrong."""
-        from holdfast._core.tap import TraceEvent
-
-        now, generation = self.loop.time(), self.engine.link.generation
-        if self.tap is not None:
-            self.tap(TraceEvent(now, "checked", generation, wire_id=wire_id, faults=tuple(faults)))
+        self._trace(b.Misfit(wire_id, tuple(faults)))
 
     def _check_attempt(self, call: Call) -> None:
         """Raise why the server is not becoming ready, if it is not."""

@@ -15,8 +15,9 @@ and read when asked for; an object inside another one keeps only the way to its 
 #
 # The source is in ``__dict__``, beside the fields: it is never on the wire, does not take part in
 # comparisons, and an object that was made here has none.
-
-from __future__ import annotations
+#
+# The annotations of types that are read are values, not text as elsewhere: each text would be
+# compiled anew for every reader that is built, which was a tenth of a start.
 
 import gc
 import math
@@ -157,7 +158,7 @@ class _Decoders(dict[Any, "msgspec.json.Decoder[Any]"]):
 
 
 _plans = _Plans()
-_decoders = _Decoders()
+decoders = _Decoders()
 
 encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
 
@@ -177,7 +178,7 @@ def decode(raw: bytes | Raw, kind: type[T]) -> T:
         raw = Raw(raw)
     value: T
     try:
-        value = _decoders[kind].decode(raw)
+        value = decoders[kind].decode(raw)
         attach(value, raw)
     except (msgspec.ValidationError, UnicodeDecodeError):
         from holdfast.types.lenient import decode_leniently
@@ -334,7 +335,7 @@ def _in_one_pass(raw: bytes | Raw, item_type: type[W], key: str) -> Any:
     """Return a page with its items; None if not all of it fits."""
     raw = raw.copy() if isinstance(raw, Raw) else Raw(raw)
     try:
-        page = _decoders[_head_type(key, item_type)].decode(raw)
+        page = decoders[_head_type(key, item_type)].decode(raw)
     except (msgspec.ValidationError, UnicodeDecodeError):
         return None
     texts = _Texts(raw, key)
@@ -355,12 +356,12 @@ class _Texts:
 
     def __getitem__(self, index: int) -> Any:
         if self._cut is None:
-            self._cut = _decoders[_head_type(self._key, Raw)].decode(self._page).found
+            self._cut = decoders[_head_type(self._key, Raw)].decode(self._page).found
         return plain_json(self._cut[index])
 
 
 def _one_by_one(texts: list[Raw], item_type: type[W], items: list[W], faults: list[Fault]) -> None:
-    read = _decoders[item_type].decode
+    read = decoders[item_type].decode
     unfit = 0
     for index, text in enumerate(texts):
         source = text.copy() if len(text) < DETACH else text

@@ -4,8 +4,6 @@ A content of a kind that this version does not know is an `UnknownContent`; so i
 known kind that lacks what the kind needs. Neither hides its neighbours.
 """
 
-from __future__ import annotations
-
 import binascii
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -77,13 +75,19 @@ class EitherContents(ResourceContents, kw_only=True):
         if self.text is None and self.blob is None:
             raise ValueError("Object missing required field `text` or `blob`")
 
-    def settle(self) -> AnyResourceContents:
+    def settle(self) -> "AnyResourceContents":
         """Return the kind that the fields say; text wins if a server sends both."""
         common: Any = {"uri": self.uri, "mime_type": self.mime_type, "meta": self.meta}
         if self.text is not None:
             return TextResourceContents(**common, text=self.text)
         assert self.blob is not None
         return BlobResourceContents(**common, blob=self.blob)
+
+
+if TYPE_CHECKING:
+    AnyResourceContents: TypeAlias = "TextResourceContents | BlobResourceContents | UnknownContent"
+else:
+    AnyResourceContents = EitherContents  # as with the unions of contents below
 
 
 class ContentBlock(Meta, tag_field="type", kw_only=True):
@@ -176,7 +180,7 @@ class ToolResultContent(ContentBlock, tag="tool_result", kw_only=True):
     type: ClassVar[Literal["tool_result"]] = "tool_result"
 
     tool_use_id: str
-    content: list[Content] = field(default_factory=empty_list)
+    content: "list[Content]" = field(default_factory=empty_list)
     is_error: bool = False
     structured_content: Any = UNSET
 
@@ -212,7 +216,6 @@ class UnknownContent(dict[str, Any]):
 # The reader is built from these unions. It knows tagged kinds only: what else a field may
 # hold comes from the lenient reading, so the unions for people to check against are wider.
 if TYPE_CHECKING:
-    AnyResourceContents: TypeAlias = TextResourceContents | BlobResourceContents | UnknownContent
     Content: TypeAlias = (
         TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource | UnknownContent
     )
@@ -225,7 +228,6 @@ if TYPE_CHECKING:
         | UnknownContent
     )
 else:
-    AnyResourceContents = EitherContents
     Content = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
     SamplingContent = TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
 

@@ -1,7 +1,5 @@
 """A server's identity and capabilities, what it reports while it works, and its tasks."""
 
-from __future__ import annotations
-
 from typing import Any, Final, TypeAlias
 
 from msgspec import field

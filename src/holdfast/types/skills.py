@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct, field
 
-from holdfast._core.text import has_unseen
+from holdfast._core.text import has_unseen, truncate
 from holdfast.types.base import Wire
 
 SKILL_FILE: Final = "SKILL.md"
@@ -57,7 +57,7 @@ class Skill(Wire, kw_only=True):
 
     def __post_init__(self) -> None:
         if (fault := _fault(self)) is not None:
-            raise ValueError(f"skill {self.uri[:200]!r}: {fault}")
+            raise ValueError(f"skill {truncate(self.uri, 200)!r}: {fault}")
 
     @property
     def name(self) -> str:
@@ -132,7 +132,7 @@ def _fault(skill: Skill) -> str | None:
     if not isinstance(name, str) or not isinstance(described, str) or not described:
         return "its frontmatter lacks a name or a description"
     if name != directory:
-        return f"its directory is {directory[:80]!r}, and its name {name[:80]!r}"
+        return f"its directory is {truncate(directory, 80)!r}, and its name {truncate(name, 80)!r}"
     # Agent Skills, name: words of lower-case letters and digits, joined by single hyphens.
     if len(name) > 64 or name != name.lower() or not all(map(str.isalnum, name.split("-"))):
         return "its name is not made of lower-case letters, digits and single hyphens"
@@ -166,9 +166,9 @@ def _manifest_fault(skill: Skill, files: list[SkillResource]) -> str | None:
 
 def _file_fault(skill: Skill, file: SkillResource) -> str | None:
     if not is_inside(skill, file.uri):
-        return f"{file.uri[:200]!r} is not in its directory"
+        return f"{truncate(file.uri, 200)!r} is not in its directory"
     if not _DIGEST.fullmatch(file.digest) or file.size < 0:
-        return f"{file.uri[:200]!r} has no usable digest or size"
+        return f"{truncate(file.uri, 200)!r} has no usable digest or size"
     return None
 
 

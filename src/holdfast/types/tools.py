@@ -1,7 +1,5 @@
 """Tools: what a server offers to do, and what came of doing it."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -118,7 +116,7 @@ class Tool(Meta, kw_only=True):
         input_schema: dict[str, Any] | None = None,
         output_schema: Any = None,
         **fields: Any,
-    ) -> Tool:
+    ) -> "Tool":
         """Return a tool made of plain schemas, for servers."""
         if input_schema is not None:
             fields["input_schema_json"] = Raw(encode(input_schema))
@@ -183,7 +181,7 @@ class ResultNotes(Struct, frozen=True, kw_only=True):
 
     pending: Any = None
     """The `PendingCall`, if the server answered with questions that are the caller's."""
-    full: ToolResult | None = None
+    full: "ToolResult | None" = None
     """The whole result, if this one was cut to a budget."""
     faults: tuple[Any, ...] = ()
     """Where the structured result does not match the tool's schema, if checked."""
@@ -238,7 +236,7 @@ class ToolResult(Result, kw_only=True):
         return self._notes.pending
 
     @property
-    def full(self) -> ToolResult:
+    def full(self) -> "ToolResult":
         """The whole result, where this is one that was cut to a budget; otherwise itself."""
         return self if self._notes.full is None else self._notes.full
 
@@ -268,7 +266,7 @@ class ToolResult(Result, kw_only=True):
                     return _read(value["result"], kind)
             raise ValidationError(f"as_type({name}): {error}", data=self) from error
 
-    def raise_for_error(self) -> ToolResult:
+    def raise_for_error(self) -> "ToolResult":
         """Return this result; raise `ToolError` with the tool's text if it is an error."""
         if not self.is_error:
             return self

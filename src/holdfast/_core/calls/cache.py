@@ -167,11 +167,11 @@ class ResponseCache(Struct, eq=False):
     def _decode(self, key: str, data: bytes, number: int, tokens: list[str]) -> CacheEntry:
         """Return the entry that a store has; raise if it is none of ours."""
         line, _, raw = data.partition(b"\n")
-        stored = _stored.decode(line)
+        stored = msgspec.json.decode(line, type=_Stored)
         version = number if stored.tokens == tokens else _NO_VERSION
         entry = self._recent.get(key) if self._recent is not None else None
         if entry is None or entry.raw != raw:
-            _hints.decode(raw)
+            msgspec.json.decode(raw, type=_RawHints)
             entry = CacheEntry(raw, version, stored.received, stored.ttl)
             self._remember(key, entry)
         entry.version, entry.received, entry.ttl = version, stored.received, stored.ttl
@@ -196,9 +196,9 @@ class ResponseCache(Struct, eq=False):
 
     def _log_failure(self, error: BaseException) -> None:
         """Log why the store is not used; what is no failure of a store has a traceback."""
-        from holdfast.stores.base import StoreDown, StoreError
+        from holdfast.stores.base import StoreError, StoreUnreachable
 
-        if isinstance(error, StoreDown):  # which the store has told
+        if isinstance(error, StoreUnreachable):  # which the store has told
             return
         text = "the cache's store failed, and is not used for %g s: %r"
         if isinstance(error, TimeoutError | StoreError):
@@ -403,7 +403,7 @@ def _read_hints(text: bytes) -> tuple[float | None, bool]:
     if b"ttlMs" not in text:  # Searching is many times faster than decoding.
         return None, False
     try:
-        hints = _hints.decode(text)
+        hints = msgspec.json.decode(text, type=_RawHints)
     except jsonrpc.MALFORMED:
         return None, False
     ttl = hints.ttlMs
@@ -416,7 +416,7 @@ def _read_hints(text: bytes) -> tuple[float | None, bool]:
 def updated_uri(params: Raw | None) -> str | None:
     """Return the resource that a notification is about; None if that cannot be read."""
     try:
-        return None if params is None else _updated.decode(params).uri
+        return None if params is None else msgspec.json.decode(params, type=_Updated).uri
     except jsonrpc.MALFORMED:
         return None
 
@@ -437,8 +437,3 @@ class _RawHints(Struct):
 
 class _Updated(Struct):
     uri: str
-
-
-_hints = msgspec.json.Decoder(_RawHints)
-_stored = msgspec.json.Decoder(_Stored)
-_updated = msgspec.json.Decoder(_Updated)

@@ -52,9 +52,6 @@ class _Question(Struct):
     params: Raw = EMPTY
 
 
-_question = msgspec.json.Decoder(_Question)
-
-
 class Inputs(Struct, eq=False):
     """The application's handlers, by the method that asks for them.
 
@@ -75,7 +72,9 @@ class Inputs(Struct, eq=False):
             return False
         # A malformed question is refused by `answer_all`.
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
-            methods = [_question.decode(raw).method for raw in questions.values()]
+            methods = [
+                msgspec.json.decode(raw, type=_Question).method for raw in questions.values()
+            ]
             return "elicitation/create" in methods
         return False
 
@@ -125,7 +124,7 @@ class Inputs(Struct, eq=False):
         decoded = {}
         for key, raw in questions.items():
             try:
-                decoded[key] = _question.decode(raw)
+                decoded[key] = msgspec.json.decode(raw, type=_Question)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 text = f"{name}: input request {key!r} is malformed: {error}"
                 raise ProtocolError(text) from error

@@ -25,7 +25,7 @@ MAX_LOGINS: Final = 3
 """For one call: a login, and two new authorizations for more scopes."""
 
 
-class Logins:
+class CallLogins:
     """Logs in where a call needs it, with the handler of the application."""
 
     __slots__ = ("_authorizer", "_handler", "_name")

@@ -3,7 +3,7 @@
 # Where the ledger stands in a call
 # ---------------------------------
 #
-# `ToolCall.send` asks it in front of every attempt, after everything was checked and allowed:
+# `Pipeline.call_tool` asks it in front of every attempt, after everything was checked and allowed:
 # nothing may be claimed that is refused here. The claim is held over all attempts of one call
 # (a login, a changed link, a task that the server insists on), so whatever the driver repeats by
 # the rules of ``replay`` happens under one claim, as it would without it.
@@ -40,6 +40,8 @@ from holdfast._core.ledger import texts
 from holdfast._core.ledger.ledger import Claim, Ledger
 from holdfast._core.ledger.record import Record
 from holdfast.errors import HandshakeRefused, HoldfastError, RpcError, ValidationError
+from holdfast.schema.types import listed_types
+from holdfast.schema.walk import branches, resolve
 from holdfast.stores.base import StoreError
 from holdfast.types.base import decode
 from holdfast.types.tools import ToolResult
@@ -54,6 +56,8 @@ MARK_AFTER: Final = 0.02
 """Seconds without an answer after which "sent" is noted."""
 SETTLE_TIME: Final = 5.0
 """Seconds that the end of a call waits for the ledger."""
+MOST_ALTERNATIVES: Final = 50
+"""Schemas of one parameter that are looked at."""
 BUSY: Final = -32023
 """The server refuses a call for now (draft SEP-3304): nothing of it has run."""
 
@@ -78,22 +82,26 @@ class OnceCall(Struct, eq=False):
             return
         named = call.pipeline.requester.policy.tools.idempotency_of(call.name)
         for name in (named,) if named is not None else PARAMETERS:
-            if name in properties and name not in call.arguments:
-                call.arguments = {**call.arguments, name: self._value(properties[name])}
-                call.params = {**call.params, "arguments": call.arguments}
+            if name in properties and call.arguments.get(name) is None:
+                value = self._value(_alternatives(properties[name], schema))
+                if value is not None:
+                    call.arguments = {**call.arguments, name: value}
+                    call.params = {**call.params, "arguments": call.arguments}
                 return
 
-    def _value(self, schema: Any) -> str:
-        """Return the key as the parameter wants it."""
-        is_uuid = isinstance(schema, dict) and schema.get("format") == "uuid"
-        return str(uuid5(NAMESPACE_URL, f"holdfast:once:{self.key}")) if is_uuid else self.key
+    def _value(self, schemas: list[dict[str, Any]]) -> str | None:
+        """Return the key as the parameter wants it; None if that takes no text."""
+        if any(schema.get("format") == "uuid" for schema in schemas):
+            return str(uuid5(NAMESPACE_URL, f"holdfast:once:{self.key}"))
+        types = [name for schema in schemas for name in listed_types(schema)]
+        return self.key if not types or "string" in types else None
 
     async def send(self, call: ToolCall, tool: ReadyTool) -> tuple[Raw, ToolResult]:
         """Make an attempt under the claim; or return what is recorded, and send nothing."""
         if self.claim is None:
             # Until there is an attempt of its own, what it ends with is about another's.
             call.is_another = True
-            claim = await self._claim(call)
+            claim = await self._claim(call, tool)
             if not claim.is_held:
                 return self._recorded(call, claim.record)
             self.claim = claim
@@ -110,7 +118,7 @@ class OnceCall(Struct, eq=False):
             await self._settle(ran=True, result=raw)
         return raw, result
 
-    async def _claim(self, call: ToolCall) -> Claim:
+    async def _claim(self, call: ToolCall, tool: ReadyTool) -> Claim:
         requester = call.pipeline.requester
         return await self.ledger.claim(
             self.key,
@@ -119,7 +127,7 @@ class OnceCall(Struct, eq=False):
             server=requester.name,
             scope=scope_of(requester.name, requester.opener.transport, self.ledger),
             pending=None if call.answers is None else _answered(call.answers),
-            until=call.time().until,
+            until=_waits_until(call, tool),
         )
 
     def _recorded(self, call: ToolCall, record: Record) -> tuple[Raw, ToolResult]:
@@ -228,6 +236,31 @@ _SETTLING: Final[set[asyncio.Task[None]]] = set()
 """Ends that are being noted; a loop holds its tasks by weak references."""
 
 
+def _waits_until(call: ToolCall, tool: ReadyTool) -> float:
+    """Return how long it waits for another with its key: as long as for a server that is silent."""
+    deadline, options = call.time(), call.options
+    if options.get("timeout") is None:
+        if options.get("total_timeout") is not None:
+            return deadline.until
+        if tool.settings.timeout is not None:
+            return deadline.since + tool.settings.timeout
+    return min(deadline.since + deadline.idle, deadline.until)
+
+
+def _alternatives(schema: Any, root: Any) -> list[dict[str, Any]]:
+    """Return the schema of a parameter, with its branches and what these refer to."""
+    schemas = [schema]
+    for part in schemas:  # which grows, also by a reference that leads back
+        if len(schemas) > MOST_ALTERNATIVES:
+            break
+        for keyword in ("anyOf", "oneOf", "allOf"):
+            schemas += branches(part, keyword)
+        reference = part.get("$ref") if isinstance(part, dict) else None
+        if isinstance(reference, str):
+            schemas.append(resolve(root, reference))
+    return [part for part in schemas if isinstance(part, dict)]
+
+
 def _is_answer(call: ToolCall, error: HoldfastError) -> bool:
     """Return True for an error that the server answered this very call with."""
     refused = isinstance(error, HandshakeRefused) or error.code == BUSY
@@ -293,7 +326,12 @@ def scope_of(name: str, transport: Any, ledger: Ledger) -> str:
     if key is None:
         # A server in memory: its keys are its own.
         key = transport.__dict__.setdefault("_once_scope", token_hex(16))
-    return _digest("definition", key, sorted(headers.items()) if headers else [], account)
+    parts = ("definition", key, sorted(headers.items()) if headers else [], account)
+    last: tuple[object, str] | None = transport.__dict__.get("_once_digest")
+    if last is None or last[0] != parts:
+        # Of a whole environment it takes longer than a write to Redis.
+        last = transport.__dict__["_once_digest"] = (parts, _digest(*parts))
+    return last[1]
 
 
 def _digest(*parts: object) -> str:

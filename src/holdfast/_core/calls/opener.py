@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from holdfast._core.boundary import Call, DriverListener, LinkChanged, Transport
 from holdfast._core.calls.deadline import Deadline, seconds
-from holdfast._core.calls.logins import Logins
+from holdfast._core.calls.logins import CallLogins
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import Era
 from holdfast.errors import HoldfastError, LoginRequired, StateError, TransportError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast._core.driver import Driver
     from holdfast._core.eras.conversation import Plan
     from holdfast._core.limits.gate import Gate
-    from holdfast._core.tap import Tap
+    from holdfast._core.tap import Watcher
 
 T = TypeVar("T")
 
@@ -33,12 +33,12 @@ class Opener(Struct, eq=False):
     transport: Transport
     policy: Policy
     plan: Plan
-    logins: Logins
+    logins: CallLogins
     listener: DriverListener | None = None
     """Receives what the server sends unasked. The client sets it when all its parts exist."""
     started: Driver | None = None
     """The driver; None before the first request."""
-    tap: Tap | None = None
+    tap: Watcher | None = None
     """Sees what crosses between the client and its transport."""
     gate: Gate | None = None
     """The limits of the server."""

@@ -154,10 +154,12 @@ class Pipeline:
                     if allowed is None:
                         continue
                     tool = allowed
-                # A call with a key is claimed in `send`, or its outcome is known there: after the
+                # A call with a key is claimed by `once`, or its outcome is known there: after the
                 # leave, since nothing may be claimed that is not allowed.
                 try:
-                    raw, result = await call.send(tool)
+                    raw, result = await (
+                        call.attempt(tool) if call.once is None else call.once.send(call, tool)
+                    )
                     break
                 except (LoginRequired, LinkChanged, RpcError) as error:
                     await call.recover(error)

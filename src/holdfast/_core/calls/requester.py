@@ -31,6 +31,7 @@ from holdfast._core.eras.base import (
     OutgoingRequest,
     Reading,
 )
+from holdfast._core.eras.revisions import TASKS
 from holdfast._core.mailbox import handling, log
 from holdfast._core.observers.observer import ObservedCall, Observers, hold_arguments
 from holdfast.errors import (
@@ -193,6 +194,9 @@ class Requester(Struct, eq=False):
         passes_questions: bool = False,
         param_headers: dict[str, str] | None = None,
         epoch: int | None = None,
+        extensions: tuple[str, ...] = (),
+        repeatable: bool = False,
+        on_sent: Callable[[WireId], None] | None = None,
     ) -> Raw:
         """Send the request of another client, and return its result as it came.
 
@@ -201,7 +205,9 @@ class Requester(Struct, eq=False):
         or with ``passes_questions``, the questions of the stateless revisions are the result. The
         entries of ``_meta`` pass, apart from those that belong to the connection, which are this
         client's, and the token of progress: ``on_progress`` is called instead. A call that is
-        cancelled is cancelled at the server. ``param_headers`` and ``epoch`` are those of `Call`.
+        cancelled is cancelled at the server. ``param_headers``, ``epoch``, ``extensions`` and
+        ``repeatable`` are those of `Call`; where the tasks extension is declared, a result may be a
+        task. ``on_sent`` is called with the id of each message.
         """
         require_type("method", method)
         fields, meta, about = _split(method, params)
@@ -218,9 +224,13 @@ class Requester(Struct, eq=False):
             place_within=deadline.idle if deadline.by_caller else None,
             param_headers=param_headers,
             epoch=epoch,
+            extensions=extensions,
+            repeatable=repeatable,
         )
         passes = passes_questions or self.inputs.answerer is None
-        raw, _ = await self.request(call, deadline, on_progress, passes_questions=passes)
+        raw, _ = await self.request(
+            call, deadline, on_progress, passes_questions=passes, on_sent=on_sent
+        )
         return raw
 
     async def go_on(self, call: Call, raw: Raw, on_progress: ProgressHandler | None = None) -> Raw:
@@ -238,6 +248,7 @@ class Requester(Struct, eq=False):
         on_progress: ProgressHandler | None = None,
         *,
         passes_questions: bool = False,
+        on_sent: Callable[[WireId], None] | None = None,
     ) -> tuple[Raw, int]:
         """Send a request and answer the server's questions.
 
@@ -246,6 +257,7 @@ class Requester(Struct, eq=False):
             deadline: Its time.
             on_progress: Called with its progress, besides the handlers of all calls.
             passes_questions: Return a result that is questions.
+            on_sent: Called with the id of each message.
 
         Returns:
             The final result, and the number of rounds of questions before it.
@@ -255,11 +267,18 @@ class Requester(Struct, eq=False):
             sink = self.sink(on_progress)
         exchange = partial(self._exchange, deadline, sink, passes_questions)
         if not self.observers.all:
-            return await exchange(call)
+            return await exchange(call, on_sent)
 
         def observe(observed: ObservedCall) -> Awaitable[tuple[Raw, int]]:
             meta = {**observed.meta, **(call.meta or {})} or None
-            return exchange(msgspec.structs.replace(call, meta=meta), observed.sent)
+
+            listeners = [listen for listen in (observed.sent, on_sent) if listen is not None]
+
+            def sent(wire_id: WireId) -> None:
+                for listen in listeners:
+                    listen(wire_id)
+
+            return exchange(msgspec.structs.replace(call, meta=meta), sent)
 
         return await self.observe(call.method, call.about, _readable(call.params), observe)
 
@@ -308,7 +327,7 @@ class Requester(Struct, eq=False):
                 hold_arguments(error, _readable(first), None)
                 raise
             reading = driver.read(call.method, raw)
-            if reading is COMPLETE or passes_questions:
+            if reading is COMPLETE or passes_questions or _is_task(call, raw):
                 return raw, rounds
             rounds += 1
             call, raw = await self.answer(call, first, reading, rounds, deadline), None
@@ -423,6 +442,15 @@ def _tool_result(method: str, raw: Raw) -> ToolResult | None:
         with suppress(*UNREADABLE):
             return decode(raw, ToolResult)
     return None
+
+
+def _is_task(call: Call, raw: Raw) -> bool:
+    """Return whether the result of a call that declared the tasks extension is a task."""
+    if TASKS not in call.extensions:
+        return False
+    from holdfast._core.eras.tasks import TaskForm
+
+    return TaskForm(core=False).created(raw) is not None
 
 
 def progress_sink(

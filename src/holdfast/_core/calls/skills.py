@@ -21,7 +21,7 @@ from holdfast._core.calls.deadline import Deadline
 from holdfast._core.calls.options import require_type
 from holdfast._core.calls.requester import Requester
 from holdfast._core.eras.revisions import SKILLS
-from holdfast._core.text import join_words, label, show_json
+from holdfast._core.text import join_words, label, show_json, truncate
 from holdfast._core.yaml_reader import YamlFault, read_yaml
 from holdfast.errors import DriftError, Hint, RpcError, StateError, ValidationError
 from holdfast.policies import CacheMode
@@ -73,7 +73,7 @@ class Skills:
         skill = self._with_origin(answer.skill)
         if skill.uri != uri:
             call = Call(GET, about=uri)
-            raise self._requester.broken(call, f"it is about {skill.uri[:200]!r}")
+            raise self._requester.broken(call, f"it is about {truncate(skill.uri, 200)!r}")
         self._guard([skill])
         return skill
 
@@ -135,10 +135,12 @@ class Skills:
                 hint = Hint("dynamic", "reads it without", True)
                 raise self._refused(skill, "it has no digests to verify", hint)
             if not is_inside(skill, uri):
-                raise self._refused(skill, f"{file[:200]!r} is not in its directory")
+                raise self._refused(skill, f"{truncate(file, 200)!r} is not in its directory")
         elif all(entry.uri != uri for entry in skill.files.values()):
             listed = join_words([label(name) for name in skill.files])
-            raise self._refused(skill, f"its manifest does not list {file[:200]!r}, but {listed}")
+            raise self._refused(
+                skill, f"its manifest does not list {truncate(file, 200)!r}, but {listed}"
+            )
         return uri
 
     async def _verified(self, skill: Skill, uri: str, deadline: Deadline) -> SkillFile:

@@ -65,6 +65,18 @@ class Subscriptions(Struct, eq=False):
         for task in list(self._tasks):
             task.cancel()
 
+    def note(self, uri: str) -> None:
+        """Renew a subscription from now on, which the server of this link has confirmed."""
+        self._ended.pop(uri, None)
+        self._uris.add(uri)
+
+    def forget(self, uri: str) -> None:
+        """Do not renew a subscription any more, nor pass its late updates."""
+        self._uris.discard(uri)
+        self._ended[uri] = None
+        if len(self._ended) > MOST_ENDED:
+            del self._ended[next(iter(self._ended))]
+
     async def subscribe(self, uri: str, deadline: Deadline) -> None:
         require_type("uri", uri)
         self._ended.pop(uri, None)
@@ -72,7 +84,7 @@ class Subscriptions(Struct, eq=False):
         async def watch(era: Era) -> None:
             if not era.listens:
                 await self._requester.send(era.watch(uri), deadline, uri)
-                self._uris.add(uri)
+                self.note(uri)
                 return
             was_subscribed = uri in self._uris
             self._uris.add(uri)
@@ -92,10 +104,7 @@ class Subscriptions(Struct, eq=False):
     async def unsubscribe(self, uri: str, deadline: Deadline) -> None:
         require_type("uri", uri)
         was_subscribed = uri in self._uris
-        self._uris.discard(uri)
-        self._ended[uri] = None
-        if len(self._ended) > MOST_ENDED:
-            del self._ended[next(iter(self._ended))]
+        self.forget(uri)
 
         async def unwatch(era: Era) -> None:
             if not era.listens:

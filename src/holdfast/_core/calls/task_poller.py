@@ -23,7 +23,7 @@ from holdfast._core.eras import tasks
 from holdfast._core.eras.base import Invalid
 from holdfast._core.eras.tasks import TaskForm, TaskState
 from holdfast._core.mailbox import log
-from holdfast._core.text import visible
+from holdfast._core.text import truncate, visible
 from holdfast._core.wire.codes import INVALID_PARAMS
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.errors import (
@@ -63,6 +63,9 @@ class TaskView(Struct, eq=False):
     on_task: Callable[[Task], Any] | None = None
     task: Task | None = None
     detached: bool = False
+    """The task goes on when nobody waits for it any more."""
+    meta: dict[str, Any] | None = None
+    """Entries of ``_meta`` for the requests about it."""
     created: asyncio.Event = field(default_factory=asyncio.Event)
     _tokens: list[WireId] = []
 
@@ -203,6 +206,7 @@ class TaskPoller:
             call = Call(
                 method,
                 {"taskId": self._id, **params},
+                self._view.meta,
                 idle=min(idle, rest),
                 total=rest,
                 about=self._id,
@@ -243,8 +247,10 @@ class TaskPoller:
                     await self._changed.wait()
         self._changed.clear()
         if self._loop.time() >= until:
-            self._owner.send_cancel(self._id)
-            text = "not done in the time for the whole (total_timeout); the server was told to stop"
+            ending = "it goes on" if self._view.detached else "the server was told to stop"
+            if not self._view.detached:
+                self._owner.send_cancel(self._id)
+            text = f"not done in the time for the whole (total_timeout); {ending}"
             raise self._error(RequestTimeout, text)
 
     def _listen(self) -> None:
@@ -358,7 +364,9 @@ class TaskPoller:
         try:
             plain = msgspec.json.encode(msgspec.json.decode(question), order="sorted")
         except MALFORMED as error:
-            raise self._error(ProtocolError, f"input request {key[:80]!r}: {error}") from None
+            raise self._error(
+                ProtocolError, f"input request {truncate(key, 80)!r}: {error}"
+            ) from None
         digest = sha256(plain).digest()
         if key not in self._questions:
             self._questions[key] = digest
@@ -366,7 +374,9 @@ class TaskPoller:
                 raise self._error(ProtocolError, f"more than {MOST_QUESTIONS} questions")
             return True
         if self._questions[key] != digest:
-            raise self._error(ProtocolError, f"the key {key[:80]!r} came for two questions")
+            raise self._error(
+                ProtocolError, f"the key {truncate(key, 80)!r} came for two questions"
+            )
         return False
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw, Struct, structs
@@ -189,10 +189,6 @@ class ToolCall(Struct, eq=False):
 
     # Sending
 
-    def send(self, tool: ReadyTool) -> Awaitable[tuple[Raw, ToolResult]]:
-        """Make the present attempt, under the claim of its key if it has one."""
-        return self.attempt(tool) if self.once is None else self.once.send(self, tool)
-
     async def attempt(self, tool: ReadyTool) -> tuple[Raw, ToolResult]:
         """Send it, and answer the server's questions."""
         form, requester = self.form, self.pipeline.requester
@@ -207,7 +203,7 @@ class ToolCall(Struct, eq=False):
         request = self.request = self._make_request(tool)
         try:
             if form is None:
-                raw = await self.driver.request(request, on_progress=self.sink, on_sent=on_sent)
+                raw = await self.driver.request(request, self.sink, on_sent)
             else:
                 tasks = self.pipeline.tasks
                 raw = await tasks.request(request, form, on_sent, on_progress=self.sink)
@@ -238,16 +234,16 @@ class ToolCall(Struct, eq=False):
             idle,
             total - (spent := self.begun - self.since),
             self.name,
-            since=self.begun,
-            total_name=total_name,
-            spent=spent,
-            progress=True,
-            repeatable=tool.repeatable and not self.may_have_run,
-            param_headers=None if tool.headers is None else tool.headers(self.arguments),
-            extensions=() if form is None else form.extensions,
-            epoch=tool.epoch,
-            refusals=None if tool.epoch is None else self.refusals,
-            place_within=place_within,
+            True,
+            tool.repeatable and not self.may_have_run,
+            self.begun,
+            spent,
+            total_name,
+            place_within,
+            tool.epoch,
+            None if tool.epoch is None else self.refusals,
+            None if tool.headers is None else tool.headers(self.arguments),
+            () if form is None else form.extensions,
         )
 
     def _given_time(
@@ -303,7 +299,7 @@ class ToolCall(Struct, eq=False):
             request = await requester.answer(
                 request, self.params, reading, self.rounds, self.time()
             )
-            raw = await self.driver.request(request, on_progress=self.sink, on_sent=on_sent)
+            raw = await self.driver.request(request, self.sink, on_sent)
             result = decode(raw, ToolResult)
         self.is_answered = True
         return raw, result

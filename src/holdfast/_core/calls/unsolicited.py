@@ -86,9 +86,7 @@ class Unsolicited(Struct, eq=False):
         """Cancel subscriptions and handlers, but not the handler that is closing the client."""
         if self._subscriptions is not None:
             self._subscriptions.close()
-        for task in list(self._asks):
-            if task is not handling.get():
-                task.cancel()
+        self._withdraw()
 
     def leave_session(self) -> None:
         """Drop the cache and the session of the account that was logged in before."""
@@ -172,6 +170,8 @@ class Unsolicited(Struct, eq=False):
             self._requester.observers.moved(moved)
         if moved.old == State.READY:
             self._tools.disconnected()
+            if moved.new != State.CLOSING:
+                self._withdraw()
         if moved.new == State.READY:
             if self._ready_before:
                 # The server may have changed meanwhile.
@@ -179,6 +179,15 @@ class Unsolicited(Struct, eq=False):
             self._ready_before = True
             if self._subscriptions is not None or self._requester.policy.cache.watch:
                 self.subscriptions.restore()
+
+    def _withdraw(self) -> None:
+        """Cancel the handlers that answer a server which is gone: a person may be asked in vain.
+
+        One may itself be closing the client.
+        """
+        for task in list(self._asks):
+            if task is not handling.get():
+                task.cancel()
 
     def starting(self, starting: Starting) -> None:
         if self.events is not None and self.events.active:

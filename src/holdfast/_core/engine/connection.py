@@ -246,6 +246,8 @@ class Connection:
 
     def report(self, report: b.Report, now: float) -> Effects:
         """Take a report; drop one of an older link (the generation gate)."""
+        if type(report) is b.Delivered and (answer := self._inbox.settle(report)) is not None:
+            return [answer]
         out: Effects = []
         if report.generation == self.link.generation:
             try:
@@ -256,15 +258,13 @@ class Connection:
         return out
 
     def _opened(self, report: b.Opened, now: float, out: list[Effect]) -> None:
-        if self.state is not State.STARTING:
-            return
-        self.link.streams = report.streams
-        self._move(Step.OPENED, out)
-        self._negotiate(now, out)
+        if self.state is State.STARTING:
+            self.link.streams = report.streams
+            self._move(Step.OPENED, out)
+            self._negotiate(now, out)
 
     def _delivered(self, report: b.Delivered, now: float, out: list[Effect]) -> None:
-        state = self.state
-        if state is State.READY or state is State.INITIALIZING or self._leaving:
+        if self.state is State.READY or self.state is State.INITIALIZING or self._leaving:
             self._inbox.take(report, now, out)
 
     def _refused(self, report: b.Refused, now: float, out: list[Effect]) -> None:

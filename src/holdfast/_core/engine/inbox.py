@@ -32,8 +32,16 @@ from holdfast._core.engine.inflight import Inflight, Pending, Stray
 from holdfast._core.engine.link_state import LinkState
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import INVALID_REQUEST, PARSE_ERROR
-from holdfast._core.wire.jsonrpc import Envelope, ErrorObject, Id, Junk, decode_error_object
+from holdfast._core.wire.jsonrpc import (
+    Envelope,
+    ErrorObject,
+    Id,
+    Junk,
+    decode_envelope,
+    decode_error_object,
+)
 from holdfast.errors import HoldfastError
+from holdfast.types.base import decoders
 from holdfast.types.lifecycle import Progress
 
 Hear = Callable[[Envelope, float, list[Effect]], bool]
@@ -41,6 +49,10 @@ Remedied = Callable[[object, ErrorObject, float, list[Effect]], bool]
 
 _NULL: Final = b"null"
 _OBJECT: Final = ord("{")
+_BEGINNING: Final = 48
+"""Bytes in which a notification usually has its method."""
+_SHORT: Final = 4096
+"""Bytes of an answer that is not worth another look before it is decoded."""
 _LONGEST_NUMBER: Final = 19
 """Digits that no id of ours has."""
 
@@ -57,6 +69,20 @@ class Inbox:
         self._inflight = inflight
         self._hear = hear
         self._remedied = remedied
+
+    def settle(self, report: Delivered) -> Completed | None:
+        """Settle the request whose result is all that was read; None: it is for `take`, whole.
+
+        Nearly every read is such a line. All else, and all doubt, goes the other way.
+        """
+        link, data = self._link, report.data
+        if link.streams or report.generation != link.generation or report.ended:
+            return None
+        if data.find(b'"method"', 0, _BEGINNING) > 0:
+            return None
+        message = _plain_result(data)
+        pending = None if message is None else self._inflight.settle(message.id)
+        return None if pending is None else Completed(pending.ticket, message.result)  # type: ignore[union-attr, arg-type]
 
     def take(self, report: Delivered, now: float, out: list[Effect]) -> None:
         link, generation = self._link, report.generation
@@ -180,7 +206,11 @@ class Inbox:
             return messages.bad_answer(
                 self.name, pending.call, f"the error is malformed: {beginning}"
             )
-        return messages.refused_by_server(self.name, pending.call, fault)
+        refusal = messages.refused_by_server(self.name, pending.call, fault)
+        if unusual := jsonrpc.unusual_fields(error):
+            # For a relay, whose host is given the error as it came.
+            refusal.__dict__["_unusual"] = unusual
+        return refusal
 
     def _bad(self, pending: Pending, reason: str) -> Failed:
         return Failed(pending.ticket, messages.bad_answer(self.name, pending.call, reason))
@@ -204,7 +234,7 @@ class Inbox:
         # 2025-11-25 basic/lifecycle, Timeouts: implementations "MAY choose to reset the timeout
         # clock when receiving a progress notification", with a maximum timeout enforced.
         try:
-            progress = _progress.decode(message.params)  # type: ignore[arg-type]
+            progress = decoders[Progress].decode(message.params)  # type: ignore[arg-type]
         except (*jsonrpc.MALFORMED, TypeError) as error:
             self._violate("malformed progress", str(error), out)
             return
@@ -237,7 +267,7 @@ class Inbox:
 
     def _cancelled(self, message: Envelope, now: float, out: list[Effect]) -> None:
         try:
-            cancelled = _cancelled.decode(message.params)  # type: ignore[arg-type]
+            cancelled = msgspec.json.decode(message.params, type=_Cancelled)  # type: ignore[arg-type]
         except (*jsonrpc.MALFORMED, TypeError) as error:
             self._violate("malformed cancellation", str(error), out)
             return
@@ -288,6 +318,19 @@ class Inbox:
         out.append(Violated(reason, detail, before + 1, size))
 
 
+def _plain_result(data: bytes) -> Envelope | None:
+    """Return the only message of a read if it is plainly a result, else None."""
+    if len(data) > _SHORT or data.find(b"\n") != len(data) - 1 or not data.isascii():
+        return None
+    try:
+        message = decode_envelope(data)
+    except jsonrpc.MALFORMED:
+        return None
+    if type(message.id) is not int or message.method or message.error is not UNSET:
+        return None
+    return message if message.result and memoryview(message.result)[0] == _OBJECT else None
+
+
 def _says_nothing(message: Envelope) -> bool:
     """Return True for an object that is no message."""
     return message.id is UNSET and message.result is UNSET and message.error is UNSET
@@ -308,9 +351,6 @@ class _Cancelled(Struct):
     requestId: int | str | None = None  # noqa: N815
     reason: Any = None
 
-
-_progress = msgspec.json.Decoder(Progress)
-_cancelled = msgspec.json.Decoder(_Cancelled)
 
 _NOTIFICATIONS: Final[
     dict[str | UnsetType, Callable[[Inbox, Envelope, float, list[Effect]], None]]

@@ -22,6 +22,7 @@ _NAMED: Final = {
     "tasks/cancel": "taskId",
 }
 """The requests that name something, and the parameter that does."""
+NAMING: Final = frozenset(_NAMED.values())
 
 _PREFIX, _SUFFIX = "=?base64?", "?="
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")

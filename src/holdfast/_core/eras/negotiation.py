@@ -282,15 +282,11 @@ class _InitializeResult(Struct):
     instructions: Any = None
 
 
-_discover_result = msgspec.json.Decoder(_DiscoverResult)
-_initialize_result = msgspec.json.Decoder(_InitializeResult)
-
-
 def _offered(answer: Reply) -> list[Any] | None:
     """Return the revisions that a modern answer names; None if the answer is not modern."""
     if answer.result is not None:
         try:
-            return _discover_result.decode(answer.result).supportedVersions
+            return msgspec.json.decode(answer.result, type=_DiscoverResult).supportedVersions
         except MALFORMED:
             return None
     fault = answer.fault
@@ -324,7 +320,7 @@ def _is_modern(answer: Reply) -> bool:
 
 
 def _stateless_agreement(plan: Plan, version: str, raw: Raw) -> Agreement:
-    result = _discover_result.decode(raw)
+    result = msgspec.json.decode(raw, type=_DiscoverResult)
     meta = result.meta if isinstance(result.meta, dict) else {}
     info = Raw(encode(meta[SERVER_INFO])) if SERVER_INFO in meta else None
     era = Stateless(version, plan.identity.info(), declared(plan, changes=False))
@@ -335,7 +331,7 @@ def _stateless_agreement(plan: Plan, version: str, raw: Raw) -> Agreement:
 
 def _handshake_agreement(plan: Plan, requested: str, raw: Raw) -> Agreement:
     try:
-        result = _initialize_result.decode(raw)
+        result = msgspec.json.decode(raw, type=_InitializeResult)
     except MALFORMED as error:
         message = f"the server's answer to initialize is not valid: {error}"
         raise NoAgreement(ProtocolError(message)) from None

@@ -73,7 +73,8 @@ _CACHEABLE: Final = ("/list", "/discover", "/read", "skills/get")
 """Ends of the methods whose results must have cache hints (2026-07-28 server/utilities/caching)."""
 _UNCACHED: Final[Json] = {"ttlMs": 0, "cacheScope": "private"}
 
-_STATELESS_FIELDS: Final = ("resultType", "ttlMs", "cacheScope")
+STATELESS_FIELDS: Final = ("resultType", "ttlMs", "cacheScope")
+"""Fields of results that only the stateless era has."""
 
 _STREAMED: Final = {
     "notifications/tools/list_changed": "toolsListChanged",
@@ -111,7 +112,7 @@ class HandshakeServing:
 
     def finish(self, method: str, result: Json, info: Json, hints: Json) -> Json:
         """Return the result without the fields that the revision does not have."""
-        result = {key: value for key, value in result.items() if key not in _STATELESS_FIELDS}
+        result = {key: value for key, value in result.items() if key not in STATELESS_FIELDS}
         if method == "tools/list" and isinstance(result.get("tools"), list):
             result["tools"] = [self._strip(method, tool) for tool in result["tools"]]
         return self._strip(method, result)  # type: ignore[no-any-return]
@@ -303,7 +304,7 @@ def granted(filters: Json, capabilities: Json) -> Json:
     return honoured
 
 
-def subscription_meta(stream: int | str, meta: Any = None) -> Json:
+def subscription_meta(stream: float | str, meta: Any = None) -> Json:
     """Return the ``_meta`` that ties a notification to its subscription, besides what it has."""
     return {"_meta": {**(meta if isinstance(meta, dict) else {}), SUBSCRIPTION: stream}}
 

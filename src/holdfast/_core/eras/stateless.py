@@ -46,6 +46,11 @@ _UNINITIALIZED: Final = (
     r"|\b(missing|no valid) session|\bmcp-session-id|^invalid request parameters$"
 )
 """The words of servers of the handshake era for a request without a handshake."""
+_LARGE: Final = 1024 * 1024
+"""Bytes of a result that is not copied to search it."""
+_KEY: Final = b'"resultType"'
+_NEAR: Final = 64
+"""Bytes behind a key in which its value begins."""
 
 
 class Stateless:
@@ -72,6 +77,12 @@ class Stateless:
     def __repr__(self) -> str:
         return f"<Stateless {self.version}>"
 
+    @property
+    def declared(self) -> dict[str, Any]:
+        """The capabilities that each request declares, unless it declares others."""
+        capabilities: dict[str, Any] = self._meta[CLIENT_CAPABILITIES]
+        return capabilities
+
     def greet(self) -> list[bytes]:
         return []
 
@@ -91,7 +102,10 @@ class Stateless:
         stamped: Any
         if extensions:
             progress = {} if token is None else {"progressToken": token}
-            stamped = {**(meta or {}), **self._meta, **self._declared(extensions), **progress}
+            of_host = {} if meta is None else _of_host(meta)
+            stamped = {**(meta or {}), **self._meta, **of_host, **progress}
+            declared = _with_extensions(stamped[CLIENT_CAPABILITIES], extensions)
+            stamped[CLIENT_CAPABILITIES] = declared
         elif meta is not None:
             progress = {} if token is None else {"progressToken": token}
             stamped = {**meta, **self._meta, **_of_host(meta), **progress}
@@ -101,11 +115,6 @@ class Stateless:
             stamped = Raw(b"%b%d}" % (self._before_token, token))
         return {"_meta": stamped} if params is None else {**params, "_meta": stamped}
 
-    def _declared(self, extensions: tuple[str, ...]) -> dict[str, Any]:
-        capabilities = self._meta[CLIENT_CAPABILITIES]
-        declared = {**{name: {} for name in extensions}, **capabilities.get("extensions", {})}
-        return {CLIENT_CAPABILITIES: {**capabilities, "extensions": declared}}
-
     def tasks(self, capabilities: Raw) -> TaskForm | None:
         from holdfast._core.eras.tasks import extension_tasks
 
@@ -114,6 +123,8 @@ class Stateless:
     def read(self, method: str, result: Raw) -> Reading:
         # basic/index, ResultType: clients "MUST treat an absent resultType as complete"; any
         # unrecognized value "MUST be considered invalid".
+        if _is_plainly_complete(result):
+            return COMPLETE
         try:
             seen = _result.decode(result)
         except jsonrpc.MALFORMED as error:
@@ -183,7 +194,7 @@ class Stateless:
 
     def subscription(self, params: Raw) -> Id | None:
         try:
-            return _subscribed.decode(params).meta.id
+            return msgspec.json.decode(params, type=_Subscribed).meta.id
         except jsonrpc.MALFORMED:
             return None
 
@@ -199,6 +210,30 @@ class Stateless:
 def _of_host(meta: dict[str, Any]) -> dict[str, Any]:
     """Return the capabilities of the host that a relay makes this request for, if it says so."""
     return {key: meta[key] for key in (CLIENT_CAPABILITIES, LOG_LEVEL) if key in meta}
+
+
+def _with_extensions(declared: Any, extensions: tuple[str, ...]) -> dict[str, Any]:
+    """Return capabilities, those of a host as it sent them, with some extensions more."""
+    capabilities = msgspec.json.decode(declared) if isinstance(declared, Raw) else declared
+    before = capabilities.get("extensions")
+    settings = before if isinstance(before, dict) else {}
+    return {**capabilities, "extensions": {**{name: {} for name in extensions}, **settings}}
+
+
+def _is_plainly_complete(result: Raw) -> bool:
+    """Return True if searching shows it, which is many times faster than decoding.
+
+    A key that is escaped, or there twice, in whatever depth, is left to the decoder. Where the only
+    ``resultType`` is not that of the result, the result has none, and is complete as well.
+    """
+    text = bytes(result) if len(result) < _LARGE else b""
+    if not text.startswith(b"{") or (b"\\" in text and b"\\u00" in text):
+        return False
+    if (count := text.count(_KEY)) != 1:
+        return count == 0
+    start = text.index(_KEY) + len(_KEY)
+    value = text[start : start + _NEAR].lstrip()
+    return value[:1] == b":" and value[1:].lstrip().startswith(b'"complete"')
 
 
 def request_meta(
@@ -226,4 +261,3 @@ class _Subscribed(Struct):
 
 
 _result = msgspec.json.Decoder(_Result)
-_subscribed = msgspec.json.Decoder(_Subscribed)

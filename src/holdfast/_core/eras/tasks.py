@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 
 from holdfast._core.eras.base import FINAL, Invalid, OutgoingRequest
 from holdfast._core.eras.revisions import MISSING_CAPABILITY, TASKS
-from holdfast._core.text import has_unseen
+from holdfast._core.text import has_unseen, truncate
 from holdfast._core.wire.jsonrpc import MALFORMED, ErrorObject
 from holdfast.types.lifecycle import Task
 
@@ -116,9 +116,9 @@ def _unusable(answered_id: str, status: str, task_id: str | None) -> Invalid | N
     if not 0 < len(answered_id) <= LONGEST_ID or has_unseen(answered_id):
         return Invalid("the task has no usable id")
     if task_id not in (None, answered_id):
-        return Invalid(f"it is about the task {answered_id[:80]!r}")
+        return Invalid(f"it is about the task {truncate(answered_id, 80)!r}")
     if status not in _STATUSES:
-        return Invalid(f"a task cannot be {status[:80]!r}")
+        return Invalid(f"a task cannot be {truncate(status, 80)!r}")
     return None
 
 

@@ -15,7 +15,7 @@ from time import perf_counter, time
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from msgspec import Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct
 
 from holdfast._core.boundary import Moved, Transport, WireId
 from holdfast._core.callbacks import EXITS, call_plain
@@ -119,13 +119,14 @@ def hold_arguments(
     if not params:
         return
     arguments = params.get("arguments", params)
-    if (tool is None or tool.settings.secret_names == frozenset()) and _are_plain(arguments):
+    if (tool is None or tool.settings.secret_names == _NO_NAMES) and _are_plain(arguments):
         return
     from holdfast._core.redact.known import KNOWN, Holder
 
     KNOWN.hold(owner or Holder(), partial(_secret_arguments, arguments, tool))
 
 
+_NO_NAMES: Final[frozenset[str]] = frozenset()
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
@@ -135,20 +136,24 @@ def _are_plain(arguments: Any) -> bool:
         return False
     is_secret = _is_secret_name()
     for name, value in arguments.items():
-        if type(value) not in _SCALARS or type(name) is not str or is_secret(name):
+        if type(value) not in _SCALARS or type(name) is not str:
+            return False
+        if len(name) > _SHORT_NAME or is_secret(name):
             return False
     return True
 
 
 _FEW: Final = 32
 """Names of arguments that are looked at; of more, the values are read when they are needed."""
+_SHORT_NAME: Final = 64
+"""Characters of a name that is looked at."""
 
 
 @cache
 def _is_secret_name() -> Callable[[str], bool]:
     from holdfast._core.redact.names import default_names
 
-    return default_names().has
+    return default_names().judge
 
 
 def _secret_arguments(arguments: Any, tool: Tool | None) -> Iterable[str]:
@@ -160,9 +165,9 @@ def _secret_arguments(arguments: Any, tool: Tool | None) -> Iterable[str]:
 def secret_names_of(tool: Tool | None) -> frozenset[str] | None:
     """Return the arguments that a tool's schema declares secret; None: maybe all of them."""
     if tool is None:
-        return frozenset()
+        return _NO_NAMES
     names = tool.settings.secret_names
-    if isinstance(names, UnsetType):
+    if names is UNSET:
         from holdfast.schema.annotations import secret_names
 
         names = tool.settings.secret_names = secret_names(tool.input_schema_json)

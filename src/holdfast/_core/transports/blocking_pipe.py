@@ -28,12 +28,16 @@ if sys.platform == "win32":
             self.fd = fd
             self._cancelled = False
 
-        def read(self, size: int) -> bytes:
-            """Wait for bytes; none at the end, and after `cancel`."""
+        def wait(self, size: int) -> bytes | None:
+            """Wait for bytes, which is to read them; none at the end, and after `cancel`."""
             try:
                 return b"" if self._cancelled else os.read(self.fd, size)
             except OSError:  # a broken pipe is the end of it
                 return b""
+
+        def read(self, size: int) -> bytes | None:
+            """Return nothing: this system cannot look without waiting."""
+            return None
 
         def write(self, data: bytes) -> int:
             """Wait until bytes are written; return how many, 0 after `cancel`."""
@@ -78,18 +82,20 @@ else:
             for poll in (self._reading, self._writing):
                 poll.register(self._cancelled, 0)  # its end is told of in any case
 
-        def read(self, size: int) -> bytes:
-            """Wait for bytes; none at the end, and after `cancel`."""
-            fd, wait = self.fd, self._reading.poll
+        def wait(self, size: int) -> bytes | None:
+            """Wait for bytes; None: `read` them. No bytes after `cancel`."""
             # Only the pipe itself: the other one tells of nothing but its end.
-            while len(events := wait()) == 1 and events[0][0] == fd:
-                try:
-                    return os.read(fd, size)
-                except (BlockingIOError, InterruptedError):
-                    continue
-                except OSError:
-                    break
-            return b""
+            events = self._reading.poll()
+            return None if len(events) == 1 and events[0][0] == self.fd else b""
+
+        def read(self, size: int) -> bytes | None:
+            """Return the bytes that are there, none at the end; None: not now."""
+            try:
+                return os.read(self.fd, size)
+            except (BlockingIOError, InterruptedError):
+                return None
+            except OSError:
+                return b""
 
         def write(self, data: bytes) -> int:
             """Wait until bytes are written; return how many, 0 after `cancel`."""
@@ -111,3 +117,4 @@ else:
             """Close the descriptor; for the thread."""
             os.close(self.fd)
             os.close(self._cancelled)
+            self.fd = -1  # the number may be that of another file soon

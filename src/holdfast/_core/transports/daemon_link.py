@@ -25,7 +25,7 @@ _FIELDS: Final = ("message", "code", "exit_code", "stderr_tail")
 """The fields of an error that the daemon passes on."""
 
 
-class Loss(Struct, frozen=True, kw_only=True):
+class ServerLoss(Struct, frozen=True, kw_only=True):
     """How a server ended, from the daemon to its clients."""
 
     type: str
@@ -36,7 +36,7 @@ class Loss(Struct, frozen=True, kw_only=True):
     hints: tuple[tuple[str, str, str | bool | None], ...] = ()
 
     @classmethod
-    def of(cls, error: HoldfastError) -> Loss:
+    def of(cls, error: HoldfastError) -> ServerLoss:
         """Return what the clients are told of an error."""
         fields = {name: getattr(error, name) for name in _FIELDS if hasattr(error, name)}
         hints = tuple((hint.option, hint.text, hint.value) for hint in error.hints)
@@ -51,7 +51,7 @@ class Loss(Struct, frozen=True, kw_only=True):
         return kind(self.message, hints=tuple(Hint(*hint) for hint in self.hints), **fields)
 
 
-class Starting(Struct, frozen=True):
+class StartReport(Struct, frozen=True):
     """The server is being started, from the daemon to the clients that wait for it."""
 
     elapsed: float
@@ -139,7 +139,7 @@ class DaemonLink:
             self._report(b.Opened(self._generation))
 
     def _starting(self, value: bytes) -> None:
-        news = msgspec.json.decode(value, type=Starting)
+        news = msgspec.json.decode(value, type=StartReport)
         if not self._lines.lost:
             self._report(b.Starting(self._generation, news.elapsed, news.again, news.busy))
 
@@ -147,7 +147,7 @@ class DaemonLink:
         self._stderr.feed(msgspec.json.decode(value, type=str).encode() + b"\n")
 
     def _server_lost(self, value: bytes) -> None:
-        self._lose(msgspec.json.decode(value, type=Loss).error())
+        self._lose(msgspec.json.decode(value, type=ServerLoss).error())
 
     def _oversized(self, error: FrameTooLarge) -> None:
         hint = Hint("limits.frame_bytes", "sets this")

@@ -21,7 +21,13 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from holdfast._core.files import RefusedFileError, make_private_folder, user_number, xdg_path
+from holdfast._core.files import (
+    RefusedFileError,
+    make_private_folder,
+    reason,
+    user_number,
+    xdg_path,
+)
 from holdfast._version import __version__
 from holdfast.policies import Limits
 
@@ -240,15 +246,31 @@ async def greet(hello: Hello) -> tuple[socket.socket, Welcome, bytes]:
             answer, rest = await read_line(connection, LONGEST_HELLO)
             return connection, _welcome.decode(answer), rest
     except BaseException as error:
+        process = _process_at(connection)
         connection.close()
         if isinstance(error, TimeoutError):
-            raise Unavailable(f"the daemon did not answer within {seconds:g} s") from None
+            text = f"the daemon{process} did not answer within {seconds:g} s"
+            raise Unavailable(text) from None
         if isinstance(error, ConnectionResetError | BrokenPipeError):
             # It closed its socket before it took this connection from the queue.
             raise Unavailable("the daemon has just ended", is_absent=True) from None
         if isinstance(error, OSError | EOFError | ValueError):
-            raise Unavailable(f"the daemon's socket cannot be used: {error}") from None
+            raise Unavailable(f"the daemon's socket cannot be used: {_why(error)}") from None
         raise
+
+
+def _process_at(connection: socket.socket) -> str:
+    """Return which process listens, as far as the system tells: nobody but its user ends it."""
+    with suppress(OSError):
+        if pid := peer(connection)[1]:
+            return f" (pid {pid})"
+    return ""
+
+
+def _why(error: OSError | EOFError | ValueError) -> str:
+    if isinstance(error, RefusedFileError):
+        return f"{error.filename} {error.strerror}"
+    return reason(error) if isinstance(error, OSError) else str(error)
 
 
 async def _connect(connection: socket.socket, path: str) -> None:

@@ -27,7 +27,7 @@ from msgspec import Raw, Struct
 from holdfast._core.boundary import RefusalReason, Refused
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast._core.wire.framing import FrameTooLarge, join
-from holdfast._core.wire.http_dates import retry_after
+from holdfast._core.wire.http_dates import retry_after, timestamp
 from holdfast._core.wire.jsonrpc import (
     DEFAULT_WAIT,
     ErrorObject,
@@ -256,7 +256,8 @@ def _wait_before_retry(
     """
     if status not in (429, 503):
         return None
-    header = retry_after(headers.get("Retry-After", ""), time.time())
+    there = timestamp(headers.get("Date", ""))
+    header = retry_after(headers.get("Retry-After", ""), time.time() if there is None else there)
     waits = [wait for wait in (header, retry_after_of(fault)) if wait is not None]
     return max(waits, default=DEFAULT_WAIT)
 

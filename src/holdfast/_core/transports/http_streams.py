@@ -233,8 +233,8 @@ class SseLink(HttpLink):
             return self._send_message(frame, {}, first=self._gate is None)
         if len(self._requests.placed) >= self._requests.most:
             # Free places: cancel POSTs whose requests are answered and that only wait to end.
-            for answered in tuple(self._answered):
-                self.withdraw(answered)
+            for answered_id in tuple(self._answered):
+                self.withdraw(answered_id)
         return self._send(frame, wire_id, PLAIN)
 
     def listen(self, options: b.StreamOptions) -> None:

@@ -83,12 +83,15 @@ class ThreadReader:
     # In the thread
 
     def _read(self) -> None:
-        chunks, pipe, read, lock = self._chunks, self._pipe, self._pipe.read, self._lock
+        chunks, pipe, wait, lock = self._chunks, self._pipe, self._pipe.wait, self._lock
         wake = self._loop.call_soon_threadsafe
         try:
             while not self._closed:
-                data = read(CHUNK)
+                data = wait(CHUNK)
                 with lock:
+                    data = pipe.read(CHUNK) if data is None else data
+                    if data is None:
+                        continue  # the loop has drained the pipe meanwhile
                     chunks.append(data)
                     is_idle, self._taking = not self._taking, True
                 if is_idle:
@@ -100,7 +103,8 @@ class ThreadReader:
         except RuntimeError:
             pass  # The loop is closed.
         finally:
-            pipe.close()
+            with lock:
+                pipe.close()
 
     def _wait_for_room(self) -> None:
         while len(self._chunks) >= AHEAD and not self._closed:
@@ -152,7 +156,16 @@ class ThreadReader:
         return quick
 
     def drain(self) -> None:
-        """Hand on what is read by now."""
+        """Hand on what is in the pipe by now; on Windows, what is read by now."""
+        # The thread may not have had its turn yet. It reads under the lock, so nothing overtakes.
+        with self._lock:
+            for _ in range(TURNS):
+                if self._closed or not (data := self._pipe.read(CHUNK)):
+                    break
+                self._chunks.append(data)
+            is_idle, self._taking = not self._taking, True
+        if is_idle:
+            self._loop.call_soon(self._take)
         for _ in range(len(self._chunks)):
             self._hand_on()
 

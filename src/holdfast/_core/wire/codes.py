@@ -46,9 +46,13 @@ class RequestError(Exception):
         self.code: int = code
         self.message: str = message
         self.data: Any = data
+        self.unusual: dict[str, Any] = {}
+        """Fields that no revision knows, and data that is null."""
+        self.request_id: int | str | None = None
+        """The id of the request that is refused, where nothing but that could be read."""
 
     @property
     def fault(self) -> dict[str, Any]:
         """The error as it is sent."""
         data = {} if self.data is None else {"data": self.data}
-        return {"code": self.code, "message": self.message, **data}
+        return {"code": self.code, "message": self.message, **data, **self.unusual}

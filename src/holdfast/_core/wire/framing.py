@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 SMALL = 512
 """Bytes of a piece that is worth an object of its own."""
+LARGE = 256 * 1024
+"""Bytes of a line from which on it is kept in a buffer that grows."""
+
+
+_SPACES = bytes.maketrans(b"\r\n", b"  ")
+
+
+def one_line(text: bytes) -> bytes:
+    """Return a JSON text without the line ends between its parts.
+
+    Attack: parts of it are passed on as they are. A line of its own inside of a result would be
+    another message to whoever reads lines.
+    """
+    is_split = text.find(b"\n", 0, -1) >= 0 or text.find(b"\r", 0, -1) >= 0
+    return text.translate(_SPACES) if is_split else text
 
 
 class FrameTooLarge(Exception):  # noqa: N818  (a finding, handled by the transport)
     """A frame passed the limit; the stream cannot be trusted further."""
 
-    def __init__(self, size: int, limit: int) -> None:
+    def __init__(self, size: int, limit: int, beginning: bytes = b"") -> None:
         super().__init__(f"a message of more than {limit} bytes ({size} read so far)")
         self.size = size
         self.limit = limit
+        self.beginning = beginning
 
 
 class Lines:
@@ -20,14 +38,17 @@ class Lines:
 
     A line that spans reads is kept as the list of its pieces and joined once, so a frame
     costs time linear in its size however it was cut. What is kept never passes the limit.
+    A large one is a buffer that grows: joining it would need all of it twice.
     """
 
-    __slots__ = ("_size", "limit", "pieces")
+    __slots__ = ("_buffer", "_size", "limit", "pieces")
 
     def __init__(self, limit: int) -> None:
         self.limit: int = limit
         self.pieces: list[bytes] = []
-        """The unfinished line."""
+        """The unfinished line; of a large one, what came last."""
+        self._buffer: BytesIO | None = None
+        """The unfinished line, if it is large."""
         self._size = 0
 
     def __repr__(self) -> str:
@@ -42,9 +63,7 @@ class Lines:
         if self.pieces:
             self._check(self._size + data.find(b"\n"))
             self.pieces.append(data if end == len(data) else data[:end])
-            whole = b"".join(self.pieces)
-            self.pieces.clear()
-            self._size = 0
+            whole = self.rest()
         else:
             whole = data if end == len(data) else data[:end]
         if end != len(data):
@@ -55,7 +74,12 @@ class Lines:
 
     def rest(self) -> bytes:
         """Return the unfinished line at the end of the stream."""
-        unfinished = b"".join(self.pieces)
+        buffer, self._buffer = self._buffer, None
+        if buffer is None:
+            unfinished = b"".join(self.pieces)
+        else:
+            buffer.writelines(self.pieces)
+            unfinished = buffer.getvalue()  # the buffer itself, not a copy of it
         self.pieces.clear()
         self._size = 0
         return unfinished
@@ -64,12 +88,18 @@ class Lines:
         self._check(self._size + len(data))
         join(self.pieces, data)
         self._size += len(data)
+        if self._size > LARGE:
+            self._buffer = self._buffer or BytesIO()
+            self._buffer.writelines(self.pieces)
+            self.pieces[:] = [b""]
 
     def _check(self, size: int) -> None:
         if size > self.limit:
+            beginning = self._buffer.getbuffer() if self._buffer else b"".join(self.pieces)
+            error = FrameTooLarge(size, self.limit, bytes(beginning[:LARGE]))
             self.pieces.clear()
-            self._size = 0
-            raise FrameTooLarge(size, self.limit)
+            self._buffer, self._size = None, 0
+            raise error
 
 
 def join(pieces: list[bytes], data: bytes, between: bytes = b"") -> None:

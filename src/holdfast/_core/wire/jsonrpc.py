@@ -4,8 +4,6 @@ The envelope is decoded once, with ``result`` and ``params`` left raw; the calle
 those straight into the type that it expects.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Callable
@@ -14,6 +12,8 @@ from typing import Any, Final, TypeAlias, final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
+
+from holdfast._core.wire.framing import one_line
 
 Id: TypeAlias = int | str
 
@@ -67,16 +67,17 @@ class Junk(Struct):
 
 
 _decoder = msgspec.json.Decoder(Envelope)
-_batch_decoder = msgspec.json.Decoder(list[Raw])
-_fault_decoder = msgspec.json.Decoder(ErrorObject)
 _encoder = msgspec.json.Encoder()
 
 encode: Callable[[Any], bytes] = _encoder.encode
+decode_envelope: Callable[[bytes], Envelope] = _decoder.decode
+"""Decode one message that is known to be short and ASCII; it raises `MALFORMED`."""
 
 
 def encode_line(message: Any) -> bytes:
     """Encode a message with the end of its line, without a copy of what may be large."""
-    return _encoder.encode_lines((message,))
+    # A list: of a tuple, msgspec 0.22 never lets go of the iterator.
+    return _encoder.encode_lines([message])
 
 
 _utf8 = codecs.getincrementaldecoder("utf-8")
@@ -107,6 +108,7 @@ def decode_lines(data: bytes, *, batches: bool = False) -> list[Envelope | Junk]
 
 def decode_text(data: bytes, *, batches: bool = False) -> list[Envelope | Junk]:
     """Decode one JSON text that may span lines: a message or, where allowed, a batch."""
+    data = one_line(data)
     try:
         return [_decode(data)]
     except MALFORMED:
@@ -250,8 +252,7 @@ _MOST_ON_A_LINE: Final = 16
 
 
 def _decode_line(line: bytes, batches: bool) -> list[Envelope | Junk]:
-    # RFC 8259 section 8.1: no byte order mark may be written; one that was may be ignored.
-    text = line.strip().removeprefix(_BOM).lstrip()
+    text = _stripped(line)
     if not text:
         return [Junk("blank line", "")]
     if text.startswith(b"["):
@@ -287,15 +288,12 @@ class _Answer(Struct):
     error: Raw | UnsetType = UNSET
 
 
-_answer_decoder = msgspec.json.Decoder(_Answer)
-
-
 def _without_method(text: bytes) -> list[Envelope | Junk]:
     """Read an answer whose method is null: some servers write every field."""
     if b"null" not in text:
         return []
     try:
-        answer = _answer_decoder.decode(text)
+        answer = msgspec.json.decode(text, type=_Answer)
     except MALFORMED:
         return []
     whole = Envelope(answer.id, result=answer.result, error=answer.error)
@@ -315,14 +313,32 @@ _STAND_IN: Final = b"\x01\x01"
 
 def _repaired(text: bytes) -> list[Envelope | Junk]:
     """Read a message in which half of a pair of surrogates is escaped, as U+FFFD."""
-    if b"\\u" not in text or _STAND_IN in text:
-        return []
-    marked = text.replace(_BACKSLASH, _STAND_IN)
-    mended, count = re.subn(_LONE, rb"\\ufffd", marked, count=_MOST_REPAIRED)
+    mended = mend(text)
     try:
-        return [_decode(mended.replace(_STAND_IN, _BACKSLASH))] if count else []
+        return [] if mended == text else [_decode(mended)]
     except MALFORMED:
         return []
+
+
+def mend(text: bytes) -> bytes:
+    """Return a JSON text without a byte order mark, and with U+FFFD for half of a pair."""
+    text = _stripped(text)
+    if b"\\u" not in text or _STAND_IN in text:
+        return text
+    marked = text.replace(_BACKSLASH, _STAND_IN)
+    mended = re.sub(_LONE, rb"\\ufffd", marked, count=_MOST_REPAIRED)
+    return mended.replace(_STAND_IN, _BACKSLASH)
+
+
+def _stripped(text: bytes) -> bytes:
+    # RFC 8259 section 8.1: no byte order mark may be written; one that was may be ignored.
+    return text.strip().removeprefix(_BOM).lstrip()
+
+
+def id_of_request(text: bytes) -> Id | None:
+    """Return the id of a request that cannot be read, if that can be."""
+    junk = _unreadable(text, ValueError())[0]
+    return junk.id if type(junk) is Junk and junk.asks else None
 
 
 _LONGEST_KEY: Final = 100
@@ -403,7 +419,7 @@ def _salvage(text: bytes) -> list[Envelope | Junk]:
 
 def _decode_batch(text: bytes, allowed: bool) -> list[Envelope | Junk]:
     try:
-        items = _batch_decoder.decode(text)
+        items = msgspec.json.decode(text, type=list[Raw])
     except MALFORMED as error:
         return _salvage(text) or _unreadable(text, error if allowed else _Batch())
     if not allowed:
@@ -450,21 +466,39 @@ def snippet(text: bytes) -> str:
 def decode_error_object(raw: Raw) -> ErrorObject | None:
     """Return the error object of a response, or None if it is not one."""
     try:
-        return _fault_decoder.decode(raw)
+        return msgspec.json.decode(raw, type=ErrorObject)
     except MALFORMED:
         return None
 
 
+def unusual_fields(error: Raw) -> dict[str, Raw]:
+    """Return the fields of an error object that `ErrorObject` does not tell: others, null data.
+
+    They stay as they came: a number in them may be one that Python cannot hold.
+    """
+    try:
+        fields = msgspec.json.decode(error, type=dict[str, Raw])
+    except MALFORMED:  # a name that is no text, perhaps
+        return {}
+    is_null = bytes(fields.get("data", b"")) == b"null"
+    return {
+        name: value
+        for name, value in fields.items()
+        if name not in ("code", "message", "data") or (name == "data" and is_null)
+    }
+
+
 def request(wire_id: Id, method: str, params: Any = None) -> bytes:
-    return _encoder.encode(_Request(wire_id, method, UNSET if params is None else params)) + b"\n"
+    message = _Request(wire_id, method, UNSET if params is None else params)
+    return _encoder.encode_lines([message])
 
 
 def notification(method: str, params: Any = None) -> bytes:
-    return _encoder.encode(_Notification(method, UNSET if params is None else params)) + b"\n"
+    return encode_line(_Notification(method, UNSET if params is None else params))
 
 
-def response(wire_id: Id, result: Any) -> bytes:
-    return _encoder.encode(_Response(wire_id, result)) + b"\n"
+def response(wire_id: float | str, result: Any) -> bytes:
+    return encode_line(_Response(wire_id, result))
 
 
 def error_response(wire_id: Id, code: int, message: str, data: Any = None) -> bytes:
@@ -486,7 +520,7 @@ class _Notification(Struct, tag_field="jsonrpc", tag="2.0", gc=False):
 
 
 class _Response(Struct, tag_field="jsonrpc", tag="2.0", gc=False):
-    id: Id
+    id: float | str
     result: Any
 
 
