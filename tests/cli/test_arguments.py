@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast import ValidationError
 from holdfast.cli.arguments import describe, parse, whole
+from tests.rows import rows
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -49,7 +50,7 @@ def read(*words: str) -> dict[str, Any]:
 
 
 @pytest.mark.req("F3")
-@pytest.mark.parametrize(
+@rows(
     ("word", "value"),
     [
         ("text=5", "5"),
@@ -110,7 +111,7 @@ def test_a_dash_is_an_object_on_standard_input() -> None:
 
 
 @pytest.mark.req("E2")
-@pytest.mark.parametrize(
+@rows(
     ("word", "complaint"),
     [
         ("text", "'text' is no argument: write name=value"),
@@ -139,7 +140,7 @@ def test_all_arguments_at_once_must_be_an_object(text: str) -> None:
         whole(text, "--json")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("schema", "words"),
     [
         ({"type": "string"}, "string"),

@@ -17,6 +17,7 @@ from holdfast.events import ProtocolViolation
 from tests.cli.conftest import DEMO, Cli, Configure, Open, Seen, stdio
 from tests.cli.rig import puppet
 from tests.cli.web import Web
+from tests.rows import rows
 
 
 def examined(cli: Cli, *words: str) -> tuple[int, dict[str, dict[str, Any]]]:
@@ -280,7 +281,7 @@ def test_findings_hang_below_their_step(seen: Seen) -> None:
 # What to do about a failure
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "variable"),
     [
         ("KeyError: 'GITHUB_TOKEN'", "GITHUB_TOKEN"),
@@ -299,7 +300,7 @@ def test_a_missing_variable_is_found_in_what_the_server_says(
     assert missing_variable(text) == variable
 
 
-@pytest.mark.parametrize(
+@rows(
     ("error", "words"),
     [
         (errors.TransportError("command not found: 'x'"), "check the spelling"),

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast import errors
 from holdfast.cli.output import Exit, exit_for
+from tests.rows import rows
 
 CODES = {
     errors.ToolError: 1,
@@ -37,7 +38,7 @@ CODES = {
 
 
 @pytest.mark.req("F3")
-@pytest.mark.parametrize("kind", CODES, ids=lambda kind: kind.__name__)
+@rows("kind", CODES, ids=lambda kind: kind.__name__)
 def test_an_error_has_its_code(kind: type[errors.HoldfastError]) -> None:
     assert exit_for(kind("")) == CODES[kind]
 

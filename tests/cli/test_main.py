@@ -18,6 +18,7 @@ from tests.cli import golden
 from tests.cli.conftest import Cli, Open, Seen
 from tests.cli.rig import tools
 from tests.cli.terminal import PATIENCE, interruptible
+from tests.rows import rows
 
 
 @pytest.mark.req("F3")
@@ -217,7 +218,7 @@ def test_a_server_that_was_never_seen_is_told_so(cli: Cli, home: Path) -> None:
 
 
 @pytest.mark.req("F3")
-@pytest.mark.parametrize("name", VERBS)
+@rows("name", VERBS)
 def test_a_verb_is_where_the_table_says(name: str) -> None:
     command = guide.command(name)
     assert isinstance(command, click.Command)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
 
 import pytest
 
+from holdfast import Ledger
+from holdfast.stores import SqliteStore
 from tests.cli.conftest import Cli
 
 pytestmark = pytest.mark.req("S2")
@@ -82,3 +85,25 @@ def test_a_ledger_that_cannot_be_reached_is_told(cli: Cli) -> None:
     done = cli("once", "show", "--store", "redis://127.0.0.1:1/0")
     assert done.code == 3
     assert "the ledger cannot be reached" in done.err.replace("\n", " ")
+
+
+async def test_records_of_a_file_of_ones_own_are_shown_and_settled(
+    cli: Cli, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.db"
+    store = SqliteStore(path)
+    ledger = Ledger(store)
+    claim = await ledger.claim("order-7", tool="charge", server="shop")
+    await ledger.settle(claim, note="lost")
+    words = ("--store", str(path))
+    shown = await asyncio.to_thread(cli, "once", "show", "--json", *words)
+    assert [record["key"] for record in shown.value["records"]] == ["order-7"]
+    settled = await asyncio.to_thread(cli, "once", "settle", "order-7", "--ran", *words)
+    assert settled.code == 0, settled.err
+    record = await ledger.get("order-7")
+    assert record is not None
+    assert record.state == "done"
+    store.close()
+    missing = await asyncio.to_thread(cli, "once", "show", "--store", str(tmp_path / "none.db"))
+    assert (missing.code, "there is no such file" in missing.err) == (2, True)
+    assert not (tmp_path / "none.db").exists()

@@ -27,6 +27,14 @@ def test_pairs_are_taken_apart_at_the_first_mark() -> None:
             pairs("--env", (text,))
 
 
+@pytest.mark.req("T8")
+def test_a_secret_without_its_name_is_not_shown() -> None:
+    for option, mark in (("--env", "="), ("--header", ":")):
+        with pytest.raises(click.UsageError) as raised:
+            pairs(option, (f"{mark}my-Value-9981x",), mark)
+        assert raised.value.message == f"{option} …: must be NAME{mark}VALUE"
+
+
 @pytest.mark.req("F3")
 def test_a_command_gets_its_variables_and_its_folder(cli: Cli, tmp_path: Path) -> None:
     script = "import os, sys; sys.exit(f'{os.getcwd()} {os.environ.get(\"A_B\")}')"

@@ -9,6 +9,7 @@ from holdfast.cli.views import first_line
 from tests.cli import golden
 from tests.cli.conftest import Cli, Seen
 from tests.cli.rig import puppet
+from tests.rows import rows
 
 TOOLS = [
     {"name": "git_log", "description": "Shows the commits.\nAnd more.", "inputSchema": {}},
@@ -67,7 +68,7 @@ def test_colours_are_for_those_who_have_not_objected(
     assert "\x1b" not in seen("tools", "--", *puppet()).text
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "line"),
     [(None, ""), ("", ""), ("\n\n  a\tb \nc", "a b"), ("a", "a"), (" \u2028x", "x")],
 )
@@ -88,7 +89,7 @@ def test_words_wrap_whole_and_what_is_longer_than_a_line_can_be_copied() -> None
 
 
 @pytest.mark.req("N3")
-@pytest.mark.parametrize(
+@rows(
     ("text", "lines"),
     [
         ("서울 부산 대구 광주 인천", ["서울 부산", "  대구 광주", "  인천"]),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.cli.conftest import Cli, Seen
 
 SECRET = 'blue-7/x "y"'
 SERVER = [sys.executable, str(Path(__file__).parents[1] / "redact" / "echo_server.py")]
@@ -24,6 +24,20 @@ def test_what_a_server_says_of_itself_shows_no_secret(cli: Cli, words: list[str]
     assert done.code == 0
     assert "[redacted]" in done.out
     assert not is_shown(done.out + done.err)
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize(
+    "words", [["tools"], ["describe"], ["describe", "echo"], ["search", "tool"]]
+)
+def test_what_a_server_offers_is_shown_without_secrets(
+    cli: Cli, seen: Seen, words: list[str]
+) -> None:
+    server = ["--env", f"ECHO_TOOL={SECRET}", "--", *SERVER]
+    shown = cli(*words, *server).out
+    assert "echo" in shown or words[0] == "search"
+    assert not is_shown(shown)
+    assert not is_shown(seen(*words, *server).raw.decode())
 
 
 @pytest.mark.req("T8")

@@ -46,7 +46,10 @@ def test_the_longest_name_is_meant(cli: Cli, configure: Configure) -> None:
         (["call", "127.0.0.1:80", "add"], "A URL begins with http:// or https://"),
         (["call", "demo/echo"], "Did you mean 'demo.echo'?"),
         (["call", "demo:echo"], "Did you mean 'demo.echo'?"),
-        (["call", "dmo.echo"], "'dmo.echo' begins with no configured server. Did you mean 'demo'?"),
+        (
+            ["call", "dmo.echo"],
+            "'dmo.echo' names no configured server: write SERVER.NAME. Did you mean 'demo'?",
+        ),
         (["read"], "Which server?"),
         (["read", "demo"], "Missing: URI."),
         (["read", "demo://about"], "Which server?"),

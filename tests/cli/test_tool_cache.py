@@ -18,6 +18,7 @@ from holdfast.errors import ValidationError
 from holdfast.types import Tool
 from tests.cli.conftest import DEMO, Cli, Configure, stdio
 from tests.cli.rig import tools
+from tests.rows import rows
 
 SERVER = ServerTarget(Output(), command=["x"])
 
@@ -40,7 +41,7 @@ def test_where_a_server_was_configured_is_remembered_with_it(
 
 
 @pytest.mark.req("E2")
-@pytest.mark.parametrize(
+@rows(
     ("names", "hint"),
     [
         (["git_log", "git_lag"], "Did you mean 'git_log' or 'git_lag'?"),

@@ -109,6 +109,27 @@ def test_a_trace_is_written_to_a_file(cli: Cli, configure: Configure, tmp_path: 
     assert cli("view", str(path)).code == 0
 
 
+@pytest.mark.req("W1")
+@pytest.mark.parametrize(
+    ("words", "method"),
+    [
+        (("log", "run", "calls.jsonl"), "tools/call"),
+        (("log", "replay", "calls.jsonl"), "tools/call"),
+        (("tasks", "get", "none"), "tasks/get"),
+        (("tools",), "tools/list"),
+    ],
+)
+def test_every_verb_that_talks_to_a_server_writes_a_trace(
+    cli: Cli, tmp_path: Path, words: tuple[str, ...], method: str
+) -> None:
+    (tmp_path / "calls.jsonl").write_text('{"name":"add","arguments":{"a":1,"b":2}}\n')
+    path = tmp_path / "run.jsonl"
+    words = tuple(str(tmp_path / word) if word.endswith(".jsonl") else word for word in words)
+    cli(*words, "--trace-file", str(path), "--", *DEMO)
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert [line for line in lines if line.get("method") == method]
+
+
 def test_junk_errors_and_questions_are_named() -> None:
     lines = shown(
         ("←", "hello"),

@@ -9,6 +9,7 @@ guide.py        the guide for agents and the man page
 output.py       stdout, stderr and files: text, JSON, errors and their exit codes
 views.py        tools, tables and contents of results: for a person, a pipe, or as JSON
 progress.py     the status line: what the command waits for, how long, how far
+audit_file.py   records of calls, for ``serve --audit``
 
 arguments.py    ``name=value`` and other forms, converted by a tool's schema
 elicitation.py  questions at the terminal: approvals, logins, elicitation

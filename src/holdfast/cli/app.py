@@ -133,7 +133,9 @@ def pairs(option: str, texts: tuple[str, ...], mark: str = "=") -> dict[str, str
     for text in texts:
         name, sign, value = text.partition(mark)
         if not sign or not name.strip():
-            raise click.UsageError(f"{option} {text!r}: must be NAME{mark}VALUE")
+            # The text may be a secret whose name was forgotten.
+            word = "…" if option in ("--env", "--header") else repr(text)
+            raise click.UsageError(f"{option} {word}: must be NAME{mark}VALUE")
         values[name.strip()] = value.strip() if mark == ":" else value
     return values
 

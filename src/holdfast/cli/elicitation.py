@@ -52,7 +52,7 @@ async def offer_login(request: LoginRequest) -> str | None:
 # stopped, and would take the first line that is typed after its question was withdrawn.
 
 
-class Questions:
+class TerminalQuestions:
     """The questions of a server to the person at the terminal, one after the other."""
 
     def __init__(self) -> None:

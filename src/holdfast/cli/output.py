@@ -97,6 +97,10 @@ class Output:
         """Write a result as text, with a line break at its end."""
         write(visible_lines(text))
 
+    def about(self, text: str) -> None:
+        """Write what a server says of itself and its offers, without secrets that it repeats."""
+        self.text(without_secrets(text))
+
     def content(self, text: str) -> None:
         """Write the content of a result, resource or prompt: raw, unless to a terminal."""
         write(visible_lines(text) if self.is_terminal else text)
@@ -136,9 +140,7 @@ class Output:
     def note(self, text: str) -> None:
         """Write a note to stderr, without secrets that a server repeats; none with JSON."""
         if not self.json:
-            from holdfast._core.redact.known import KNOWN
-
-            print_error(wrap(visible_lines(KNOWN.hide(text))))
+            print_error(wrap(visible_lines(without_secrets(text))))
 
     def fail(self, error: HoldfastError) -> Exit:
         """Report an error; return the exit code for it."""
@@ -157,9 +159,7 @@ class Output:
 
         A tool's failure is the server's own text, which may repeat a secret.
         """
-        from holdfast._core.redact.known import KNOWN
-
-        message = KNOWN.hide(message)
+        message = without_secrets(message)
         if self.json:
             import msgspec
 
@@ -170,6 +170,13 @@ class Output:
             line = color("holdfast:", "1;31") + line.removeprefix("holdfast:")
         print_error(line)
         return code
+
+
+def without_secrets(text: str) -> str:
+    """Return a text of a server without the secrets that this process holds."""
+    from holdfast._core.redact.known import KNOWN
+
+    return KNOWN.hide(text)
 
 
 def explain(error: HoldfastError, *, with_path: bool = False) -> str:
@@ -194,6 +201,7 @@ _AT_THE_TERMINAL: Final = {
     "dynamic": "--dynamic {text}",
     "env.PATH": "PATH {text}",
     "fill": "--fill K=V {text}",
+    "ledger.forget": "holdfast once forget {value} {text}",
     "ledger.settle": "holdfast once settle {value} --ran|--not-run {text}",
     "once": "the same command gets its outcome later",
     "handlers.approval": "at a terminal you are asked",

@@ -18,18 +18,18 @@ from holdfast.config import ConfigInput
 from holdfast.errors import TransportError, TrustError, ValidationError
 
 if TYPE_CHECKING:
-    from holdfast.registry.client import Registry
-    from holdfast.registry.entries import Entry
-    from holdfast.registry.recipe import Question, Recipe, Word
+    from holdfast.registry.client import RegistryClient
+    from holdfast.registry.entries import RegistryEntry
+    from holdfast.registry.recipe import Recipe, UserInput, Word
 
 LONGEST_TEXT: Final = 300
 HOW: Final = "Give a URL, a command after --, or the full name of a server in the registry."
 
 
-def _registry(url: str | None) -> Registry:
-    from holdfast.registry.client import Registry
+def _registry(url: str | None) -> RegistryClient:
+    from holdfast.registry.client import RegistryClient
 
-    return Registry(None if url == EVERYTHING else url)
+    return RegistryClient(None if url == EVERYTHING else url)
 
 
 # Searching
@@ -57,7 +57,7 @@ async def search_registry(output: Output, url: str, words: tuple[str, ...], most
     return Exit.OK
 
 
-def _caption(entry: Entry) -> str:
+def _caption(entry: RegistryEntry) -> str:
     server = entry.server
     kinds = ", ".join(visible(kind, 20) for kind in server.kinds[:4]) or "nothing to run"
     status = entry.fact("status")
@@ -69,7 +69,7 @@ def _line(text: str) -> str:
     return one_line(text, LONGEST_TEXT)
 
 
-def _facts(entry: Entry) -> dict[str, Any]:
+def _facts(entry: RegistryEntry) -> dict[str, Any]:
     server = entry.server
     return {
         "name": server.name,
@@ -95,7 +95,9 @@ def add_from_registry(name: str, output: Output, options: dict[str, Any]) -> int
     return _Addition(entry, registry.url, output, options).carry_out()
 
 
-async def _look_up(registry: Registry, name: str, version: str, given: str | None) -> Entry:
+async def _look_up(
+    registry: RegistryClient, name: str, version: str, given: str | None
+) -> RegistryEntry:
     from holdfast.registry.entries import FULL_NAME
 
     if FULL_NAME.fullmatch(name) is not None:
@@ -113,7 +115,7 @@ class _Addition:
     """One server of a registry on its way into the configuration."""
 
     def __init__(
-        self, entry: Entry, registry: str, output: Output, options: dict[str, Any]
+        self, entry: RegistryEntry, registry: str, output: Output, options: dict[str, Any]
     ) -> None:
         self._entry, self._registry, self._output, self._options = entry, registry, output, options
         self._server = entry.server
@@ -220,7 +222,7 @@ class _Addition:
         lines += [f"  left out   {text}" for text in self._refused]
         return lines
 
-    def _answer(self, item: Question) -> str | None:
+    def _answer(self, item: UserInput) -> str | None:
         """Return the value of a question; None leaves it out.
 
         Nothing is taken from the environment unless the user says so: a publisher may call its
@@ -247,13 +249,13 @@ class _Addition:
         )
 
 
-def _skip(item: Question) -> str:
+def _skip(item: UserInput) -> str:
     if item.default:
         return "the default"
     return f"take it from {_reference(item)} each time" if item.is_required else "leave it out"
 
 
-def _reference(item: Question) -> str:
+def _reference(item: UserInput) -> str:
     return f"${{{_variable(item.name)}}}"
 
 
@@ -262,7 +264,7 @@ def _variable(name: str) -> str:
     return re.sub(r"\W+", "_", name).strip("_").upper() if not name.isidentifier() else name
 
 
-def _asked(item: Question) -> str:
+def _asked(item: UserInput) -> str:
     facts = {"required": item.is_required, "secret": item.is_secret}
     marks = [word for word, is_so in facts.items() if is_so]
     mark = f" ({', '.join(marks)})" if marks else ""

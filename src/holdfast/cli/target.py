@@ -184,7 +184,7 @@ class ServerTarget:
         server, *tool = re.split("[/:]", word, maxsplit=1)
         hint = f"Did you mean {f'{server}.{tool[0]}'!r}?" if tool and server in servers else ""
         hint = hint or tool_cache.seen_with(servers, word) or self.hint(word)
-        raise ValidationError(f"{word!r} begins with no configured server. {hint}")
+        raise ValidationError(f"{word!r} names no configured server: write SERVER.NAME. {hint}")
 
     def is_server(self, word: str) -> bool:
         """Return whether a word is a server: a name, a URL, or a script."""
@@ -253,11 +253,8 @@ class ServerTarget:
         return client
 
     def _limit(self, options: dict[str, Any], address: ServerAddress) -> None:
-        """Set the limits that are configured, or those of the verb.
-
-        A server that is shared is the same for every verb, and so are its limits.
-        """
-        if self.usual_limits and not options.get("shared", address.shared):
+        """Set the limits that are configured, or those of the verb."""
+        if self.usual_limits:
             from holdfast.policies import Limits
 
             configured = {} if address.resolved is None else address.resolved.options

@@ -20,7 +20,14 @@ from holdfast._core.files import reason, resolve_output
 from holdfast._core.text import visible, visible_lines
 from holdfast.cli.arguments import allowed_values
 from holdfast.cli.main import columns_of_terminal
-from holdfast.cli.output import Output, color, hanging_indent, wrap_words, write
+from holdfast.cli.output import (
+    Output,
+    color,
+    hanging_indent,
+    without_secrets,
+    wrap_words,
+    write,
+)
 from holdfast.cli.progress import cells
 from holdfast.errors import ProtocolError, ValidationError
 from holdfast.schema.signature import FEW, example, fields, resolve, signature, type_text
@@ -44,7 +51,7 @@ def show_named_tools(output: Output, tools: Sequence[tuple[str, Tool]]) -> None:
     if output.is_terminal:
         blocks([(signature(name, tool.input_schema), words_of(tool)) for name, tool in tools])
     else:
-        output.text(tool_lines(tools))
+        output.about(tool_lines(tools))
 
 
 def tool_lines(tools: Iterable[tuple[str, Tool]]) -> str:
@@ -85,7 +92,7 @@ def show_tool(output: Output, tool: Tool, command: str, server: str = "") -> Non
     if output.is_terminal:
         draw_block(title, words)
     else:
-        output.text(f"{first_line(title)}\n{words.expandtabs(4)}".rstrip())
+        output.about(f"{first_line(title)}\n{words.expandtabs(4)}".rstrip())
     prose(output, "".join(f"\n{part}\n" for part in parts if part))
 
 
@@ -147,11 +154,18 @@ def _limits(part: Mapping[str, Any]) -> list[str]:
 
 
 def table(
-    output: Output, value: Any, columns: Sequence[str], rows: Sequence[Sequence[str]], owner: str
+    output: Output,
+    value: Any,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    owner: str,
+    *,
+    labelled: bool = False,
 ) -> None:
     """Show rows, or the value as JSON; note if the ``owner`` has none.
 
-    At a terminal in columns, or one below the other if the window is too narrow for that.
+    At a terminal in columns, or one below the other if the window is too narrow for that; then
+    with the columns' names if they are ``labelled``.
     """
     if output.json:
         output.value(value)
@@ -159,14 +173,24 @@ def table(
     if not rows:
         output.note(f"{owner} has no {columns[0]}s.")
         return
-    cut = [[visible_lines(first_line(cell)) for cell in row] for row in rows]
+    cut = [[visible_lines(first_line(without_secrets(cell))) for cell in row] for row in rows]
     widths = [max(map(cells, column)) for column in zip(columns, *cut, strict=True)]
     if not output.is_terminal:
         write("\n".join("\t".join(row) for row in cut))
     elif sum(widths) + 2 * len(widths) > columns_of_terminal():
-        blocks([(row[0], " · ".join(filter(None, row[1:]))) for row in cut])
+        _in_blocks(columns if labelled else [""] * len(columns), cut)
     else:
         _in_columns(columns, cut, widths)
+
+
+def _in_blocks(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Show rows one below the other: the first cell, and the others with their columns' names."""
+    described = []
+    for row in rows:
+        pairs = zip(names[1:], row[1:], strict=True)
+        text = " · ".join(f"{name} {cell}".strip() for name, cell in pairs if cell)
+        described.append((row[0], text))
+    blocks(described)
 
 
 def _in_columns(
@@ -192,9 +216,9 @@ def prose(output: Output, text: str) -> None:
     A tab is two spaces, and the place below which a line goes on.
     """
     if output.is_terminal:
-        output.text(hanging_indent(text, columns_of_terminal(), further=0))
+        output.about(hanging_indent(text, columns_of_terminal(), further=0))
     else:
-        output.text(text.replace("\t", "  "))
+        output.about(text.replace("\t", "  "))
 
 
 def outline(value: Any, indent: str = "") -> list[str]:
@@ -219,7 +243,7 @@ _REST = " " * 4
 
 def heading(text: str) -> None:
     """Draw a title on the terminal."""
-    write(color(visible_lines(first_line(text)), "1;4", sys.stdout))
+    write(color(visible_lines(first_line(without_secrets(text))), "1;4", sys.stdout))
 
 
 def blocks(rows: Sequence[tuple[str, str]]) -> None:
@@ -235,6 +259,7 @@ def draw_block(title: str, words: str) -> None:
     """
     columns = max(columns_of_terminal(), len(_REST) + 10)
     room = columns - len(_REST) - 1
+    title, words = without_secrets(title), without_secrets(words)
     parts = visible_lines(first_line(title)).split(", ")
     tied = (part.replace(" ", "\x01") if len(part) < room else part for part in parts)
     wrapped = wrap_words(", ".join(tied), columns, rest=_REST)

@@ -13,7 +13,7 @@ from holdfast._core.calls.handlers import Approver
 from holdfast.cli.app import SAVE, option
 from holdfast.cli.arguments import parse, whole
 from holdfast.cli.completers import parameters, tools
-from holdfast.cli.elicitation import Questions
+from holdfast.cli.elicitation import TerminalQuestions
 from holdfast.cli.output import Exit
 from holdfast.cli.progress import status
 from holdfast.cli.prompts import is_interactive
@@ -77,7 +77,7 @@ async def call(
     holdfast call add a=2 b=3 -- python server.py
     """
     name, words = target.named(tool, words)
-    asking = Questions().handlers() if is_interactive() else None
+    asking = TerminalQuestions().handlers() if is_interactive() else None
     if asking is not None:
         target.options["handlers"] = asking
     async with target.client() as client:

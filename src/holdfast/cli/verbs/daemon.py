@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from holdfast.cli.app import option, output_option
 from holdfast.cli.output import Exit, Output
 from holdfast.cli.views import table
+
+if TYPE_CHECKING:
+    from holdfast._core.transports.daemon_socket import Welcome
 
 _IDLE = option(
     "--idle SECONDS",
@@ -24,6 +27,9 @@ _LINGER = option(
     type=click.FloatRange(min=0, min_open=True),
     default=1800.0,
 )
+
+
+_ANOTHER: Final = " (another version: stop it, and start it anew)"
 
 
 @click.group(no_args_is_help=True)
@@ -51,6 +57,8 @@ def start(output: Output, idle: float, linger: float) -> int:
     welcome, is_new = life.start(idle=idle, linger=linger)
     verb = "Started" if is_new else "Already running"
     output.result({"pid": welcome.pid, "started": is_new}, f"{verb}: the daemon, pid {welcome.pid}")
+    if not _is_compatible(welcome):
+        output.note(f"It is not used: it runs holdfast {welcome.version}{_ANOTHER}.")
     return Exit.OK
 
 
@@ -88,7 +96,7 @@ def status(output: Output) -> int:
     """Show whether the daemon runs, and its servers. Exit code 1: it does not."""
     import asyncio
 
-    from holdfast._core.transports.daemon_socket import FINGERPRINT, socket_path
+    from holdfast._core.transports.daemon_socket import socket_path
     from holdfast.daemon import life
     from holdfast.daemon.log import log_path
 
@@ -101,7 +109,7 @@ def status(output: Output) -> int:
         "running": True,
         "pid": welcome.pid,
         "version": welcome.version,
-        "compatible": welcome.holdfast == FINGERPRINT,
+        "compatible": _is_compatible(welcome),
         "socket": socket_path(),
         "log": log_path(),
         **welcome.status,
@@ -109,13 +117,19 @@ def status(output: Output) -> int:
     rows = [_row(server) for server in servers]
     if not output.json:
         since = time.strftime("%Y-%m-%d %H:%M", time.localtime(welcome.status.get("since", 0)))
-        other = "" if facts["compatible"] else " (another version: stop it, and start it anew)"
+        other = "" if facts["compatible"] else _ANOTHER
         output.note(f"pid {welcome.pid}, holdfast {welcome.version}{other}, since {since}")
         output.note(f"socket {socket_path()}")
         output.note(f"log {log_path()}")
     columns = ("server", "state", "clients", "calls", "idle", "project")
     table(output, facts, columns, rows, "The daemon")
     return Exit.OK
+
+
+def _is_compatible(welcome: Welcome) -> bool:
+    from holdfast._core.transports.daemon_socket import FINGERPRINT
+
+    return welcome.holdfast == FINGERPRINT
 
 
 def _row(server: dict[str, Any]) -> tuple[str, ...]:

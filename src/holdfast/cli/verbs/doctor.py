@@ -18,7 +18,7 @@ import click
 from msgspec import UnsetType
 
 from holdfast import errors
-from holdfast._core.text import counted, visible, visible_lines
+from holdfast._core.text import counted, truncate, visible, visible_lines
 from holdfast._core.wire.codes import METHOD_NOT_FOUND
 from holdfast.cli.main import columns_of_terminal
 from holdfast.cli.output import Exit, color, exit_for, explain, hanging_indent, write
@@ -282,7 +282,8 @@ class Examination:
             self.find("output", "ok", "nothing but messages of the protocol")
             return
         lines = [
-            f"{violation.reason}: {violation.detail[:120]}" for violation in self._violations[:5]
+            f"{violation.reason}: {truncate(violation.detail)}"
+            for violation in self._violations[:5]
         ]
         advice = "a server must send nothing but messages of the protocol"
         if hasattr(client.transport, "command"):
@@ -338,7 +339,7 @@ async def discovery(authorizer: Any) -> list[tuple[str, str]]:
             names = ("resource", "authorization_servers", "scopes_supported", "issuer")
             facts = {name: document[name] for name in names if name in document}
             text = json.dumps(facts, ensure_ascii=False)[1:-1] or "a document"
-            steps.append(("ok", f"{ask.url}\n{text[:300]}"))
+            steps.append(("ok", f"{ask.url}\n{truncate(text, 300)}"))
         else:
             status = getattr(answer, "status", None)
             text = f"HTTP status {status}" if status else answer.reason

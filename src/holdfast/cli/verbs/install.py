@@ -16,7 +16,7 @@ from holdfast.cli.app import YES, option, output_option
 from holdfast.cli.output import Output, color
 from holdfast.cli.prompts import confirm, is_interactive, show_pages
 from holdfast.cli.views import table
-from holdfast.errors import TrustError, ValidationError
+from holdfast.errors import StateError, TrustError, ValidationError
 
 if TYPE_CHECKING:
     from holdfast.config.hosts import Host
@@ -131,17 +131,22 @@ class _Session:
         from holdfast.hosts.writing import PlanChangedError
 
         product = self._files.host.product
+        written: dict[str, Written] = {}
         for _ in range(_QUESTIONS):
             plans = {path: self._files.plan(path, make) for path, make in makers.items()}
             waiting = {path: plan for path, plan in plans.items() if not plan.is_empty}
+            for path in waiting:
+                self._files.require_writable(path)
             self._show(list(waiting.values()), yes)
             try:
-                written = {
-                    path: self._files.write(plan, makers[path]) for path, plan in waiting.items()
-                }
+                for path, plan in waiting.items():
+                    written[path] = self._files.write(plan, makers[path])
             except PlanChangedError:
                 self._output.note(f"{product} changed its file meanwhile.")
                 continue
+            except StateError:
+                self._report({}, written)
+                raise
             self._report(plans, written)
             return bool(written)
         raise ValidationError(f"{product} changes its servers all the time; close it and try again")
@@ -163,6 +168,7 @@ class _Session:
             raise TrustError("nothing was written")
 
     def _report(self, plans: dict[str, FilePlan], written: dict[str, Written]) -> None:
+        plans |= {path: result.plan for path, result in written.items()}
         if self._output.json:
             self._output.value([_row(plan, written.get(path)) for path, plan in plans.items()])
             return
@@ -239,12 +245,6 @@ def _show_all(output: Output) -> None:
     commands = dict.fromkeys(filter(None, map(itemgetter("install"), rows)))
     if commands and not output.json:
         output.text("\n".join(["", "To put Holdfast before them:", *map("  {}".format, commands)]))
-
-
-def _every_row() -> Iterator[dict[str, str]]:
-    for files in _every_host():
-        for path in files.present():
-            yield from _rows(files, path)
 
 
 def _every_host() -> Iterator[HostFiles]:

@@ -184,7 +184,7 @@ def _offers(output: Output, title: str, offers: Sequence[tuple[str, Any]]) -> No
         views.blocks(rows)
     elif rows:
         lines = [f"  {first_line(name)}  {first_line(words)}" for name, words in rows]
-        output.text("\n".join([f"\n{title}:", *lines]))
+        output.about("\n".join([f"\n{title}:", *lines]))
 
 
 @click.command(cls=ServerVerb)
@@ -208,7 +208,7 @@ async def search(
 
         return await search_registry(target.output, registry, words, most)
     from holdfast.agents.listing import ServerTool
-    from holdfast.agents.search import Index
+    from holdfast.agents.search import ToolIndex
 
     output = target.output
     names = [] if target.is_given else list(target.configuration.servers)
@@ -225,7 +225,7 @@ async def search(
         for tool in health.tools or ()
     ]
     unreachable = {health.name for health in servers if health.exit}
-    hits = Index(tools).search(" ".join(words), most)
+    hits = ToolIndex(tools).search(" ".join(words), most)
     if output.json:
         rows = [
             {

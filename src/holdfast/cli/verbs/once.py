@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
 from typing import Any, Final
@@ -15,9 +16,11 @@ from holdfast._core.ledger.record import Record, encode
 from holdfast.cli.app import option, output_option
 from holdfast.cli.output import Exit, Output
 from holdfast.cli.views import table
+from holdfast.errors import ValidationError
+from holdfast.stores.base import store_at
 
 _SPANS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-STORE = option("--store URL", "Records in Redis (redis://HOST), not in your state folder.", "store")
+STORE = option("--store PLACE", "Records in Redis (redis://HOST), or in a SQLite file.", "store")
 SERVER = option("--server NAME", "The server, if several have a record of the key.", "server")
 
 
@@ -58,7 +61,7 @@ def show(
         (record.key, record.state, record.server, record.tool, _when(record.changed), record.note)
         for record in records
     ]
-    columns = ("key", "state", "server", "tool", "written", "note")
+    columns = ("open key" if is_open else "key", "state", "server", "tool", "written", "note")
     table(output, {"records": [_facts(record) for record in records]}, columns, rows, "The ledger")
     return Exit.OK
 
@@ -119,9 +122,9 @@ def forget(
 def _ledger(store: str | None) -> Ledger:
     if store is None:
         return Ledger()
-    from holdfast.stores.redis import RedisStore
-
-    return Ledger(RedisStore(store))
+    if "://" not in store and not os.path.isfile(os.path.expanduser(store)):
+        raise ValidationError(f"--store {store}: there is no such file")
+    return Ledger(store_at(store))
 
 
 def _facts(record: Record) -> dict[str, Any]:

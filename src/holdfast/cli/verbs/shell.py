@@ -16,7 +16,7 @@ import click
 from holdfast._core.files import xdg_folder
 from holdfast._core.text import counted, visible
 from holdfast.cli.app import run
-from holdfast.cli.elicitation import Questions
+from holdfast.cli.elicitation import TerminalQuestions
 from holdfast.cli.main import SHELL_VERBS, VERBS
 from holdfast.cli.output import Exit, Output
 from holdfast.cli.progress import status
@@ -39,7 +39,7 @@ def shell(target: ServerTarget) -> int:
     """
     from holdfast.sync.client import Client
 
-    questions = Questions()
+    questions = TerminalQuestions()
     if is_interactive():
         target.options["handlers"] = questions.handlers()
     target.options.setdefault("when_down", "wait")
@@ -60,7 +60,9 @@ def shell(target: ServerTarget) -> int:
 # verbs, errors and exit codes, and Ctrl-C ends the line and not the shell.
 
 
-def _obey(client: Client, output: Output, questions: Questions, read: Callable[[str], str]) -> int:
+def _obey(
+    client: Client, output: Output, questions: TerminalQuestions, read: Callable[[str], str]
+) -> int:
     """Run lines until the end of the input; return the exit code, for scripts."""
     failed = 0
     while failed != Exit.BROKEN_PIPE:
