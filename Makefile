@@ -9,7 +9,8 @@ PLAIN := $(VENV)/.plain-stamp
 CODE  := $(wildcard src tests tools benchmarks examples)
 ARGS  ?=
 SERVERS ?= quick
-PARALLEL := --numprocesses auto --maxprocesses 4 --dist worksteal
+# On two cores as well: many tests wait for a process that they have started.
+PARALLEL := --numprocesses 4 --dist worksteal
 ELSEWHERE := conformance frameworks interop site windows
 
 # The tests start hundreds of interpreters, which would each compile the package anew.
@@ -22,7 +23,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-browser demo-service test interop conformance relay-conformance frameworks lint docs screenshots
-.PHONY: bench bench-view bench-peers relay-peers daemon requirements ledger walk coverage fuzz hostile release-check audit clean stale
+.PHONY: bench count bench-view trace-soak bench-peers relay-peers daemon requirements ledger walk coverage fuzz hostile release-check audit clean stale
 
 .PHONY: bulk
 
@@ -73,8 +74,14 @@ screenshots: $(STAMP) ## every page of the site in Chromium, at two widths, into
 bench: $(STAMP) ## measure speed
 	@$(RUN) benchmarks/run.py $(ARGS)
 
+count: $(STAMP) ## instructions of a start, a connection, a call (needs valgrind; ARGS="--against TREE")
+	@$(RUN) -m benchmarks.instructions $(ARGS)
+
 bench-view: $(STAMP) ## measure the page of a trace in Chromium: 100,000 messages
 	@$(RUN) -m benchmarks.view $(ARGS)
+
+trace-soak: $(STAMP) ## trace 1,000 messages a second: none dropped, no growth (SECONDS=600)
+	@$(RUN) -m benchmarks.view --steady $(or $(SECONDS),600)
 
 bench-peers: $(STAMP) ## measure other clients beside it, and how each takes a fault (installs them in .cache)
 	@$(RUN) benchmarks/peers/run.py $(ARGS)

@@ -57,13 +57,18 @@ class Stopwatch:
 def busy_clock(web_process: int) -> Callable[[], float]:
     """A clock of the CPU time of client and servers: on one CPU, wall time but for the others.
 
-    It counts this process, the children that it has waited for, and those that run now.
+    It counts this process, the children that it has waited for, and those that run now, with
+    theirs: a server behind a relay is a child of the relay.
     """
-    tasks = Path("/proc/self/task")
+
+    def descendants(pid: str) -> Iterator[str]:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                yield child
+                yield from descendants(child)
 
     def running() -> Iterator[str]:
-        for task in tasks.iterdir():
-            yield from (task / "children").read_text().split()
+        yield from descendants("self")
         if web_process:
             yield str(web_process)
 

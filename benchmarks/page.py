@@ -30,7 +30,8 @@ def write(found: list[Results], about: dict[str, Any]) -> None:
 
 def figures(found: list[Results], about: dict[str, Any]) -> str:
     tables = [table(group, found) for group in TITLES]
-    return "\n".join(["", *tables, slope_table(found), conditions(about), ""])
+    tables += [price_table(found), slope_table(found)]
+    return "\n".join(["", *tables, conditions(about), ""])
 
 
 def table(group: str, found: list[Results]) -> str:
@@ -55,6 +56,24 @@ def line(results: Results) -> str:
     if not ratios:
         verdict = "not measured"
     return f"| `{row.key}` | {row.title} | {aim.floor} | {aim.most:g} | {shown} | {verdict} |"
+
+
+def price_table(found: list[Results]) -> str:
+    lines = [
+        "**What `once=` adds** to a call, beside those without it:\n",
+        "| row | work | aim | measured | |",
+        "|---|---|---|---|---|",
+        *[price_line(results) for results in found if results.row.key.startswith("once-")],
+    ]
+    return "\n".join([*lines, ""])
+
+
+def price_line(results: Results) -> str:
+    row, (side, times) = results.row, next(iter(results.values.items()))
+    aim = "" if row.budget is None else f"{row.budget * 1e3:g} ms"
+    verdict = {True: "met", False: "missed", None: ""}[results.met(side)]
+    median = statistics.median(times) * 1e3
+    return f"| `{row.key}` | {row.title} | {aim} | {median:.2g} ms | {verdict} |"
 
 
 def slope_table(found: list[Results]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import holdfast
 from benchmarks import server
 from benchmarks.server import Target
-from benchmarks.user_rows import Once, Pair, echo, opened, row, shared
+from benchmarks.user_rows import Once, echo, opened, row, shared, to_python
 from holdfast._core.serve.memory import accept
 from holdfast._core.transports.memory import MemoryLink
 from holdfast.relay.sharing import SharedRelay
@@ -50,15 +50,6 @@ async def copied(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
     plain = await opened(target, stack)
     command = [sys.executable, str(server.HERE / "copy_relay.py"), *list(target)]
     return echo(plain), echo(await opened(command, stack))
-
-
-def to_python(pair: Pair) -> Pair:
-    """The same with the server in Python, which takes three times as long for a call."""
-
-    async def measured(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
-        return await pair(server.find(compiled=False).listing(8), stack)
-
-    return measured
 
 
 ROWS = (

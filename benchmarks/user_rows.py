@@ -17,6 +17,7 @@ from unittest.mock import patch
 import msgspec
 
 import holdfast
+from benchmarks import server
 from benchmarks.bench import (
     HELLO,
     Bench,
@@ -31,6 +32,8 @@ from benchmarks.bench import (
 from benchmarks.http_rows import Endpoint, settle_allocator
 from benchmarks.server import Target
 from benchmarks.sides import Side
+from holdfast.calllog import CallLog
+from holdfast.trace.writer import TraceFile
 
 BATCHES, CALLS = 40, 50
 Once = Callable[[], Awaitable[Any]]
@@ -141,9 +144,37 @@ async def served(client: holdfast.Client) -> int:
 
 async def call_log(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
     path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "calls.jsonl"
-    pair = await option(log=path)(target, stack)
+    log = CallLog(path)
+    plain, logged = await option(log=log)(target, stack)
+    log.flush()
     expect("lines of one call", len(path.read_text().splitlines()), 2)
-    return pair
+    return plain, flushed(logged, log.flush)
+
+
+async def trace(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
+    """Every message in a file; the writing counts as that of the call log does."""
+    path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run.jsonl"
+    file = TraceFile(path)
+    plain, traced = await option(trace=file)(target, stack)
+    file.flush()
+    calls = path.read_text().count('"method":"tools/call","id"')
+    expect("calls in the trace", calls, 1)
+    return plain, flushed(traced, file.flush)
+
+
+def flushed(once: Once, flush: Callable[[], None]) -> Once:
+    """The work, and what a thread does for it later: one call of a batch waits until all of it is
+    written, so that its time counts."""
+    calls = 0
+
+    def work() -> Awaitable[Any]:
+        nonlocal calls
+        calls += 1
+        if calls % CALLS == 0:
+            flush()
+        return once()
+
+    return work
 
 
 async def audit(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
@@ -246,12 +277,24 @@ async def shared(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
     return echo(plain), echo(through)
 
 
+def to_python(pair: Pair) -> Pair:
+    """The same with the server in Python, which takes three times as long for a call."""
+
+    async def measured(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
+        return await pair(server.find(compiled=False).listing(8), stack)
+
+    return measured
+
+
 ROWS = (
     row("shared", "through the daemon", shared),
     row("validation", "arguments validated", validation),
     row("output", "result validated", output),
     row("cache-hit", "list of 8 tools, cached", cache_hit, era="handshake"),
     row("call-log", "call log in a file", call_log),
+    row("call-log-python", "call log, server in Python", to_python(call_log)),
+    row("trace", "a trace in a file", trace),
+    row("trace-python", "a trace, server in Python", to_python(trace)),
     row("audit", "audit records", audit),
     row("events", "a subscriber to events", events),
     row("opentelemetry", "OpenTelemetry", opentelemetry),

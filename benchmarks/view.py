@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import holdfast
+from benchmarks.steady import faults, steady
 from holdfast.testing import Peer
 from holdfast.trace.format import Reading
 from holdfast.view.feed import Feed, FeedRecorder
@@ -194,7 +195,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bench-view", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--messages", type=int, default=MESSAGES)
     parser.add_argument("--write", action="store_true", help="write the figures to the docs")
+    parser.add_argument(
+        "--steady", type=float, metavar="SECONDS", help="trace 1,000 messages a second instead"
+    )
     options = parser.parse_args()
+    if options.steady:
+        held = asyncio.run(steady(options.steady))
+        for name, value in held.items():
+            print(f"{name:36} {value:12.1f}")
+        for fault in faults(held):
+            print(f"bench-view: {fault}", file=sys.stderr)
+        return 1 if faults(held) else 0
     figures = asyncio.run(measure(options.messages))
     for name, value in figures.items():
         print(f"{name:36} {value:10.1f}   aim {AIMS[name]:g}, {verdict(name, value)}")

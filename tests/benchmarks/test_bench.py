@@ -119,3 +119,9 @@ def test_the_page_has_the_floor_and_the_aim_of_each_row() -> None:
     rows = re.findall(line, page.PAGE.read_text(), re.M)
     found = {key: (floor, float(aim)) for key, floor, aim in rows}
     assert found == {key: (aim.floor, aim.most) for key, aim in AIMS.items()}
+
+
+@pytest.mark.parametrize(("price", "verdict"), [(0.00025, "met"), (0.00031, "missed")])
+def test_the_price_of_a_key_is_on_the_page(price: float, verdict: str) -> None:
+    text = page.price_table([results("once-redis", holdfast_stateless=price)])
+    assert f"| 0.3 ms | {price * 1e3:g} ms | {verdict} |" in text
