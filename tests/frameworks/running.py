@@ -29,9 +29,15 @@ PINS: Final[dict[str, tuple[str, ...]]] = {
 OTHERS: Final = {
     "fastmcp": ("fastmcp==4.1.2", "mcp==2.3.0", "pydantic==2.14.3"),
     "locust": ("locust==2.47.0",),
+    "workers": (
+        "celery[redis]==5.7.0",
+        "pandas==3.1.1",
+        "rq==2.12.0",
+        "temporalio==1.35.0",
+    ),
     "providers": ("anthropic==2.9.0", "google-genai==3.3.0", "openai==3.51.0"),
 }
-"""Environments for server objects alone, for Locust, and for the examples of model providers."""
+"""For server objects alone, for Locust, for workers, and for the examples of model providers."""
 
 
 def installed(name: str) -> Path:

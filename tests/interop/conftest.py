@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         ours = HERE in item.path.parents
         if ours:
-            item.add_marker(pytest.mark.hang(300))
+            item.add_marker(pytest.mark.hang(900))
         heavy = ours and item.get_closest_marker("slow_interop") is not None
         (left if heavy and not EVERY_SERVER else kept).append(item)
     if left:

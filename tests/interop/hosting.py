@@ -22,7 +22,7 @@ from tests.interop.catalogue import EVERYTHING
 from tests.interop.home import Home
 from tests.interop.processes import MARK, connections_to
 
-LONGEST_START = 30.0
+LONGEST_START = 120.0
 LONG = "trigger-long-running-operation"
 
 

@@ -20,7 +20,7 @@ from typing import Final, Literal, TypeAlias
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 CACHE: Final = PROJECT / ".cache" / "interop"
-LONGEST: Final = 240.0
+LONGEST: Final = 600.0
 """Seconds for one command of an installation."""
 
 Source: TypeAlias = Literal["pypi", "npm"]

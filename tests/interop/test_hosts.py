@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,25 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+NOTE = """\
+import os, sys
+note = open(sys.argv[1], "ab", 0)
+while data := os.read(0, 65536):
+    note.write(data)  # first: whoever has read the rest may look for it
+    os.write(1, data)
+"""
+
+
+def overheard(file: Path, wire: Path) -> None:
+    """Have what a host receives written to a file: the Inspector shows no data of errors."""
+    entries = json.loads(file.read_text())
+    entry = entries["mcpServers"]["real"]
+    script = shlex.join([sys.executable, "-c", NOTE, str(wire)])
+    words = ["-c", f'"$@" | {script}', "sh", entry["command"], *entry["args"]]
+    entry |= {"command": "/bin/sh", "args": words}
+    file.write_text(json.dumps(entries))
+
+
 def run(home: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "HOME": str(home), "MCP_INSPECTOR_SECRET_STORE": "memory"}
     return subprocess.run(
@@ -55,6 +75,8 @@ def run(home: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_inspector_s_command_line(programs: Path, file: Path, tmp_path: Path) -> None:
+    wire = tmp_path / "wire.jsonl"
+    overheard(file, wire)
     start = (programs / "mcp-inspector", "--cli", "--config", file, "--server", "real")
     tools = run(tmp_path, *start, "--method", "tools/list")
     names = [tool["name"] for tool in json.loads(tools.stdout)["tools"]]
@@ -63,6 +85,9 @@ def test_the_inspector_s_command_line(programs: Path, file: Path, tmp_path: Path
     dead = run(tmp_path, *call, "die")
     assert dead.returncode != 0
     assert "it may have run" in dead.stdout + dead.stderr
+    received = [json.loads(line) for line in wire.read_text().splitlines()]
+    deaths = [line["error"] for line in received if line.get("error", {}).get("code") == -32000]
+    assert [death["data"] for death in deaths] == [{"kind": "transport", "outcomeUnknown": True}]
     assert json.loads(run(tmp_path, *call, "pid").stdout)["content"][0]["text"].isdigit()
 
 
@@ -71,4 +96,5 @@ def test_mcporter(programs: Path, file: Path, tmp_path: Path) -> None:
     assert "4 tools" in run(tmp_path, *start, "list", "real").stdout
     dead = run(tmp_path, *start, "call", "real.die")
     assert "it may have run" in dead.stdout + dead.stderr
+    assert "outcomeUnknown: true" in dead.stdout + dead.stderr
     assert run(tmp_path, *start, "call", "real.pid").stdout.strip().isdigit()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,16 @@ class Visitor(Person):
     async def __call__(self, request: LoginRequest) -> str | None:
         self.windows += 1
         return await super().__call__(request)
+
+
+@pytest.fixture(autouse=True)
+def installed(request: pytest.FixtureRequest) -> None:
+    """Install the library before the test, whose time it is not."""
+    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    library = LIBRARIES.get(params.get("name", ""))
+    if library is not None:
+        with suppress(NotHere):
+            install("pypi", library.name, library.pins)
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ from tests.interop.catalogue import SERVERS
 from tests.interop.page import CHAPTERS, HERE, PAGE, names_in, page, sentence
 
 NOT_ABOUT_SERVERS = {
+    "test_har.py",
     "test_hosts.py",
     "test_install.py",
     "test_authorization.py",
