@@ -47,6 +47,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
+def pytest_collection() -> None:
+    # What is collected stays: to look through it for garbage takes a quarter of the time.
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    # The garbage collector would look through thousands of tests each time that one asks for it.
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
 # On Windows, what needs POSIX is left out: some of it could not even be imported
 
 

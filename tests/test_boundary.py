@@ -16,6 +16,7 @@ from holdfast._core.boundary import (
     Drained,
     Generation,
     Lost,
+    Misfit,
     Opened,
     Outcome,
     RefusalReason,
@@ -30,6 +31,7 @@ from holdfast._core.boundary import (
 from holdfast._core.driver import _EFFECTS
 from holdfast._core.engine.connection import _REPORTS
 from holdfast.errors import TransportError
+from tests.rows import rows
 
 VALUES: list[Any] = [
     value
@@ -38,7 +40,7 @@ VALUES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: value.__name__)
+@rows("value", VALUES, ids=lambda value: value.__name__)
 def test_what_crosses_a_layer_is_frozen(value: Any) -> None:
     assert value.__struct_config__.frozen
 
@@ -52,7 +54,7 @@ def test_every_value_is_a_command_a_report_or_an_outcome_or_a_part_of_one() -> N
     hints = [hint for value in VALUES for hint in get_type_hints(value).values()]
     parts = {part for hint in hints for part in (hint, *get_args(hint))}
     assert set(VALUES) <= here
-    assert here - set(VALUES) - parts == {Call, Traits, Waiting}
+    assert here - set(VALUES) - parts == {Call, Misfit, Traits, Waiting}
     twice = {value for value in VALUES if VALUES.count(value) > 1}
     assert twice == {Starting}, "a report that is passed on as it came"
 
@@ -63,7 +65,7 @@ def test_every_report_is_understood_and_every_effect_carried_out() -> None:
 
 
 @pytest.mark.req("L9")
-@pytest.mark.parametrize("report", get_args(Report), ids=lambda report: report.__name__)
+@rows("report", get_args(Report), ids=lambda report: report.__name__)
 def test_every_report_says_which_link_it_is_of(report: Any) -> None:
     if report is Refused:
         assert Refused(TransportError("x"), RefusalReason.BROKEN).generation == 0

@@ -15,6 +15,7 @@ from holdfast._core.eras.revisions import HANDSHAKE, STATELESS, SUBSCRIPTION, VE
 from holdfast.calls import Notification, State
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from holdfast.types import PromptReference, Root, SamplingResult, TextContent
+from tests.rows import rows
 
 ERAS = [pytest.param(STATELESS, id="stateless"), pytest.param(HANDSHAKE, id="handshake")]
 SOON = Timeouts(request=5)
@@ -227,7 +228,7 @@ async def test_an_unacknowledged_subscription_times_out() -> None:
 
 
 @pytest.mark.req("P2", "L7")
-@pytest.mark.parametrize("turns", range(10))
+@rows("turns", range(10))
 async def test_a_close_ends_a_subscription_that_is_not_acknowledged(turns: int) -> None:
     peer = make_peer(STATELESS)
     peer.on("subscriptions/listen", SILENCE)
@@ -743,7 +744,7 @@ async def test_the_server_introduces_itself(peer: Peer, client: holdfast.Client)
 
 
 @pytest.mark.req("L3")
-@pytest.mark.parametrize("version", VERSIONS)
+@rows("version", VERSIONS)
 async def test_a_pin_is_obeyed(version: str) -> None:
     async with holdfast.connect(make_peer(), protocol=version) as client:
         assert (await client.call_tool("greet", {"name": "x"})).text == "hello x"
@@ -816,7 +817,7 @@ async def test_arguments_that_are_not_json_are_refused_unsent(
 
 
 @pytest.mark.req("T5")
-@pytest.mark.parametrize(
+@rows(
     ("verb", "arguments"),
     [
         (verb, arguments)

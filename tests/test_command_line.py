@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from holdfast._core.command_line import split_windows, split_words
 from holdfast._core.transports.windows_command import quoted
+from tests.rows import rows
 
 
 @pytest.mark.req("S5")
-@pytest.mark.parametrize(
+@rows(
     ("line", "words"),
     [
         (r"C:\Users\me\server.exe", [r"C:\Users\me\server.exe"]),

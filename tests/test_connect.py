@@ -15,11 +15,12 @@ from holdfast import Http, Servers, Stdio, TransportError, ValidationError
 from holdfast.handles import Handle
 from holdfast.policies import POLICIES
 from holdfast.testing import Peer
+from tests.rows import rows
 
 connect: Any = holdfast.connect
 
 
-@pytest.mark.parametrize(
+@rows(
     ("options", "message"),
     [
         ({"timeouts": 30}, "must be a holdfast.Timeouts, such as holdfast.Timeouts(request=30)"),
@@ -40,7 +41,7 @@ def test_an_option_of_a_wrong_type_is_refused_by_name_and_value(
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("option", POLICIES)
+@rows("option", POLICIES)
 def test_the_type_that_an_option_should_have_is_found_where_the_error_says(option: str) -> None:
     kind = POLICIES[option]
     with pytest.raises(ValidationError) as caught:
@@ -49,7 +50,7 @@ def test_the_type_that_an_option_should_have_is_found_where_the_error_says(optio
     assert f"must be a {place}.{kind.__name__}, such as" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("options", "suggestion"),
     [
         ({"timeout": 5}, "did you mean timeouts=Timeouts(request=5)?"),
@@ -236,7 +237,7 @@ async def test_a_word_that_is_neither_suggests_servers_and_programs(
 
 
 @pytest.mark.req("N5")
-@pytest.mark.parametrize(
+@rows(
     ("mapping", "advice"),
     [
         ({"mcpServers": {"a": {"command": "x", "env": {"T": "s3cret"}}}}, "holdfast.Servers"),

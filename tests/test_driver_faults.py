@@ -17,6 +17,7 @@ from holdfast._core.eras.conversation import Plan
 from holdfast.errors import HoldfastError, TransportError
 from holdfast.policies import Identity, Limits, Policy
 from holdfast.types.lifecycle import Progress
+from tests.rows import rows
 
 GENERATION = Generation(1)
 INITIALIZED = (
@@ -153,7 +154,7 @@ def test_every_kind_of_effect_is_tried() -> None:
 
 
 @pytest.mark.req("R2", "R12")
-@pytest.mark.parametrize("kind", range(len(KINDS)), ids=lambda kind: type(KINDS[kind]).__name__)
+@rows("kind", range(len(KINDS)), ids=lambda kind: type(KINDS[kind]).__name__)
 async def test_an_effect_that_fails_costs_no_other_call_its_outcome(kind: int) -> None:
     fragile = Fragile()
     driver = await ready(fragile)

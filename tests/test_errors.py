@@ -18,6 +18,7 @@ from holdfast.errors import (
     StateError,
     TransportError,
 )
+from tests.rows import rows
 
 KINDS = {
     "OutcomeUnknown": "unknown",
@@ -54,7 +55,7 @@ def tree(root: type[HoldfastError]) -> set[type[HoldfastError]]:
 
 
 @pytest.mark.req("E1", "V2")
-@pytest.mark.parametrize(("name", "kind"), KINDS.items())
+@rows(("name", "kind"), KINDS.items())
 def test_every_error_has_its_kind_and_fields(name: str, kind: str) -> None:
     error = getattr(errors, name)("it broke", code=-32000, data={"why": 1}, outcome_unknown=True)
     assert isinstance(error, HoldfastError)
@@ -67,7 +68,7 @@ def test_every_error_has_its_kind_and_fields(name: str, kind: str) -> None:
 
 
 @pytest.mark.req("E1")
-@pytest.mark.parametrize("cls", ALL)
+@rows("cls", ALL)
 def test_an_error_with_nothing_but_a_message(cls: type[HoldfastError]) -> None:
     error = cls("it broke")
     assert (error.code, error.data, error.outcome_unknown) == (None, None, False)
@@ -85,7 +86,7 @@ def test_the_tree_is_the_one_that_is_drawn() -> None:
 
 
 @pytest.mark.req("E1")
-@pytest.mark.parametrize("cls", ALL)
+@rows("cls", ALL)
 def test_timeouts_and_nothing_else_are_timeout_errors(cls: type[HoldfastError]) -> None:
     timed_out = cls.kind == "timeout" or cls is errors.LoginPending
     assert issubclass(cls, TimeoutError) is timed_out
@@ -100,7 +101,7 @@ def test_the_narrower_errors_are_caught_as_the_wider_ones() -> None:
 
 
 @pytest.mark.req("E1")
-@pytest.mark.parametrize("cls", ALL)
+@rows("cls", ALL)
 def test_a_copy_is_equal_in_all_but_identity(cls: type[HoldfastError]) -> None:
     error = cls("it broke", code=7, data=[1], outcome_unknown=True)
     error.__cause__ = ValueError("deeper")
@@ -127,7 +128,7 @@ def test_a_copy_has_a_traceback_of_its_own() -> None:
 
 
 @pytest.mark.req("E1")
-@pytest.mark.parametrize("cls", ALL)
+@rows("cls", ALL)
 def test_an_error_survives_pickling(cls: type[HoldfastError]) -> None:
     error = cls("it broke", code=7, data=[1], outcome_unknown=True)
     copy = pickle.loads(pickle.dumps(error))

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast._core import files
 from holdfast._core.files import RefusedFileError
+from tests.rows import rows
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs links and modes of POSIX")
 
@@ -285,7 +286,7 @@ def test_the_wait_for_a_file_that_is_open_has_an_end(
 
 
 @pytest.mark.req("S5")
-@pytest.mark.parametrize(
+@rows(
     ("kind", "environ", "folder"),
     [
         ("config", {"APPDATA": "/u/Roaming"}, "/u/Roaming"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from itertools import product
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from holdfast.policies import (
     ToolPolicy,
     jittered,
 )
+from tests.rows import rows
 
 EVEN = itertools.repeat(0.5)
 jitter = st.floats(0, 1, exclude_max=True)
@@ -41,7 +43,7 @@ def test_the_defaults_are_the_promised_ones() -> None:
 
 
 @pytest.mark.req("R3")
-@pytest.mark.parametrize(
+@rows(
     ("method", "seconds"),
     [
         ("tools/call", 1.0),
@@ -66,15 +68,13 @@ def test_a_kind_without_a_timeout_of_its_own_has_the_common_one() -> None:
 BAD: list[Any] = [0, -1, -0.5, float("nan"), "5", True]
 
 
-@pytest.mark.parametrize("bad", BAD, ids=repr)
-@pytest.mark.parametrize("field", Timeouts.__struct_fields__)
+@rows("field, bad", product(Timeouts.__struct_fields__, BAD))
 def test_a_timeout_that_cannot_work_is_refused_by_name(field: str, bad: Any) -> None:
     with pytest.raises(ValidationError, match=rf"Timeouts\({field}=.*more than 0"):
         Timeouts(**{field: bad})
 
 
-@pytest.mark.parametrize("bad", BAD, ids=repr)
-@pytest.mark.parametrize("field", sorted({*Limits.__struct_fields__} - {"store", "key"}))
+@rows("field, bad", product(sorted({*Limits.__struct_fields__} - {"store", "key"}), BAD))
 def test_a_limit_that_cannot_work_is_refused_by_name(field: str, bad: Any) -> None:
     with pytest.raises(ValidationError, match=rf"Limits\({field}="):
         Limits(**{field: bad})
@@ -103,7 +103,7 @@ def test_a_timeout_of_a_kind_can_be_left_out(field: str) -> None:
     assert getattr(Timeouts(**missing), field) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     "options",
     [
         {"first": 0},
@@ -178,14 +178,14 @@ def test_an_identity_shows_a_title_only_if_it_has_one() -> None:
     assert Identity().info()["name"] == "holdfast"
 
 
-@pytest.mark.parametrize("policy", [Timeouts(), Limits(), Backoff(), Identity(), Policy()])
+@rows("policy", [Timeouts(), Limits(), Backoff(), Identity(), Policy()])
 def test_policies_are_frozen(policy: Any) -> None:
     with pytest.raises(AttributeError):
         setattr(policy, policy.__struct_fields__[0], 1)
 
 
 @pytest.mark.req("X5")
-@pytest.mark.parametrize(
+@rows(
     ("kind", "field", "wrong", "expected"),
     [
         (Handlers, "sampling", 5, "a function"),

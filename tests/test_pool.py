@@ -17,6 +17,7 @@ from holdfast._pool import ClientPool, SharingKey, definition_of
 from holdfast.events import Transition
 from holdfast.stores import MemoryStore
 from holdfast.testing import Peer
+from tests.rows import rows
 
 user: ContextVar[str] = ContextVar("user")
 URL = "https://mcp.example/mcp"
@@ -80,13 +81,13 @@ def test_the_same_definition_is_shared(first: Any, second: Any) -> None:
 
 
 @pytest.mark.req("B16")
-@pytest.mark.parametrize(("first", "second"), DIFFERENT)
+@rows(("first", "second"), DIFFERENT)
 def test_what_the_server_would_see_differently_is_not_shared(first: Any, second: Any) -> None:
     assert definition_of(first) != definition_of(second)
 
 
 @pytest.mark.req("B16")
-@pytest.mark.parametrize(
+@rows(
     "transport",
     [
         Http(URL, headers=lambda: {"X-User": user.get()}),

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from holdfast import Limits, ToolPolicy
 from holdfast._core.rate import JUMP, Rate, TokenBucket, parse_rate
 from holdfast.errors import ValidationError
+from tests.rows import rows
 
 
 @pytest.mark.req("S3")
-@pytest.mark.parametrize(
+@rows(
     ("text", "rate"),
     [
         ("60/m", Rate(60, 60)),
@@ -29,7 +30,7 @@ def test_a_rate_is_calls_per_unit_of_time(text: str, rate: Rate) -> None:
 
 
 @pytest.mark.req("S3")
-@pytest.mark.parametrize("text", ["", "60", "60/", "/m", "0/s", "-1/s", "nan/s", "inf/m", "a/s", 5])
+@rows("text", ["", "60", "60/", "/m", "0/s", "-1/s", "nan/s", "inf/m", "a/s", 5])
 def test_what_is_no_rate_is_refused_by_its_value(text: str) -> None:
     with pytest.raises(ValidationError, match=r"rate=.*such as '60/m'"):
         parse_rate(text)
@@ -42,7 +43,7 @@ def test_what_is_no_rate_is_refused_by_its_value(text: str) -> None:
 
 
 @pytest.mark.req("S3")
-@pytest.mark.parametrize("number", [0, -1, True, 1.5, "4"])
+@rows("number", [0, -1, True, 1.5, "4"])
 def test_a_number_of_places_is_a_whole_number(number: int) -> None:
     with pytest.raises(ValidationError, match="concurrent"):
         Limits(concurrent=number)

@@ -12,6 +12,7 @@ from holdfast import Stdio, ValidationError
 from holdfast._core.targets import transport_for
 from holdfast._core.transports.memory import Memory
 from holdfast.testing import Peer
+from tests.rows import rows
 
 
 @pytest.mark.req("L13", "X1")
@@ -100,7 +101,7 @@ def test_anything_else_is_refused_by_its_type() -> None:
 
 
 @pytest.mark.req("L13", "N1")
-@pytest.mark.parametrize(
+@rows(
     ("target", "command"),
     [
         ("server.py", (sys.executable, "server.py")),
@@ -148,7 +149,7 @@ def test_a_script_with_blanks_in_its_name_is_one_word(
 
 
 @pytest.mark.req("X1", "X5")
-@pytest.mark.parametrize(
+@rows(
     "target",
     [
         "http:/host/mcp",

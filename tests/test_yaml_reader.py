@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from holdfast._core.yaml_reader import YamlFault, read_yaml
+from tests.rows import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "value"),
     [
         ("no", "no"),
@@ -42,7 +43,7 @@ def test_keys_are_text_in_the_core_schema() -> None:
         read_yaml("no: 1\n'no': 2")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "why"),
     [
         ("a: &x [1]\nb: *x", "alias"),

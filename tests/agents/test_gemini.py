@@ -9,6 +9,7 @@ from hypothesis import given
 
 from holdfast.agents.gemini import subset
 from holdfast.agents.schemas import MOST_NODES, Losses, object_root
+from tests.rows import rows
 from tests.servers.garbage import schemas
 
 TYPES = {"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT"}
@@ -97,7 +98,7 @@ CASES: list[tuple[Any, dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.req("F3")
-@pytest.mark.parametrize(("node", "found", "lost"), CASES)
+@rows(("node", "found", "lost"), CASES)
 def test_a_schema_in_the_subset(node: Any, found: dict[str, Any], lost: list[str]) -> None:
     assert convert(node) == (found, lost)
 

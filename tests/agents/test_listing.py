@@ -14,6 +14,7 @@ from holdfast import Backoff, Timeouts, Tool, TransportError
 from holdfast.agents.listing import Partial, ServerTool, ToolSource, convert_each, wire_definition
 from holdfast.servers.member import Failure
 from holdfast.testing import SILENCE, Peer
+from tests.rows import rows
 
 
 def test_a_tool_knows_how_it_is_called() -> None:
@@ -196,7 +197,7 @@ DEFINITION = {
 
 
 @pytest.mark.req("Y5", "T8")
-@pytest.mark.parametrize("odd", ODD, ids=repr)
+@rows("odd", ODD, ids=repr)
 async def test_a_definition_has_nothing_in_it_of_a_wrong_type(odd: dict[str, Any]) -> None:
     peer = Peer()
     peer.capabilities = {"tools": {}}

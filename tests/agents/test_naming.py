@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast import ValidationError
 from holdfast.agents.naming import LIMIT, Names, name_of, split
+from tests.rows import rows
 
 EVERYWHERE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 """What OpenAI, Anthropic and Gemini all take."""
@@ -20,7 +21,7 @@ pairs = st.tuples(anything.filter(bool), anything)
 
 
 @pytest.mark.req("F3")
-@pytest.mark.parametrize(
+@rows(
     ("server", "tool", "name"),
     [
         ("git", "git_log", "git__git_log"),

@@ -9,6 +9,7 @@ import pytest
 from holdfast.agents import openai_strict
 from holdfast.agents.openai_strict import LEVELS, NotStrict
 from holdfast.agents.schemas import Losses, object_root, restore
+from tests.rows import rows
 
 TEXT = {"type": "string"}
 
@@ -26,7 +27,7 @@ def closed(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.req("F3")
-@pytest.mark.parametrize(
+@rows(
     ("optional", "nullable"),
     [
         (TEXT, {"type": ["string", "null"]}),
@@ -70,7 +71,7 @@ def described(text: str) -> dict[str, Any]:
     return {"type": "string", "description": text}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("node", "kept", "lost"),
     [
         ({"type": "string", "format": "uuid"}, {"type": "string", "format": "uuid"}, []),
@@ -105,7 +106,7 @@ def nested(levels: int) -> dict[str, Any]:
     return node
 
 
-@pytest.mark.parametrize(
+@rows(
     ("schema", "why"),
     [
         (of({"a": {}}), "takes any value"),
@@ -150,7 +151,7 @@ LOOSE = of(
 )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given_", "meant"),
     [
         ({"must": None, "may": None, "null": None}, {"must": None, "null": None}),

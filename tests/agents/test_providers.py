@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from holdfast import Tool, ValidationError
 from holdfast.agents.providers import PROVIDERS, Provider, for_provider
 from holdfast.agents.toolset import Toolset
+from tests.rows import rows
 from tests.servers.garbage import schemas
 
 SCHEMA: dict[str, Any] = {
@@ -213,20 +215,16 @@ ODD: tuple[dict[str, Any], ...] = (
     {"type": "object", "properties": {"b": 5}, "required": 5},
     {"type": "array", "items": 5},
 )
+REFERENCES = (
+    {"properties": {"a": {"$ref": "#/x"}}},
+    {"$ref": "#/x"},
+    {"allOf": [{"$ref": "#/x"}]},
+    {"anyOf": [{"$ref": "#/x"}, {"properties": {"b": {"type": "string"}}}]},
+)
 
 
 @pytest.mark.req("F3")
-@pytest.mark.parametrize("odd", ODD, ids=json.dumps)
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"properties": {"a": {"$ref": "#/x"}}},
-        {"$ref": "#/x"},
-        {"allOf": [{"$ref": "#/x"}]},
-        {"anyOf": [{"$ref": "#/x"}, {"properties": {"b": {"type": "string"}}}]},
-    ],
-    ids=json.dumps,
-)
+@rows("schema, odd", product(REFERENCES, ODD))
 def test_what_a_reference_leads_to_breaks_no_shape(schema: dict[str, Any], odd: Any) -> None:
     """It may lead to a place where nobody looks for a schema; the other tools must not suffer."""
     tool = Tool.make("t", input_schema={**schema, "x": odd})

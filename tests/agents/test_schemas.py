@@ -24,6 +24,7 @@ from holdfast.agents.schemas import (
     safe_keys,
 )
 from holdfast.types import Tool
+from tests.rows import rows
 
 TEXT = {"type": "string"}
 
@@ -169,7 +170,7 @@ def test_a_property_of_two_parts_has_the_demands_of_both() -> None:
     assert found == {"properties": {"b": {"type": "string", "maxLength": 3}}}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("node", "kinds"),
     [
         ({"type": ["string", "null"]}, ["string", "null"]),
@@ -185,7 +186,7 @@ def test_a_type_is_read_from_what_is_said(node: dict[str, Any], kinds: list[str]
     assert inferred_types(node) == kinds
 
 
-@pytest.mark.parametrize(
+@rows(
     ("node", "accepted"),
     [
         ({"type": ["string", "null"]}, True),
@@ -232,7 +233,7 @@ def test_what_cannot_be_said_is_described(node: Any, described: str) -> None:
     assert len(long["description"]) < 250
 
 
-@pytest.mark.parametrize(
+@rows(
     ("schema", "flat", "lost"),
     [
         ({}, {"type": "object", "properties": {}}, []),
@@ -300,7 +301,7 @@ def test_parameters_are_renamed_and_called_back() -> None:
     assert len(report) == 2
 
 
-@pytest.mark.parametrize(
+@rows(
     ("schema", "kept", "lost"),
     [
         ({"type": "strnig"}, {}, ["type"]),

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from holdfast import Tool
 from holdfast.agents.listing import ServerTool
 from holdfast.agents.naming import name_of
-from holdfast.agents.search import Index, words
+from holdfast.agents.search import ToolIndex, words
+from tests.rows import rows
 
 
 def tool(server: str, name: str, description: str = "", *parameters: str) -> ServerTool:
@@ -35,11 +36,11 @@ TOOLS = [
     tool("mail", "sendMessage", "Sends an e-mail.", "recipient", "subject"),
     tool("db", "query", "Run a SQL query against the database.", "sql"),
 ]
-INDEX = Index(TOOLS)
+INDEX = ToolIndex(TOOLS)
 
 
 @pytest.mark.req("F3")
-@pytest.mark.parametrize(
+@rows(
     ("query", "best"),
     [
         ("read a file", "fs.read_text_file"),
@@ -70,7 +71,7 @@ def test_a_question_that_fits_nothing_finds_nothing() -> None:
 
 
 def test_small_words_alone_are_taken_for_what_they_are() -> None:
-    index = Index([tool("s", "how", ""), tool("s", "other", "")])
+    index = ToolIndex([tool("s", "how", ""), tool("s", "other", "")])
     assert [hit.tool.dotted for hit in index.search("how")] == ["s.how"]
 
 
@@ -78,11 +79,11 @@ def test_the_answer_does_not_depend_on_the_order_of_the_tools() -> None:
     shuffled = TOOLS[:]
     random.Random(1).shuffle(shuffled)
     for query in ("file", "time", "git commit", "get"):
-        assert Index(shuffled).search(query) == INDEX.search(query)
+        assert ToolIndex(shuffled).search(query) == INDEX.search(query)
 
 
 def test_equals_come_in_the_order_of_their_names() -> None:
-    index = Index([tool("b", "same", "text"), tool("a", "same", "text")])
+    index = ToolIndex([tool("b", "same", "text"), tool("a", "same", "text")])
     assert [hit.tool.server for hit in index.search("same")] == ["a", "b"]
 
 
@@ -92,7 +93,7 @@ def test_there_are_never_more_than_asked_for() -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "split"),
     [
         ("readTextFile", ["read", "text", "file"]),
@@ -113,10 +114,10 @@ def test_any_question_has_an_answer_and_the_same_one(query: str) -> None:
 
 def test_hundreds_of_tools_are_searched() -> None:
     many = [tool(f"s{i % 20}", f"do_thing_{i}", "Does a thing.") for i in range(1000)]
-    index = Index([*many, *TOOLS])
+    index = ToolIndex([*many, *TOOLS])
     assert len(index) == 1000 + len(TOOLS)
     assert index.search("read text file")[0].tool.dotted == "fs.read_text_file"
 
 
 def test_it_looks_like_what_it_holds() -> None:
-    assert repr(Index([])) == "<Index 0 tools, 0 words>"
+    assert repr(ToolIndex([])) == "<ToolIndex 0 tools, 0 words>"

@@ -14,6 +14,7 @@ from holdfast.agents.listing import ModelTool
 from holdfast.agents.providers import Provider
 from holdfast.agents.toolset import ModelCall, Toolset
 from holdfast.types.content import TextContent
+from tests.rows import rows
 
 SCHEMA = {
     "properties": {"path[]": {"type": "string"}, "deep": {"type": "boolean"}},
@@ -101,13 +102,13 @@ def test_objects_of_the_providers_libraries_are_read() -> None:
     assert Toolset("openai", [OTHER]).read(Call()).tool == "list"
 
 
-@pytest.mark.parametrize("arguments", ["", "  ", "{}", None, {}])
+@rows("arguments", ["", "  ", "{}", None, {}])
 def test_no_arguments_are_none(arguments: Any) -> None:
     raw = {"id": "1", "name": "fs__list", "arguments": arguments}
     assert Toolset("openai-responses", [OTHER]).read(raw).arguments == {}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "why"),
     [
         ({"name": "fs__lsit"}, "no tool is called 'fs__lsit'. Did you mean 'fs__list'"),
@@ -227,7 +228,7 @@ A, TEXT = {"a": 1}, '{"a": 1}'
 
 
 @pytest.mark.req("D4")
-@pytest.mark.parametrize(
+@rows(
     ("schema", "given", "read"),
     [
         ({"anyOf": [FREE, {"type": "null"}], "default": None}, TEXT, A),

@@ -115,7 +115,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-MYPY = "[mypy]\nstrict = true\npython_version = 3.11\ncache_dir = .mypy\nfollow_imports = silent\n"
+MYPY = f"""\
+[mypy]
+strict = true
+python_version = 3.11
+cache_dir = {PROJECT / ".mypy_cache" / "generated"}
+follow_imports = silent
+"""
 PYRIGHT = {
     "typeCheckingMode": "strict",
     "extraPaths": [str(PROJECT / "src")],

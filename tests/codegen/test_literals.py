@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import product
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from holdfast.codegen.names import (
     paragraphs,
 )
 from tests.codegen.material import ATTACKS, BREAKS, hostile
+from tests.rows import rows
 
 anything = st.text(st.characters()) | hostile()
 """Halves of characters included."""
@@ -37,7 +39,7 @@ def test_a_literal_is_the_text(text: str) -> None:
     assert "\n" not in made
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "made"),
     [
         ("a", '"a"'),
@@ -67,15 +69,14 @@ def test_a_docstring_is_one_string_whatever_is_in_it(text: str, indent: str) -> 
         assert isinstance(statement.value.value, str)
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-@pytest.mark.parametrize("place", ["{}", "a {} b", "{}\nmore", "more\n{}", "{}{}"])
+@rows("attack, place", product(ATTACKS, ["{}", "a {} b", "{}\nmore", "more\n{}", "{}{}"]))
 def test_known_attacks_stay_inside(attack: str, place: str) -> None:
     lines = docstring(paragraphs(place.replace("{}", attack), 60), "")
     assert all(isinstance(node, ast.Expr) for node in ast.parse("\n".join(lines)).body)
     assert len(ast.parse("\n".join(lines)).body) == 1
 
 
-@pytest.mark.parametrize("end", BREAKS)
+@rows("end", BREAKS)
 def test_every_kind_of_line_break_is_one(end: str) -> None:
     assert paragraphs(f"one{end}two", 60) == ["one", "two"]
     assert one_line(f"one{end}two") == "one two"
@@ -116,7 +117,7 @@ def test_nothing_to_say_is_no_docstring() -> None:
 
 
 @pytest.mark.req("H1")
-@pytest.mark.parametrize(
+@rows(
     ("schema", "text"),
     [
         ({"description": "Where to go"}, "Where to go."),

@@ -14,6 +14,7 @@ from holdfast.codegen.schemas import ANY, Kind
 from holdfast.lock.fingerprint import registry_hash
 from holdfast.types.tools import Tool, ToolAnnotations
 from tests.codegen.material import recorded, registries, tool
+from tests.rows import rows
 
 SESSION = {"type": "object", "properties": {"sessionName": {"type": "string"}, "url": {}}}
 
@@ -121,7 +122,7 @@ def test_the_session_is_left_to_the_adapter() -> None:
     assert [field.wire for field in record.fields] == ["url"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("session", "hidden"),
     [
         (SessionTools(), {"session.open", "session.close", "session.*"}),
@@ -165,7 +166,7 @@ def test_an_output_schema_that_says_nothing_is_none(output: dict[str, object]) -
     assert Model([tool("a", output_schema=output)]).spaces[0].methods[0].result is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("annotations", "hints"),
     [
         (None, ()),

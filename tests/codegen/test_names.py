@@ -25,10 +25,11 @@ from holdfast.codegen.names import (
 )
 from holdfast.handles import Handle, Namespace, SyncHandle, SyncNamespace
 from tests.codegen.material import names as wire_names
+from tests.rows import rows
 
 
 @pytest.mark.req("H2")
-@pytest.mark.parametrize(
+@rows(
     ("tool", "parts"),
     [
         ("nav.goto", ("nav", "goto")),
@@ -46,7 +47,7 @@ def test_names_split_at_the_first_dot(tool: str, parts: tuple[str | None, str]) 
 
 
 @pytest.mark.req("H2")
-@pytest.mark.parametrize(
+@rows(
     ("key", "name"),
     [
         ("goto", "goto"),
@@ -79,7 +80,7 @@ def test_a_method_is_called_nearly_as_the_tool_is(key: str, name: str) -> None:
 
 
 @pytest.mark.req("H2")
-@pytest.mark.parametrize(
+@rows(
     ("wire", "name"),
     [
         ("nav", "nav"),
@@ -97,7 +98,7 @@ def test_a_namespace_leaves_the_handle_its_own_members(wire: str, name: str) -> 
 
 
 @pytest.mark.req("H2")
-@pytest.mark.parametrize(
+@rows(
     ("wire", "name"),
     [
         ("url", "url"),
@@ -172,7 +173,7 @@ def test_no_tool_hides_a_member_of_its_namespace(kind: type) -> None:
     assert all(name.startswith("_") for name in dir(kind))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("parts", "name"),
     [
         (("nav", "wait_until"), "NavWaitUntil"),
@@ -202,7 +203,7 @@ def test_a_name_that_is_taken_grows() -> None:
     assert spare("timeout", {"timeout", "timeout_"}) == "timeout__"
 
 
-@pytest.mark.parametrize("unseen", ["\u115f", "\u3164", "\ufe0f", "\u034f", "\U000e0101"])
+@rows("unseen", ["\u115f", "\u3164", "\ufe0f", "\u034f", "\U000e0101"])
 def test_a_name_has_no_characters_that_cannot_be_seen(unseen: str) -> None:
     for wire in (f"a{unseen}b", f"{unseen}a", f"a{unseen}", unseen):
         found = names.identifier(wire, "tool")

@@ -12,6 +12,7 @@ from holdfast.codegen.emit import Typist
 from holdfast.codegen.names import ClassNames
 from holdfast.codegen.schemas import ANY, DEEPEST, MOST_PARTS, Kind, SchemaReader
 from tests.codegen.material import schemas
+from tests.rows import rows
 
 
 def typed(schema: Any, document: Any = None) -> str:
@@ -47,7 +48,7 @@ STRING, NULL = {"type": "string"}, {"type": "null"}
 
 
 @pytest.mark.req("H3")
-@pytest.mark.parametrize(
+@rows(
     ("schema", "kind"),
     [
         (STRING, "str"),
@@ -180,7 +181,7 @@ def test_a_type_may_contain_the_whole_schema() -> None:
 
 
 @pytest.mark.req("H3")
-@pytest.mark.parametrize(
+@rows(
     ("schema", "kind"),
     [
         ({"$ref": "#/$defs/a", "$defs": {"a": STRING}}, "str"),
@@ -200,7 +201,7 @@ def test_references_are_followed_inside_the_document_only(schema: Any, kind: str
 
 
 @pytest.mark.req("H3")
-@pytest.mark.parametrize(
+@rows(
     ("schema", "found", "extra"),
     [
         ({"type": "object"}, [], None),

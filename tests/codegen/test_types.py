@@ -6,7 +6,8 @@ import pytest
 
 from holdfast.codegen.emit import Typist, typed_dict
 from holdfast.codegen.names import ClassNames, bracketed, exploded
-from holdfast.codegen.schemas import ANY, NONE, STRING, Field, Kind, Record, choice, either
+from holdfast.codegen.schemas import ANY, NONE, STRING, Field, Kind, RecordType, choice, either
+from tests.rows import rows
 
 INT = Kind("int")
 
@@ -121,7 +122,7 @@ def test_no_items_leave_the_brackets_empty() -> None:
 
 
 def source(*fields: tuple[str, Kind, bool], note: str = "") -> str:
-    record = Record("Point", tuple(Field(*field) for field in fields), note)
+    record = RecordType("Point", tuple(Field(*field) for field in fields), note)
     return typed_dict(record, Typist(ClassNames()), {"Point", "Other"})
 
 
@@ -138,7 +139,7 @@ def test_where_all_may_be_missing_the_class_says_so() -> None:
 
 
 def test_descriptions_are_in_the_docstring() -> None:
-    record = Record("Point", (Field("x", INT, True, "To the right."),), "A place.")
+    record = RecordType("Point", (Field("x", INT, True, "To the right."),), "A place.")
     assert typed_dict(record, Typist(ClassNames()), ()) == (
         "class Point(TypedDict):\n"
         '    """A place.\n'
@@ -152,9 +153,7 @@ def test_descriptions_are_in_the_docstring() -> None:
 
 
 @pytest.mark.req("H3")
-@pytest.mark.parametrize(
-    "key", ["a-b", "class", "1", "__x", "größe", "str", "Any", "Point", "Other", "a b"]
-)
+@rows("key", ["a-b", "class", "1", "__x", "größe", "str", "Any", "Point", "Other", "a b"])
 def test_keys_that_cannot_be_attributes_are_strings(key: str) -> None:
     found = source((key, array(Kind("Other")), False), ("y", INT, True))
     assert found == (
@@ -170,12 +169,12 @@ def test_keys_that_cannot_be_attributes_are_strings(key: str) -> None:
 
 def test_a_choice_among_such_keys_gets_a_name() -> None:
     typist = Typist(ClassNames())
-    record = Record("Point", (Field("a-b", choice(["x", 'y"']), True),))
+    record = RecordType("Point", (Field("a-b", choice(["x", 'y"']), True),))
     assert '"a-b": "PointAB",' in typed_dict(record, typist, ())
     assert typist.aliases == ['PointAB: TypeAlias = Literal["x", \'y"\']']
 
 
 def test_a_type_too_long_for_its_line_gets_a_name() -> None:
     typist = Typist(ClassNames())
-    record = Record("Point", (Field("x", choice("abcdefghijklmnopqrstuvw"), True),))
+    record = RecordType("Point", (Field("x", choice("abcdefghijklmnopqrstuvw"), True),))
     assert typed_dict(record, typist, ()).endswith("x: PointX")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.config.rig import faults, read_data, read_one, warnings
+from tests.rows import rows
 
 pytestmark = pytest.mark.req("F3")
 
@@ -34,7 +35,7 @@ def test_a_file_of_codex() -> None:
     assert old.disabled
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "found"),
     [
         ({}, {"command": "is missing, and so is a URL"}),

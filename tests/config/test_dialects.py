@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.config import dialects
 from tests.config.rig import source
+from tests.rows import rows
 
 TOPS = {
     "mcpServers": "mcpServers",
@@ -20,7 +21,7 @@ TOPS = {
 }
 
 
-@pytest.mark.parametrize(("dialect", "top"), TOPS.items())
+@rows(("dialect", "top"), TOPS.items())
 def test_servers_must_be_an_object(dialect: str, top: str) -> None:
     _, problems = dialects.read({top: ["a"]}, source(dialect=dialect))
     assert [str(problem) for problem in problems] == [
@@ -28,7 +29,7 @@ def test_servers_must_be_an_object(dialect: str, top: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("dialect", TOPS)
+@rows("dialect", TOPS)
 def test_a_file_without_servers_has_none(dialect: str) -> None:
     assert dialects.read({"theme": "dark"}, source(dialect=dialect)) == ([], [])
 
@@ -39,7 +40,7 @@ def test_the_number_of_servers_is_bounded() -> None:
     assert "1,001 servers; at most 1,000" in problem.message
 
 
-@pytest.mark.parametrize("name", ["", "  ", "x" * 129, "a\x1b[2Jb", "a\nb", "a\u202eb"])
+@rows("name", ["", "  ", "x" * 129, "a\x1b[2Jb", "a\nb", "a\u202eb"])
 def test_a_name_that_cannot_be_shown_is_refused_and_the_others_stay(name: str) -> None:
     servers = {name: {"command": "a"}, "good": {"command": "b"}}
     entries, (problem,) = dialects.read({"mcpServers": servers}, source())

@@ -25,6 +25,7 @@ from holdfast.config.entry import definition, input_definition
 from holdfast.config.files import JsonFile, parse
 from holdfast.errors import StateError, ValidationError
 from tests.config.rig import DATA, World, read_data, read_one, source
+from tests.rows import rows
 
 pytestmark = pytest.mark.req("F3")
 
@@ -349,7 +350,7 @@ def again(entries: list[ServerEntry]) -> list[ServerEntry]:
     return read(parse("x.json", text.encode()), source())[0]
 
 
-@pytest.mark.parametrize(("name", "dialect"), FILES.items())
+@rows(("name", "dialect"), FILES.items())
 def test_nothing_that_is_understood_is_lost(name: str, dialect: str) -> None:
     entries = list(read_data(dialect, name).values())
     assert [bare(entry) for entry in again(entries)] == [bare(entry) for entry in entries]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from holdfast.config import ConfigEnvironment, EntrySource, ServerEntry
 from holdfast.config.entry import ConfigInput, ExpansionError, InputPrompt, Variable, pieces
 from holdfast.config.resolution import Resolution
+from tests.rows import rows
 
 ENVIRON = {"A": "one", "EMPTY": "", "NESTED": "${A}"}
 
@@ -31,7 +32,7 @@ def fault(text: str, *inputs: ConfigInput, environ: dict[str, str] | None = None
 
 
 @pytest.mark.req("F3")
-@pytest.mark.parametrize(
+@rows(
     ("text", "expanded"),
     [
         ("plain $A $ {A} 100%", "plain $A $ {A} 100%"),
@@ -65,7 +66,7 @@ def test_the_environment_s_own_home_wins() -> None:
 
 
 @pytest.mark.req("E2")
-@pytest.mark.parametrize(
+@rows(
     ("text", "message"),
     [
         ("${B}", "the environment variable B is not set (set it, or give a default: ${B:-…})"),

@@ -22,6 +22,7 @@ from holdfast.config.files import (
     read,
     read_env,
 )
+from tests.rows import rows
 
 
 def refusal(path: Path, **options: Any) -> str:
@@ -112,7 +113,7 @@ def test_a_fault_is_told_by_line_and_column() -> None:
     assert fault(text) == "is not JSON: expecting ':' delimiter (line 5, column 9)"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "message"),
     [
         (b"\xff\xfe\x00", "is not text in UTF-8"),
@@ -180,7 +181,7 @@ def test_yaml_runs_no_code() -> None:
     assert fault("a: [", "x.yaml").startswith("is not YAML (line 2")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "message"),
     [
         ("a: 1\na: 2", "has the key 'a' twice in one object"),

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from cProfile import Profile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from holdfast.config.edit import plan_import
 from holdfast.config.settings import OWN as OWN_ROWS
 from holdfast.errors import TrustError, ValidationError
 from tests.config.rig import World
+from tests.rows import rows
 
 pytestmark = pytest.mark.req("F3")
 
@@ -407,7 +410,7 @@ def test_a_name_with_characters_that_cannot_be_seen_is_refused(world: World, nam
     assert text.isprintable()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "safe"),
     [
         ("git", True),
@@ -436,6 +439,7 @@ def test_only_names_that_no_shell_reads_otherwise_are_safe(name: str, safe: bool
 # Files that would stall every command
 
 
+@cache
 def hostile_files() -> dict[str, tuple[str, str]]:
     many = range(20_000)
     server = {"command": "a"}
@@ -512,18 +516,13 @@ def test_no_file_of_a_project_stalls_a_command(world: World, name: str) -> None:
 
 @contextmanager
 def counted() -> Iterator[Callable[[], int]]:
-    """Count the calls and returns of Python functions."""
-    count = 0
-
-    def note(*_: Any) -> None:
-        nonlocal count
-        count += 1
-
-    sys.setprofile(note)
+    """Count the calls and returns of functions."""
+    profile = Profile()
+    profile.enable()
     try:
-        yield lambda: count
+        yield lambda: 2 * sum(entry.callcount for entry in profile.getstats())
     finally:
-        sys.setprofile(None)
+        profile.disable()
 
 
 def test_all_files_of_a_project_together_are_bounded(world: World) -> None:

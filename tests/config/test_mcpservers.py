@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.config.rig import faults, read_data, read_one, warnings
+from tests.rows import rows
 
 pytestmark = pytest.mark.req("F3")
 
@@ -63,7 +64,7 @@ def test_a_file_of_holdfast() -> None:
     assert (secure.settings["ca"], secure.settings["key"]) == ("ca.pem", "me.key")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "field", "message"),
     [
         ({}, "command", "is missing, and so is a URL"),
@@ -123,7 +124,7 @@ def test_an_entry_that_is_no_object_is_told() -> None:
     assert faults(entry)[None] == "must be an object, not a string"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("raw", "warned"),
     [
         (

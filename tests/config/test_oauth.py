@@ -10,6 +10,7 @@ from holdfast import OAuth
 from holdfast.config import dialects
 from holdfast.config.entry import ServerEntry
 from tests.config.rig import source
+from tests.rows import rows
 
 URL = {"url": "https://mcp.example/mcp"}
 KEYS = {"vscode": "servers", "codex": "mcp_servers"}
@@ -28,7 +29,7 @@ def options(entry: ServerEntry) -> OAuth:
 
 
 @pytest.mark.req("A10")
-@pytest.mark.parametrize(
+@rows(
     ("dialect", "fields", "wanted"),
     [
         (
@@ -129,7 +130,7 @@ def test_a_token_in_a_url_is_refused() -> None:
     assert any("never sent in a URL" in problem.message for problem in entry.errors)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("dialect", "field", "fields"),
     [
         ("mcpServers", "oauth.audiences", {"oauth": {"clientId": "me", "audiences": ["x"]}}),
@@ -173,7 +174,7 @@ def test_what_codex_says_of_all_logins_and_cannot_be_honoured_is_warned_about(ke
     assert found["cmd"].problems == ()
 
 
-@pytest.mark.parametrize("port", [0, -1, 70000, "x", True])
+@rows("port", [0, -1, 70000, "x", True])
 def test_a_port_that_is_none_is_an_error(port: Any) -> None:
     assert read("mcpServers", oauth={"callbackPort": port}).errors
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from holdfast.config import ServerEntry
 from holdfast.config.reader import OWN_FIELDS, EntryReader, Fields
 from tests.config.rig import faults, read_one, source, warnings
+from tests.rows import rows
 
 FIELDS: Fields = {
     **{"command": "command", "a": "log", "b": "log", "env": "env", "allow": "allow"},
@@ -36,7 +35,7 @@ def test_numbers_and_booleans_are_taken_as_written() -> None:
     assert read(env={"A": 1, "B": True, "C": 0.5}).env == {"A": "1", "B": "true", "C": "0.5"}
 
 
-@pytest.mark.parametrize("odd", [0, -1, True, "1", float("inf"), float("nan")])
+@rows("odd", [0, -1, True, "1", float("inf"), float("nan")])
 def test_a_span_of_time_has_a_unit_and_an_end(odd: Any) -> None:
     def timeout(value: Any) -> ServerEntry:
         servers = {"one": {"command": "a", "timeout": value}}

@@ -15,6 +15,7 @@ from holdfast.config.entry import ServerEntry
 from holdfast.config.settings import OWN, TABLE, LockSetting, parse_setting
 from holdfast.policies import Timeouts, ToolPolicy
 from tests.config.rig import read_one
+from tests.rows import rows
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -31,7 +32,7 @@ def test_a_path_is_a_lock_that_blocks() -> None:
     assert read("lock", "x") == LockSetting(path="x")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "value"),
     [
         ("timeouts", "5"),

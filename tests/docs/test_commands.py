@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.docs.commands import commands, fault
+from tests.rows import rows
 
 
 def test_a_block_is_taken_apart() -> None:
@@ -20,7 +19,7 @@ def test_a_block_is_taken_apart() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     "words",
     [
         "--help",
@@ -37,7 +36,7 @@ def test_a_good_command_has_no_fault(words: str) -> None:
     assert fault(words.split()) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("words", "told"),
     [
         ("", "no verb ''"),

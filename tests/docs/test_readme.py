@@ -13,6 +13,7 @@ from functools import cache
 import pytest
 
 from tests.docs.pages import PROJECT
+from tests.rows import rows
 
 README = PROJECT / "README.md"
 SAID = "said, not claimed"
@@ -109,13 +110,13 @@ def text_of(path: str) -> str:
 
 
 @pytest.mark.req("N4")
-@pytest.mark.parametrize("sentence", sentences(README.read_text(encoding="utf-8")), ids=str)
+@rows("sentence", sentences(README.read_text(encoding="utf-8")), ids=str)
 def test_every_sentence_is_tried(sentence: str) -> None:
     claims = [begin for begin in CLAIMS if sentence.startswith(begin)]
     assert claims, f"no test tries this sentence: {sentence}"
 
 
-@pytest.mark.parametrize("begin", CLAIMS)
+@rows("begin", CLAIMS)
 def test_every_test_that_tries_a_sentence_is_there(begin: str) -> None:
     said = sentences(README.read_text(encoding="utf-8"))
     assert any(sentence.startswith(begin) for sentence in said), "the README no longer says it"

@@ -26,6 +26,7 @@ from holdfast._core.engine import state
 from holdfast._core.transports.environment import LAUNCHERS_ENVIRONMENT, PASSED_ENVIRONMENT
 from holdfast.policies import SECRETS, Identity, Redaction
 from tests.docs.pages import PROJECT
+from tests.rows import rows
 from tools import terminal_picture
 
 
@@ -40,9 +41,7 @@ def test_the_table_of_states_is_the_code_s() -> None:
     assert state.table() + "\n" in tables
 
 
-@pytest.mark.parametrize(
-    "policy", [Timeouts, Limits, Backoff, Identity, ToolPolicy, Cache, Observability, Redaction]
-)
+@rows("policy", [Timeouts, Limits, Backoff, Identity, ToolPolicy, Cache, Observability, Redaction])
 def test_every_setting_is_listed_with_its_default(policy: type[Timeouts]) -> None:
     text = reference("policies.md").partition(f"## {policy.__name__}\n")[2].partition("\n## ")[0]
     rows = dict(re.findall(r"^\| `(\w+)` \| `([^|]*)` \|", text, re.M))
@@ -134,7 +133,7 @@ def told_from_docstrings() -> set[str]:
 
 
 @pytest.mark.req("F1")
-@pytest.mark.parametrize("module", MODULES)
+@rows("module", MODULES)
 def test_every_public_name_has_its_place(module: str) -> None:
     names = {f"{module}.{name}" for name in import_module(module).__all__}
     assert not names - told_from_docstrings()

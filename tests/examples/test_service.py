@@ -21,6 +21,7 @@ from examples.service.verdict import Evidence, violations
 from examples.service.watching import Metrics
 from holdfast.lock import guard as locks
 from holdfast.testing import Peer
+from tests.rows import rows
 
 # Everything, with kills
 
@@ -79,7 +80,7 @@ def test_a_good_run_has_no_violation() -> None:
     assert violations(evidence()) == []
 
 
-@pytest.mark.parametrize(
+@rows(
     ("changes", "words"),
     [
         ({"executions": {"a": 2, "b": 1}}, "1 operations that ran twice: a"),
@@ -149,7 +150,7 @@ def every_error() -> list[type[holdfast.HoldfastError]]:
 
 
 @pytest.mark.req("E1", "R11")
-@pytest.mark.parametrize("kind", every_error())
+@rows("kind", every_error())
 def test_every_error_has_a_status_and_only_what_did_not_run_says_try_again(
     kind: type[holdfast.HoldfastError],
 ) -> None:
@@ -166,7 +167,7 @@ def test_a_server_that_is_down_says_when_to_come_back() -> None:
     assert (told.status_code, told.headers["Retry-After"]) == (503, "3")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("status", "said", "outcome"),
     [
         (201, {}, "ok"),

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from tests.fuzz.inputs import corpus, inputs
 from tests.fuzz.targets import TARGETS, cut
+from tests.rows import rows
 
 KNOWN = [(target, path) for target in TARGETS for path in corpus(target)]
 
 
-@pytest.mark.parametrize(("target", "path"), KNOWN, ids=lambda part: getattr(part, "name", part))
+@rows(("target", "path"), KNOWN, ids=lambda part: getattr(part, "name", part))
 def test_the_corpus_breaks_nothing(target: str, path: Path) -> None:
     TARGETS[target](path.read_bytes())
 

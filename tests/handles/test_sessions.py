@@ -13,6 +13,7 @@ from holdfast.handles import ParameterSession, SessionAdapter
 from holdfast.handles.sessions import HandleSession
 from holdfast.testing import Peer
 from tests.handles.rig import TEXT, Desk, schema
+from tests.rows import rows
 
 
 def tool(input_schema: Any) -> Tool:
@@ -20,7 +21,7 @@ def tool(input_schema: Any) -> Tool:
 
 
 @pytest.mark.req("H5")
-@pytest.mark.parametrize(
+@rows(
     ("input_schema", "has"),
     [
         (schema(sessionName=TEXT), True),

@@ -15,6 +15,7 @@ from holdfast.lock.changes import (
     ToolChange,
     compare,
 )
+from tests.rows import rows
 from tests.schema.test_diff import JSON, shuffled
 
 
@@ -28,7 +29,7 @@ def told(before: Any, after: Any) -> list[str]:
 
 
 @pytest.mark.req("H8")
-@pytest.mark.parametrize(
+@rows(
     ("before", "after", "expected"),
     [
         ({"readOnlyHint": True}, {"readOnlyHint": False}, "breaking no longer says that it only r"),
@@ -79,7 +80,7 @@ def only(before: dict[str, Any], after: dict[str, Any], **options: Any) -> ToolC
 
 
 @pytest.mark.req("H8", "H4")
-@pytest.mark.parametrize(
+@rows(
     ("before", "after", "impact", "detail"),
     [
         ({}, {"title": "Fetch"}, "wording", 'new title: "Fetch"'),
@@ -136,7 +137,7 @@ def test_a_changed_tool_says_what_and_how_bad(
 
 
 @pytest.mark.req("H8")
-@pytest.mark.parametrize("odd", [None, 7, "schema", [], False])
+@rows("odd", [None, 7, "schema", [], False])
 def test_what_is_no_schema_is_breaking(odd: Any) -> None:
     assert only(tool(), tool(inputSchema=odd)).impact == "breaking"
 

@@ -18,6 +18,7 @@ from holdfast.lock.commands import capabilities, server_arguments
 from holdfast.lock.guard import Lock, LockedServer, LockFile, write
 from holdfast.policies import Identity
 from holdfast.testing import Peer, ServerRequest
+from tests.rows import rows
 
 
 @pytest.mark.req("H8")
@@ -82,7 +83,7 @@ def test_headers_in_an_error_can_be_pasted() -> None:
 
 
 @pytest.mark.req("H8")
-@pytest.mark.parametrize("word", ["a\nb", "it's\t\\n", "x\u200by", "\x1b[31m", "$(id) `id`"])
+@rows("word", ["a\nb", "it's\t\\n", "x\u200by", "\x1b[31m", "$(id) `id`"])
 def test_a_command_stays_on_one_line_and_is_seen(word: str) -> None:
     words = server_arguments(["server", word])
     assert not has_unseen(words)

@@ -10,6 +10,7 @@ import pytest
 from holdfast.registry.entries import read_entry
 from holdfast.registry.recipe import Recipe, RefusedEntryError, is_exact, recipes
 from tests.registry.stub import listing, npm
+from tests.rows import rows
 
 pytestmark = pytest.mark.req("N6")
 
@@ -157,7 +158,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("message", HOSTILE)
+@rows("message", HOSTILE)
 def test_what_is_not_plain_is_refused(message: str) -> None:
     text = refusal(HOSTILE[message])
     assert message in text
@@ -165,7 +166,7 @@ def test_what_is_not_plain_is_refused(message: str) -> None:
     assert "\x1b" not in text
 
 
-@pytest.mark.parametrize(
+@rows(
     ("remote", "message"),
     [
         ({"type": "streamable-http", "url": "http://example.org"}, "must begin with https"),
@@ -198,14 +199,12 @@ def test_a_way_that_is_refused_leaves_the_others() -> None:
     assert isinstance(made[1], Recipe)
 
 
-@pytest.mark.parametrize(
-    "version", ["1.2.3", "1.0.0-beta.1", "2026.1.2", "1.0.0+build", "v3", "0", "1!2.0"]
-)
+@rows("version", ["1.2.3", "1.0.0-beta.1", "2026.1.2", "1.0.0+build", "v3", "0", "1!2.0"])
 def test_exact_versions(version: str) -> None:
     assert is_exact(version)
 
 
-@pytest.mark.parametrize(
+@rows(
     "data",
     [
         b"",

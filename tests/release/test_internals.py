@@ -20,6 +20,7 @@ from yarl import URL
 
 import holdfast
 from holdfast._core.transports.http_client import HttpConnector, SmallPost
+from tests.rows import rows
 from tests.rules.source import PROJECT
 
 
@@ -31,7 +32,7 @@ def test_the_fast_path_is_on_with_every_version_that_may_be_installed() -> None:
     assert SmallPost.FAMILIAR
 
 
-@pytest.mark.parametrize(
+@rows(
     ("function", "names"),
     [
         (

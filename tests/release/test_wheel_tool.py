@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.rows import rows
 from tools import wheel as judge
 from tools.wheel import Wheel, sdist_faults, wheel_faults
 
@@ -91,7 +92,7 @@ def test_a_wheel_without_types_or_licence_is_refused() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("old", "new", "fault"),
     [
         ("Name: holdfast", "Name: holdslow", "Name: 'holdslow', not 'holdfast'"),

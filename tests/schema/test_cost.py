@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.schema.cost import CAP, CHARACTER, MOST_VALUES, SchemaCost, measure
 from holdfast.schema.walk import Budget, ExternalReference, SchemaTooComplex
+from tests.rows import rows
 
 
 def cost(schema: Any) -> SchemaCost:
@@ -58,7 +59,7 @@ def test_items_cost_by_their_number_and_not_by_the_size_of_the_schema() -> None:
 
 
 @pytest.mark.req("T5")
-@pytest.mark.parametrize(
+@rows(
     "keyword",
     [
         "items", "additionalProperties", "propertyNames", "contains", "unevaluatedItems",
@@ -78,7 +79,7 @@ def test_what_is_referred_to_twice_in_place_counts_twice() -> None:
 
 
 @pytest.mark.req("T5")
-@pytest.mark.parametrize(
+@rows(
     "schema",
     [
         {"properties": {"a": {"$ref": "#"}}},
@@ -191,7 +192,7 @@ def test_a_reference_does_not_lead_back_in_place(schema: Any) -> None:
 
 
 @pytest.mark.req("T5")
-@pytest.mark.parametrize("reference", ["#/$defs/9999999999", "#/x", "#x", "y", "http://[", ""])
+@rows("reference", ["#/$defs/9999999999", "#/x", "#x", "y", "http://[", ""])
 def test_a_reference_leads_to_a_place_in_the_schema(reference: str) -> None:
     with pytest.raises(ExternalReference if reference else SchemaTooComplex):
         cost({"$ref": reference})

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.schema.validate import Checker
+from tests.rows import rows
 
 
 def fits(schema: Any, value: Any) -> bool:
@@ -34,7 +35,7 @@ def test_a_required_parameter_with_a_default_may_be_left_out() -> None:
 
 
 @pytest.mark.req("T5")
-@pytest.mark.parametrize(
+@rows(
     "schema",
     [
         {"allOf": [SCREENSHOT | {"$defs": {}, "required": ["type"]}]},

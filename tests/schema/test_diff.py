@@ -20,6 +20,7 @@ from holdfast.schema.report import (
     worst,
 )
 from holdfast.schema.walk import Budget
+from tests.rows import rows
 
 PLENTY = 20_000
 
@@ -299,13 +300,13 @@ CASES = [*PARAMETERS, *VALUES, *INSIDE, *ALTERNATIVES, *REFERENCES, *OTHERWISE, 
 
 
 @pytest.mark.req("H8", "H4")
-@pytest.mark.parametrize(("before", "after", "expected"), CASES)
+@rows(("before", "after", "expected"), CASES)
 def test_a_change_of_arguments_is_told_and_classed(before: Any, after: Any, expected: str) -> None:
     assert any(expected in line for line in told(before, after)), told(before, after)
 
 
 @pytest.mark.req("H8")
-@pytest.mark.parametrize(
+@rows(
     ("before", "after", "expected"),
     [
         (needs(), needs(x=STRING), "safe x: new optional field"),
@@ -331,7 +332,7 @@ def test_results_are_judged_the_other_way_round(before: Any, after: Any, expecte
 
 
 @pytest.mark.req("H8")
-@pytest.mark.parametrize(
+@rows(
     ("before", "after"),
     [
         (one(type=["string"]), one(type="string")),
@@ -417,7 +418,7 @@ def test_the_worst_of_several() -> None:
 
 
 @pytest.mark.req("H8")
-@pytest.mark.parametrize(
+@rows(
     "parameter",
     [
         7,

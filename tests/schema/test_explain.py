@@ -10,6 +10,7 @@ from msgspec import Raw, json
 from holdfast.schema.explain import MOST
 from holdfast.schema.faults import SchemaFault, lines
 from holdfast.schema.validate import Checkers
+from tests.rows import rows
 
 
 def told(schema: Any, value: Any) -> list[str]:
@@ -17,7 +18,7 @@ def told(schema: Any, value: Any) -> list[str]:
 
 
 @pytest.mark.req("T5", "E1")
-@pytest.mark.parametrize(
+@rows(
     ("schema", "value", "sentence"),
     [
         (

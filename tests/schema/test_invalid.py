@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from itertools import product
 from typing import Any, get_args
 
 import jsonschema_rs
@@ -21,6 +22,7 @@ from holdfast.lock.changes import compare
 from holdfast.lock.fingerprint import definition, registry_hash
 from holdfast.schema.signature import example, fields, signature
 from holdfast.testing import Peer
+from tests.rows import rows
 
 PROPERTIES: list[Any] = [
     {"type": "any"},
@@ -162,9 +164,7 @@ async def test_what_is_wrong_with_the_schema_is_said_once(caplog: pytest.LogCapt
 
 
 @pytest.mark.req("F3")
-@pytest.mark.parametrize("schema", WHOLE, ids=repr)
-@pytest.mark.parametrize("provider", get_args(Provider))
-@pytest.mark.parametrize("strict", [False, True])
+@rows("schema, provider, strict", product(WHOLE, get_args(Provider), [False, True]))
 def test_a_toolset_takes_them_as_any_value(schema: Any, provider: Provider, strict: bool) -> None:
     strict = strict and provider.startswith("openai")
     tools = [ModelTool("s", made(schema), "odd", never)]
@@ -178,7 +178,7 @@ def test_a_toolset_takes_them_as_any_value(schema: Any, provider: Provider, stri
 
 
 @pytest.mark.req("H3")
-@pytest.mark.parametrize("schema", WHOLE, ids=repr)
+@rows("schema", WHOLE, ids=repr)
 def test_codegen_takes_them_as_any_value(schema: Any) -> None:
     tool = made(schema, Raw(json.encode(schema)))
     ast.parse(generate([tool, Tool.make("plain")]).source)
@@ -191,7 +191,7 @@ def test_a_parameter_of_unknown_type_is_any(part: Any) -> None:
 
 
 @pytest.mark.req("H8")
-@pytest.mark.parametrize("schema", WHOLE, ids=repr)
+@rows("schema", WHOLE, ids=repr)
 def test_a_lock_takes_them_as_they_are(schema: Any) -> None:
     tool = made(schema, Raw(json.encode(schema)))
     locked = definition(tool)
@@ -202,7 +202,7 @@ def test_a_lock_takes_them_as_they_are(schema: Any) -> None:
         assert compare({"odd": before}, {"odd": after})
 
 
-@pytest.mark.parametrize("schema", WHOLE, ids=repr)
+@rows("schema", WHOLE, ids=repr)
 def test_they_can_be_shown(schema: Any) -> None:
     tool = made(schema)
     assert repr(tool)

@@ -7,6 +7,7 @@ import pytest
 from msgspec import Raw
 
 from holdfast.schema.annotations import secret_names
+from tests.rows import rows
 
 SECRET = {"type": "string", "writeOnly": True}
 
@@ -16,7 +17,7 @@ def properties(**inner: Any) -> dict[str, Any]:
 
 
 @pytest.mark.req("T8")
-@pytest.mark.parametrize(
+@rows(
     "schema",
     [
         properties(word=SECRET, open={"type": "string"}),
@@ -43,7 +44,7 @@ def test_a_property_is_secret_however_the_schema_says_so(schema: Any) -> None:
 
 
 @pytest.mark.req("T8")
-@pytest.mark.parametrize(
+@rows(
     "text",
     [
         json.dumps(SECRET),
@@ -61,8 +62,6 @@ def test_all_may_be_secret_where_the_schema_cannot_tell(text: str) -> None:
 
 
 @pytest.mark.req("T8")
-@pytest.mark.parametrize(
-    "text", ["{}", "true", "[]", '{"maximum":1e400}', '{"default":{"writeOnly":true}}']
-)
+@rows("text", ["{}", "true", "[]", '{"maximum":1e400}', '{"default":{"writeOnly":true}}'])
 def test_nothing_is_secret_without_a_hint(text: str) -> None:
     assert secret_names(Raw(text.encode())) == frozenset()

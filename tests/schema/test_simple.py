@@ -12,6 +12,7 @@ from msgspec import Raw, json
 from holdfast.schema.faults import SchemaFault
 from holdfast.schema.simple import MOST_VALUE_BYTES, Check, SimpleCheck, simple_type
 from holdfast.schema.validate import Checkers
+from tests.rows import rows
 
 NAMES = st.sampled_from(["a", "b", "a-b", "class", ""])
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=2)
@@ -75,7 +76,7 @@ def test_what_fits_the_type_fits_the_schema(schema: Any, value: Any) -> None:
         assert Checkers().get(Raw(json.encode(schema))).faults(value) == ()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("schema", "value"),
     [
         ({"properties": {"a": {"type": "string"}}, "required": ["a"]}, {"a": "x", "more": 1}),
@@ -94,7 +95,7 @@ def test_the_schemas_of_most_tools_are_simple(schema: dict[str, Any], value: Any
     assert fits_the_type({"type": "object", **schema}, value)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kind", "value"),
     [
         ("number", float("nan")),
@@ -115,7 +116,7 @@ def test_what_does_not_fit_is_left_to_the_validator(kind: str, value: Any) -> No
     assert not fits_the_type({**schema, "additionalProperties": False}, {"a": 1, "b": 1})
 
 
-@pytest.mark.parametrize(
+@rows(
     ("part", "value"),
     [
         ({"type": "integer", "minimum": 1}, 0),
@@ -130,7 +131,7 @@ def test_what_is_out_of_bounds_is_left_to_the_validator(part: Any, value: Any) -
     assert not fits_the_type({"type": "object", "properties": {"a": part}}, {"a": value})
 
 
-@pytest.mark.parametrize(
+@rows(
     "schema",
     [
         {"type": "object", "$schema": "https://example.com/other"},

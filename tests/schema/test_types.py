@@ -19,9 +19,10 @@ from holdfast.schema.types import (
     wordy,
 )
 from holdfast.schema.walk import Budget, SchemaTooComplex, resolve
+from tests.rows import rows
 
 
-@pytest.mark.parametrize(
+@rows(
     ("one", "other", "alike"),
     [
         ({"a": 1, "b": [2]}, {"b": [2], "a": 1}, True),
@@ -71,7 +72,7 @@ def test_types_are_named_as_in_json_schema() -> None:
     assert type_names({"integer"}) == ["integer"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "kind"),
     [(None, "null"), (True, "boolean"), (1, "integer"), (1.0, "integer"), (1.5, "fraction")],
 )
@@ -79,7 +80,7 @@ def test_the_kind_of_a_value(value: Any, kind: str) -> None:
     assert type_of(value) == kind
 
 
-@pytest.mark.parametrize(
+@rows(
     ("flat", "listed"),
     [
         ({}, None),
@@ -106,7 +107,7 @@ def test_some_keywords_only_tell(key: str, only_tells: bool) -> None:
     assert wordy(key) is only_tells
 
 
-@pytest.mark.parametrize(
+@rows(
     ("schemas", "whole"),
     [
         ([{"type": "string"}, {"description": "x"}], {"type": "string", "description": "x"}),

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from holdfast.schema.walk import resolve
+from tests.rows import rows
 
 DOCUMENT: dict[str, Any] = {
     "$defs": {"a": {"x": 1}, "a/b": 2, "a~b": 3, "ä b": 4, "list": [5, {"y": 6}]}
 }
 
 
-@pytest.mark.parametrize(
+@rows(
     ("reference", "found"),
     [
         ("#", DOCUMENT),

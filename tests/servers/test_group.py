@@ -26,6 +26,7 @@ from holdfast.agents import ServerTool
 from holdfast.errors import ShutdownError
 from holdfast.servers import Servers
 from holdfast.testing import SILENCE, Peer, ServerRequest
+from tests.rows import rows
 from tests.servers.processes import DEAD, DEMO, GONE, HUNG, meeting
 
 
@@ -224,7 +225,7 @@ async def test_hung_servers_delay_no_longer_than_the_time_given() -> None:
 
 
 @pytest.mark.req("F3")
-@pytest.mark.parametrize(
+@rows(
     ("name", "found"),
     [
         ("a.t", ("a", "t")),
@@ -241,7 +242,7 @@ def test_the_longest_server_that_fits_is_meant(name: str, found: tuple[str, str]
     assert Servers({"a": peer(), "a.b": peer(), "d.e.f": peer()}).resolve(name) == found
 
 
-@pytest.mark.parametrize("name", ["", ".", "a", "a.", "x.t", ".t", "d.e.t"])
+@rows("name", ["", ".", "a", "a.", "x.t", ".t", "d.e.t"])
 def test_a_name_without_a_server_is_refused(name: str) -> None:
     servers = Servers({"a": peer(), "d.e.f": peer()})
     with pytest.raises(ValidationError, match=r"called as server\.tool, the servers are a, d"):
@@ -494,7 +495,7 @@ async def test_skills_of_all_servers_are_listed_and_read_where_they_come_from() 
 
 
 @pytest.mark.req("T5")
-@pytest.mark.parametrize(
+@rows(
     ("verb", "arguments"),
     [
         (verb, arguments)

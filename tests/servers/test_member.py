@@ -15,6 +15,7 @@ from holdfast.config import load
 from holdfast.servers import Servers
 from holdfast.servers.member import Failure, Member, Status, members
 from holdfast.testing import Peer
+from tests.rows import rows
 from tests.servers.processes import DEMO
 
 
@@ -30,7 +31,7 @@ def only(config: Any, **overrides: Any) -> Member:
     return member
 
 
-@pytest.mark.parametrize(
+@rows(
     ("given", "name"),
     [
         ("python -m x", "s"),
@@ -47,7 +48,7 @@ def test_a_server_can_be_said_in_many_ways(given: Any, name: str) -> None:
     assert (client.name, str(client.state)) == (name, "new")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("config", "options", "message"),
     [
         (3, {}, r"Servers\(3\): must be a mapping"),

@@ -23,6 +23,7 @@ from holdfast.errors import CancelledCallError
 from holdfast.sync import Client, RunningCall, Servers, connect
 from holdfast.sync.portal import Portal
 from holdfast.testing import SILENCE, Peer
+from tests.rows import rows
 
 DEMO = [sys.executable, "-m", "holdfast.demo.server"]
 
@@ -59,7 +60,7 @@ def test_it_has_the_verbs_of_the_asynchronous_client_and_no_others() -> None:
 
 
 @pytest.mark.req("F2")
-@pytest.mark.parametrize("name", list(public(holdfast.Client)))
+@rows("name", list(public(holdfast.Client)))
 def test_a_verb_has_the_same_signature_and_the_same_words(name: str) -> None:
     ours, theirs = vars(Client)[name], vars(holdfast.Client)[name]
     assert type(ours) is type(theirs)
