@@ -28,6 +28,7 @@ LONGEST: Final = 240.0
 SUITE: Final = (
     "conftest.py",
     "posix.py",
+    "rows.py",
     "skipping.py",
     "engine",
     "eras",

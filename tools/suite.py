@@ -35,7 +35,7 @@ def is_fresh(stamp: Path, project: Path, root: Path) -> bool:
 def pytest_arguments(words: Sequence[str]) -> list[str]:
     """Return what pytest is given: everything that ``make test`` runs, unless words say else."""
     skipped = [f"--ignore=tests/{name}" for name in ELSEWHERE]
-    workers = ["--numprocesses", "auto", "--maxprocesses", "4", "--dist", "worksteal"]
+    workers = ["--numprocesses", "4", "--dist", "worksteal"]
     return [*skipped, *workers, *words]
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.agents.naming import Names as Names
     from holdfast.agents.providers import ModelAnswer as ModelAnswer
     from holdfast.agents.search import Hit as Hit
-    from holdfast.agents.search import Index as Index
+    from holdfast.agents.search import ToolIndex as ToolIndex
     from holdfast.agents.toolset import ModelCall as ModelCall
     from holdfast.agents.toolset import Toolset as Toolset
 
@@ -30,7 +30,7 @@ _HOMES = {
     "listing": ("ModelTool", "Partial", "ServerTool"),
     "naming": ("Names",),
     "providers": ("Media", "ModelAnswer"),
-    "search": ("Hit", "Index"),
+    "search": ("Hit", "ToolIndex"),
     "toolset": ("ModelCall", "Toolset"),
 }
 

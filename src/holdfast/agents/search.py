@@ -66,7 +66,7 @@ def words(text: str) -> list[str]:
     return [word.casefold() for run in _RUNS.findall(text) for word in _SEAMS.split(run)]
 
 
-class Index:
+class ToolIndex:
     """An index of tools."""
 
     def __init__(self, tools: Iterable[ServerTool]) -> None:
@@ -84,7 +84,7 @@ class Index:
                 self._words.setdefault(word, {})[place] = frequency
 
     def __repr__(self) -> str:
-        return f"<Index {len(self._tools)} tools, {len(self._words)} words>"
+        return f"<ToolIndex {len(self._tools)} tools, {len(self._words)} words>"
 
     def __len__(self) -> int:
         return len(self._tools)

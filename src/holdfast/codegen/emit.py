@@ -29,7 +29,7 @@ from holdfast.codegen.names import (
     paragraphs,
     spare,
 )
-from holdfast.codegen.schemas import ANY, Kind, Record, Value
+from holdfast.codegen.schemas import ANY, Kind, RecordType, Value
 
 Target = str | Sequence[str] | None
 
@@ -319,7 +319,7 @@ def _value(value: Value) -> str:
     return literal(value) if isinstance(value, str) else repr(value)
 
 
-def typed_dict(record: Record, typist: Typist, classes: Collection[str]) -> str:
+def typed_dict(record: RecordType, typist: Typist, classes: Collection[str]) -> str:
     """Return a class if the keys can be attributes, otherwise a call of TypedDict."""
     typist.used.add("TypedDict")
     reserved = {*keyword.kwlist, *TYPE_NAMES, *MODULE_NAMES, *classes}
@@ -332,7 +332,7 @@ def typed_dict(record: Record, typist: Typist, classes: Collection[str]) -> str:
     return _call(record, typist)
 
 
-def _class(record: Record, typist: Typist) -> str:
+def _class(record: RecordType, typist: Typist) -> str:
     partial = not any(field.required for field in record.fields)
     lines = [f"class {record.name}(TypedDict{', total=False' if partial else ''}):"]
     words = paragraphs(record.note, COLUMNS - len(INDENT))
@@ -348,7 +348,7 @@ def _class(record: Record, typist: Typist) -> str:
     return "\n".join(lines)
 
 
-def _call(record: Record, typist: Typist) -> str:
+def _call(record: RecordType, typist: Typist) -> str:
     """Return the functional form; types are strings, since later ones are not defined yet."""
     items: list[str] = []
     for field in record.fields:

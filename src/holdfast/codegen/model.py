@@ -12,7 +12,7 @@ from msgspec import Struct
 from holdfast._core.text import one_line, quote
 from holdfast.codegen import names
 from holdfast.codegen.names import ROOT, ClassNames
-from holdfast.codegen.schemas import ANY, NONE, Field, Kind, Record, SchemaReader
+from holdfast.codegen.schemas import ANY, NONE, Field, Kind, RecordType, SchemaReader
 from holdfast.codegen.schemas import MOST_PARTS as SCHEMA_PARTS
 from holdfast.lock.fingerprint import definition, registry_hash, schema_texts
 from holdfast.schema.types import canonical
@@ -107,7 +107,7 @@ class Model:
         taken = {name for by_tool in methods.values() for name in by_tool.values()}
         self._classes = ClassNames([*taken, *attributes.values(), OPEN_ARGUMENTS])
         self._reserved = frozenset({*names.HANDLE_OWN, *attributes.values()})
-        self.records: list[Record] = []
+        self.records: list[RecordType] = []
         self.spaces: list[Space] = [
             self._space(space, ROOT if space is None else attributes[space], methods[space])
             for space in sorted(spaces, key=lambda space: (space is not None, space or ""))
@@ -191,7 +191,7 @@ class Model:
         if not arguments or extra is not None or any(not field.wire for field in arguments):
             return None
         text = f"What ``{one_line(tool.name)}`` takes, besides the session's name."
-        self.records.append(Record(OPEN_ARGUMENTS, arguments, text))
+        self.records.append(RecordType(OPEN_ARGUMENTS, arguments, text))
         return Kind(OPEN_ARGUMENTS)
 
     @contextmanager

@@ -60,7 +60,7 @@ class Field(Struct, frozen=True):
     note: str = ""
 
 
-class Record(Struct, frozen=True):
+class RecordType(Struct, frozen=True):
     """An object with known keys; becomes a TypedDict."""
 
     name: str
@@ -122,7 +122,7 @@ class SchemaReader:
     def __init__(
         self, document: Any, names: ClassNames, path: tuple[str, ...], most: int = MOST_PARTS
     ) -> None:
-        self.records: list[Record] = []
+        self.records: list[RecordType] = []
         self.cut: bool = False
         """True if a part was too deep or too large, and became Any."""
         self.budget: Budget = Budget(most)
@@ -243,7 +243,7 @@ class SchemaReader:
 
     def _record(self, schema: dict[str, Any], path: tuple[str, ...], name: str) -> Kind:
         fields = tuple(sorted(self._fields(schema, path), key=lambda field: not field.required))
-        self.records.append(Record(name, fields, description(schema)))
+        self.records.append(RecordType(name, fields, description(schema)))
         return Kind(name)
 
     def _fields(self, schema: dict[str, Any], path: tuple[str, ...]) -> Iterator[Field]:

@@ -57,6 +57,9 @@ class ResolvedServer(Struct, frozen=True, kw_only=True):
     """The options of `holdfast.connect` that the configuration sets."""
     transport_options: dict[str, Any] = {}
     """The options of `Stdio` or `Http` that it sets."""
+    variables: dict[str, str] = {}
+    """The variables and inputs in its strings, and their values: what is secret of them is hidden,
+    wherever in a command or URL it stands."""
 
     def __repr__(self) -> str:
         return f"<ResolvedServer {self.name}>"
@@ -108,6 +111,10 @@ def client_for(resolved: ResolvedServer, overrides: Mapping[str, Any]) -> Client
         raise ValidationError(
             f"server {visible(resolved.name)!r} is {kind}, which does not take all of: {names}"
         ) from None
+    if resolved.variables:
+        from holdfast._core.redact.known import KNOWN, secrets_of
+
+        KNOWN.hold(transport, secrets_of("variables", resolved.variables))
     if transport.authorizer is not None:
         # The command in an error names the server as the configuration does.
         transport.authorizer.name = resolved.name
@@ -168,6 +175,8 @@ class Resolution(Struct):
     prompt: InputPrompt | None = None
     answers: dict[str, str] = {}
     """Inputs that were answered."""
+    variables: dict[str, str] = {}
+    """The variables and inputs that were expanded."""
     faults: dict[str, str] = {}
     """By field; the first of each counts."""
 
@@ -227,6 +236,7 @@ class Resolution(Struct):
             headers=transport.get("headers", {}),
             options={"name": entry.name, **client},
             transport_options=transport,
+            variables=self.variables,
         )
 
     def _command(self, parts: Mapping[str, Any]) -> tuple[str, ...]:
@@ -288,6 +298,8 @@ class Resolution(Struct):
         for piece in pieces(text):
             parts.append(piece if isinstance(piece, str) else self.value(piece))
             length += len(parts[-1])
+            if isinstance(piece, Variable) and piece.kind != "place":
+                self.variables[piece.name] = parts[-1]
             if length > MOST_CHARACTERS:
                 raise ExpansionError(f"expands to more than {MOST_CHARACTERS:,} characters")
         return "".join(parts)

@@ -110,7 +110,9 @@ class Changes(Struct, frozen=True):
         """``3 changes: 1 breaking, 2 wording``"""
         if not self.items:
             return "no changes"
-        counts = [(sum(c.impact == impact for c in self.items), impact) for impact in IMPACTS]
+        counts = [
+            (sum(change.impact == impact for change in self.items), impact) for impact in IMPACTS
+        ]
         listed = ", ".join(f"{count} {impact}" for count, impact in counts if count)
         return f"{counted(len(self.items), 'change')}: {listed}"
 

@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast._core.text import did_you_mean, join_words, visible
 from holdfast.errors import TransportError, ValidationError
-from holdfast.registry.entries import FULL_NAME, Entry, Page, read_entry
+from holdfast.registry.entries import FULL_NAME, RegistryEntry, RegistryPage, read_entry
 from holdfast.registry.recipe import is_encrypted
 
 OFFICIAL_URL: Final = "https://registry.modelcontextprotocol.io"
@@ -32,7 +32,7 @@ LONGEST_CURSOR: Final = 2000
 class SearchResult(NamedTuple):
     """The entries that fit, and whether there are more."""
 
-    entries: list[Entry]
+    entries: list[RegistryEntry]
     is_cut: bool
     unreadable: int
     """Entries that had not the form of one."""
@@ -52,7 +52,7 @@ def registry_url(url: str | None = None, environ: Mapping[str, str] | None = Non
     return address
 
 
-class Registry:
+class RegistryClient:
     """A registry of MCP servers.
 
     Args:
@@ -79,7 +79,7 @@ class Registry:
         return result
 
     async def _search(self, query: str, words: Sequence[str], most: int) -> SearchResult:
-        entries: list[Entry] = []
+        entries: list[RegistryEntry] = []
         unreadable, cursor, cursors = 0, "", {""}
         for _ in range(MAX_PAGES):
             page = await self._page(query, cursor)
@@ -94,7 +94,7 @@ class Registry:
             cursors.add(cursor)
         return SearchResult(entries[:most], bool(cursor) or len(entries) > most, unreadable)
 
-    async def entry(self, name: str, version: str = "latest") -> Entry:
+    async def entry(self, name: str, version: str = "latest") -> RegistryEntry:
         """Return one version of a server by its full name.
 
         Raises:
@@ -136,7 +136,7 @@ class Registry:
         except TimeoutError:
             raise TransportError(f"{self.url}: no answer within {TIMEOUT:g} s") from None
 
-    async def _page(self, query: str, cursor: str) -> Page:
+    async def _page(self, query: str, cursor: str) -> RegistryPage:
         parameters = {"search": query, "version": "latest", "limit": str(PAGE)}
         if cursor:
             parameters["cursor"] = cursor
@@ -144,7 +144,7 @@ class Registry:
         if data is None:
             raise ValidationError(f"{self.url}: is not a registry (404 for /v0.1/servers)")
         try:
-            return msgspec.json.decode(data, type=Page)
+            return msgspec.json.decode(data, type=RegistryPage)
         except (msgspec.DecodeError, RecursionError):
             raise ValidationError(f"{self.url}: the answer is not that of a registry") from None
 
@@ -190,7 +190,7 @@ def _address(url: str, parameters: dict[str, str]) -> Any:
     return URL(url, encoded=True).update_query(parameters) if parameters else URL(url, encoded=True)
 
 
-def _fits(entry: Entry, words: Sequence[str]) -> bool:
+def _fits(entry: RegistryEntry, words: Sequence[str]) -> bool:
     if entry.fact("status") == "deleted":
         return False
     text = f"{entry.server.name} {entry.server.title} {entry.server.description}".lower()

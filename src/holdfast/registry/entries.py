@@ -34,7 +34,7 @@ class Input(Struct, kw_only=True, rename="camel"):
     variables: dict[str, Input] = {}
 
 
-class Transport(Struct, kw_only=True):
+class RegistryTransport(Struct, kw_only=True):
     """How a server is reached."""
 
     type: str = "stdio"
@@ -51,7 +51,7 @@ class Package(Struct, kw_only=True, rename="camel"):
     identifier: str = ""
     version: str = ""
     runtime_hint: str = ""
-    transport: Transport = msgspec.field(default_factory=Transport)
+    transport: RegistryTransport = msgspec.field(default_factory=RegistryTransport)
     runtime_arguments: list[Input] = []
     package_arguments: list[Input] = []
     environment_variables: list[Input] = []
@@ -63,7 +63,7 @@ class Repository(Struct, kw_only=True):
     url: str = ""
 
 
-class Listing(Struct, kw_only=True):
+class RegistryListing(Struct, kw_only=True):
     """One version of one server."""
 
     name: str
@@ -72,7 +72,7 @@ class Listing(Struct, kw_only=True):
     title: str = ""
     repository: Repository = msgspec.field(default_factory=Repository)
     packages: list[Package] = []
-    remotes: list[Transport] = []
+    remotes: list[RegistryTransport] = []
 
     @property
     def kinds(self) -> list[str]:
@@ -86,10 +86,10 @@ class Listing(Struct, kw_only=True):
         return self.name.partition("/")[0]
 
 
-class Entry(Struct, kw_only=True):
+class RegistryEntry(Struct, kw_only=True):
     """A listing, and what the registry itself says of it."""
 
-    server: Listing
+    server: RegistryListing
     meta: dict[str, Any] = msgspec.field(default_factory=dict, name="_meta")
 
     def fact(self, name: str) -> str:
@@ -99,7 +99,7 @@ class Entry(Struct, kw_only=True):
         return value if isinstance(value, str) else ""
 
 
-class Page(Struct, kw_only=True):
+class RegistryPage(Struct, kw_only=True):
     """A page of a list."""
 
     servers: list[msgspec.Raw] = []
@@ -112,10 +112,10 @@ class Page(Struct, kw_only=True):
         return value if isinstance(value, str) else ""
 
 
-def read_entry(data: bytes | msgspec.Raw) -> Entry | None:
+def read_entry(data: bytes | msgspec.Raw) -> RegistryEntry | None:
     """Return an entry; None if it has not the form of one, or no full name."""
     try:
-        entry = msgspec.json.decode(data, type=Entry)
+        entry = msgspec.json.decode(data, type=RegistryEntry)
     except (msgspec.DecodeError, RecursionError):
         return None
     name = entry.server.name

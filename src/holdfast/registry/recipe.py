@@ -26,7 +26,13 @@ from msgspec import Struct
 
 from holdfast._core.text import has_unseen, visible
 from holdfast.errors import ValidationError
-from holdfast.registry.entries import MOST_PACKAGES, Input, Listing, Package, Transport
+from holdfast.registry.entries import (
+    MOST_PACKAGES,
+    Input,
+    Package,
+    RegistryListing,
+    RegistryTransport,
+)
 
 Kind = Literal["npm", "pypi", "oci", "remote"]
 KINDS: Final[tuple[Kind, ...]] = ("npm", "pypi", "oci", "remote")
@@ -72,7 +78,7 @@ _LOADERS: Final = re.compile(
 _BRACES: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.-]*)\}")
 
 
-class Question(Struct, frozen=True, kw_only=True):
+class UserInput(Struct, frozen=True, kw_only=True):
     """A value that the user gives."""
 
     name: str
@@ -84,7 +90,7 @@ class Question(Struct, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
 
 
-Piece = str | Question
+Piece = str | UserInput
 Word = tuple[Piece, ...]
 """A word of a command, a value or a URL: texts and what is asked for, in order."""
 
@@ -101,10 +107,10 @@ class Recipe(Struct, frozen=True, kw_only=True):
     env: dict[str, Word] = {}
     headers: dict[str, Word] = {}
 
-    def questions(self) -> list[Question]:
+    def questions(self) -> list[UserInput]:
         """Return what the user is asked for, each once."""
         words = (*self.command, self.url, *self.env.values(), *self.headers.values())
-        pieces = (piece for word in words for piece in word if isinstance(piece, Question))
+        pieces = (piece for word in words for piece in word if isinstance(piece, UserInput))
         return list({piece.name: piece for piece in pieces}.values())
 
 
@@ -118,7 +124,9 @@ def refuse(field: str, why: str, value: str = "") -> RefusedEntryError:
     return RefusedEntryError(f"{field}{text} {why}; not added")
 
 
-def recipes(listing: Listing, only: str | None = None) -> Iterator[Recipe | RefusedEntryError]:
+def recipes(
+    listing: RegistryListing, only: str | None = None
+) -> Iterator[Recipe | RefusedEntryError]:
     """Yield how a server can be started, in the entry's order; refusals with their reasons."""
     makers: list[Callable[[], Recipe]] = [
         partial(from_package, package)
@@ -280,9 +288,9 @@ def _pieces(field: str, text: str, variables: dict[str, Input]) -> Iterator[Piec
             yield f"{{{part}}}"
 
 
-def _question(field: str, item: Input, label: str) -> Question:
+def _question(field: str, item: Input, label: str) -> UserInput:
     default = None if item.default is None else _plain(field, item.default)
-    return Question(
+    return UserInput(
         name=_plain(field, label),
         description=item.description[:LONGEST],
         is_required=item.is_required,
@@ -314,7 +322,7 @@ _WAYS: Final[dict[str, Literal["auto", "streamable", "sse"]]] = {
 }
 
 
-def from_remote(remote: Transport) -> Recipe:
+def from_remote(remote: RegistryTransport) -> Recipe:
     """Return how a server behind a URL is reached. Raises RefusedEntryError."""
     if remote.type not in _WAYS:
         raise refuse("remotes", f"is not one of {', '.join(_WAYS)}", remote.type)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, NamedTuple
 
+from holdfast._core.text import truncate
 from holdfast.schema.walk import (
     HOLDS,
     REFERENCES,
@@ -143,7 +144,8 @@ class Graph:
             return self._node(target)
         if reference.startswith(DIALECTS):
             return FOREIGN
-        text = f"it refers to {reference[:200]!r}, which is not in it, and nothing is ever fetched"
+        quoted = repr(truncate(reference, 200))
+        text = f"it refers to {quoted}, which is not in it, and nothing is ever fetched"
         raise ExternalReference(text)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Raw
 
+from holdfast._core.text import truncate
 from holdfast._core.wire import jsonrpc
 from holdfast._core.wire.codes import UNENCODABLE
 from holdfast.schema.annotations import without_defaulted
@@ -252,12 +253,12 @@ def _compile(schema: Any) -> Validator:
             schema, pattern_options=options, keywords=ignored, validate_formats=False, offline=True
         )
     except (ValueError, RecursionError) as error:
-        text = getattr(error, "message", str(error))[:300]
+        text = truncate(getattr(error, "message", str(error)), 300)
         why = f"it is not a valid schema: {text}"
         if "meta-schema" in text:
-            dialect = str(schema.get("$schema") if isinstance(schema, dict) else None)[:200]
+            dialect = str(schema.get("$schema") if isinstance(schema, dict) else None)
             supported = "2020-12, 2019-09, draft-07, draft-06 and draft-04 are"
-            why = f"its dialect {dialect!r} is not supported ({supported})"
+            why = f"its dialect {truncate(dialect, 200)!r} is not supported ({supported})"
         elif "Retrieval is disabled" in text or "retriev" in text:
             why = f"it refers to another document, and none is ever fetched: {text}"
         raise Unusable(why) from None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holdfast._core.bulk.engine import Outcomes, Rows
     from holdfast.agents.listing import ModelTool
     from holdfast.agents.providers import ModelAnswer, Provider
-    from holdfast.agents.search import Hit, Index
+    from holdfast.agents.search import Hit, ToolIndex
     from holdfast.agents.toolset import Toolset
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ class Servers:
         self._concurrency = concurrency or max(4, 2 * (os.cpu_count() or 1))
         self._timeout = timeout
         self._model_names = Names()
-        self._index: Index | None = None
+        self._index: ToolIndex | None = None
 
     def __repr__(self) -> str:
         ready = sum(status.is_ready for status in self.statuses)
@@ -303,14 +303,14 @@ class Servers:
             servers: As for `list_tools`, and so is ``timeout``.
         """
         from holdfast.agents.listing import for_models
-        from holdfast.agents.search import Index
+        from holdfast.agents.search import ToolIndex
 
         require_type("query", query)
         require_type("limit", limit, int, "a whole number")
         listed = await self.list_tools(servers, timeout=timeout)
         tools = [tool for tool in listed if for_models(tool.tool)]
         if self._index is None or self._index.tools != tools:
-            self._index = Index(tools)
+            self._index = ToolIndex(tools)
         return Partial(self._index.search(query, limit), listed.failures)
 
     # For language models
