@@ -28,6 +28,9 @@ BEGINNING = 1024
 """Bytes of the beginning of an output that are kept."""
 GATHER = 512
 """Frames in one gathered write (systems allow 1024)."""
+SPARE = 1024
+"""Bytes that a frame of msgspec's holds, however short it is. A server that asks for ever and reads
+nothing would have a backlog of thirty times its bytes: those that wait long are copied."""
 
 if sys.platform == "win32":
 
@@ -175,6 +178,8 @@ class Writer:
         if wire_id is None:
             self._messages += 1
         key = -self._messages if wire_id is None else wire_id
+        if self._backlog > CHUNK and len(frame) < SPARE:
+            frame = bytes(memoryview(frame))
         self._queue[key] = frame
         self._backlog = backlog
         if written:
