@@ -18,6 +18,8 @@ ONCE = holdfast.Backoff(first=60, max=60)
 def connect(server: Rogue | str, **options: Any) -> holdfast.Client:
     url = server if isinstance(server, str) else server.url
     options.setdefault("backoff", ONCE)
+    # On a busy machine an answer to the probe may take longer than people wait for it.
+    options.setdefault("timeouts", holdfast.Timeouts(probe=8.0))
     return holdfast.connect(url, **options)
 
 
