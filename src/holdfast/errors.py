@@ -32,13 +32,16 @@ is True when it had left for the server and no answer came.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Self, TypedDict, Unpack
+
+    from msgspec import Raw
 
     class ErrorFields(TypedDict, total=False):
         """The fields of errors, besides the message. For type checkers: slow to make."""
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
         hints: tuple[Hint, ...]
         task_id: str | None
         server_message: str
+        unusual: Mapping[str, Raw]
         exit_code: int | None
         stderr_tail: str
         state: str
@@ -290,6 +294,8 @@ class RpcError(HoldfastError):
     kind = "jsonrpc"
     server_message: str = _foreign("")
     """The server's own words; ``message`` is the sentence that has them."""
+    unusual: Mapping[str, Raw] = MappingProxyType({})
+    """Other fields of the server's error, as they came: a relay gives them to its host."""
 
 
 class ResourceNotFoundError(RpcError):

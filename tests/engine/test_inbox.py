@@ -48,7 +48,8 @@ def test_an_error_keeps_what_no_revision_knows() -> None:
     ticket, wire_id = rig.request()
     rig.answer(wire_id, {"error": {"code": 5, "message": "no", "data": None, "retry": [1]}})
     error = rig.error(ticket)
-    unusual = {name: json.loads(bytes(value)) for name, value in vars(error)["_unusual"].items()}
+    assert isinstance(error, RpcError)
+    unusual = {name: json.loads(bytes(value)) for name, value in error.unusual.items()}
     assert unusual == {"data": None, "retry": [1]}
 
 

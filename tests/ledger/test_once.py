@@ -486,7 +486,10 @@ async def test_outcomes_are_redacted_only_if_that_is_asked_for(store: Shaky) -> 
 
 
 async def test_keys_of_two_servers_do_not_meet(store: Shaky, tmp_path: Path) -> None:
-    from holdfast._core.calls.once import scope_of
+    from holdfast._core.calls.once import KeyScope
+
+    def scope_of(name: str, transport: Any, ledger: Ledger) -> str:
+        return KeyScope(name, transport).of(ledger)
 
     ledger, named = Ledger(store), Ledger(store, by="name")
     definitions = [
@@ -511,6 +514,14 @@ async def test_keys_of_two_servers_do_not_meet(store: Shaky, tmp_path: Path) -> 
     with pytest.raises(ValidationError, match="nobody knows whose key this is"):
         scope_of("a", changing, ledger)
     assert scope_of("a", changing, named)
+
+
+async def test_clients_of_one_server_object_share_its_keys(store: Shaky) -> None:
+    ledger, shop = Ledger(store), Shop()
+    for _ in range(2):
+        async with holdfast.connect(shop.peer, ledger=ledger) as client:
+            await client.call_tool("charge", {}, once="order-1")
+    assert len(shop.runs) == 1
 
 
 async def test_two_servers_in_memory_do_not_meet(store: Shaky) -> None:

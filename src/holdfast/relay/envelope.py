@@ -45,7 +45,7 @@ def fault_of(error: HoldfastError) -> RequestError:
         is_servers = "server_message" in vars(error)
         message = error.server_message if is_servers else error.message
         fault = RequestError(error.code, message, error.data)
-        fault.unusual = vars(error).get("_unusual", {})
+        fault.unusual = error.unusual
         return fault
     data: Json = {"kind": error.kind, "outcomeUnknown": error.outcome_unknown}
     if isinstance(error, StateError) and error.retry_in is not None:

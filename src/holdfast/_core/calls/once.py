@@ -25,7 +25,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from secrets import token_hex
@@ -47,6 +47,7 @@ from holdfast.types.base import decode
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
+    from holdfast._core.calls.pipeline import Pipeline
     from holdfast._core.calls.tool_call import ToolCall
     from holdfast._core.calls.tools import ReadyTool
 
@@ -125,10 +126,16 @@ class OnceCall(Struct, eq=False):
             tool=call.name,
             arguments=self.arguments,
             server=requester.name,
-            scope=scope_of(requester.name, requester.opener.transport, self.ledger),
+            scope=self._scope(call.pipeline),
             pending=None if call.answers is None else _answered(call.answers),
             until=_waits_until(call, tool),
         )
+
+    def _scope(self, pipeline: Pipeline) -> str:
+        if pipeline.key_scope is None:
+            requester = pipeline.requester
+            pipeline.key_scope = KeyScope(requester.name, requester.opener.transport)
+        return pipeline.key_scope.of(self.ledger)
 
     def _recorded(self, call: ToolCall, record: Record) -> tuple[Raw, ToolResult]:
         outcome, about = record.outcome, texts.about(record.server, record.tool, record.key)
@@ -307,31 +314,37 @@ def _answered(answers: dict[str, Any]) -> str:
     return sha256(repr((text, sorted(answers.get("inputResponses", {})))).encode()).hexdigest()
 
 
-def scope_of(name: str, transport: Any, ledger: Ledger) -> str:
-    """Return what tells the keys of one server and account from those of others."""
-    authorizer = transport.authorizer
-    account: tuple[Any, ...] = ()
-    if authorizer is not None:
-        account = (authorizer.account,)
-    if ledger.by == "name":
-        return _digest("name", name, account)
-    headers = getattr(transport, "headers", None)
-    if callable(headers):
-        text = "the headers are a function, so nobody knows whose key this is"
-        hint = errors.Hint("", "Ledger(by='name') tells servers apart by their names")
-        raise ValidationError(f"{name}: once: {text}; {texts.NOT_SENT}", hints=(hint,))
-    if authorizer is not None and (login := authorizer.login) is not None:
-        account = (*account, login.issuer, login.subject)
-    key = transport.key
-    if key is None:
-        # A server in memory: its keys are its own.
-        key = transport.__dict__.setdefault("_once_scope", token_hex(16))
-    parts = ("definition", key, sorted(headers.items()) if headers else [], account)
-    last: tuple[object, str] | None = transport.__dict__.get("_once_digest")
-    if last is None or last[0] != parts:
-        # Of a whole environment it takes longer than a write to Redis.
-        last = transport.__dict__["_once_digest"] = (parts, _digest(*parts))
-    return last[1]
+class KeyScope:
+    """What tells the keys of one client's server and account from those of others."""
+
+    def __init__(self, name: str, transport: Any) -> None:
+        self._name = name
+        self._transport = transport
+        self._server: Hashable = transport.key or getattr(transport, "instance", token_hex(16))
+        """How the server is reached; one that is an object of this process is itself."""
+        self._last: tuple[object, str] = ((), "")
+        """The last digest, and what it was made of: that of a whole environment takes longer than
+        a write to Redis."""
+
+    def of(self, ledger: Ledger) -> str:
+        """Return the scope of keys in a ledger."""
+        authorizer = self._transport.authorizer
+        account: tuple[Any, ...] = ()
+        if authorizer is not None:
+            account = (authorizer.account,)
+        if ledger.by == "name":
+            return _digest("name", self._name, account)
+        headers = getattr(self._transport, "headers", None)
+        if callable(headers):
+            text = "the headers are a function, so nobody knows whose key this is"
+            hint = errors.Hint("", "Ledger(by='name') tells servers apart by their names")
+            raise ValidationError(f"{self._name}: once: {text}; {texts.NOT_SENT}", hints=(hint,))
+        if authorizer is not None and (login := authorizer.login) is not None:
+            account = (*account, login.issuer, login.subject)
+        parts = ("definition", self._server, sorted(headers.items()) if headers else [], account)
+        if self._last[0] != parts:
+            self._last = (parts, _digest(*parts))
+        return self._last[1]
 
 
 def _digest(*parts: object) -> str:

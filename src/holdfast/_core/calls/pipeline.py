@@ -79,6 +79,7 @@ from holdfast.policies import Timeouts
 from holdfast.types.tools import ToolResult
 
 if TYPE_CHECKING:
+    from holdfast._core.calls.once import KeyScope
     from holdfast._core.calls.pending import PendingCall
     from holdfast._core.calls.task_poller import TaskView
     from holdfast._core.calls.tasks import Tasks
@@ -102,6 +103,8 @@ class Pipeline:
         declared = policy.identity.capabilities.get("extensions")
         self._takes_tasks = True if isinstance(declared, dict) and TASKS in declared else None
         self._asks_leave = bool(self._takes_tasks) or self.approver.wanted
+        self.key_scope: KeyScope | None = None
+        """Whose keys in a ledger are whose; made by the first call with a key."""
 
     async def call_tool(  # noqa: PLR0912  (one order, seen in one place)
         self,

@@ -206,11 +206,8 @@ class Inbox:
             return messages.bad_answer(
                 self.name, pending.call, f"the error is malformed: {beginning}"
             )
-        refusal = messages.refused_by_server(self.name, pending.call, fault)
-        if unusual := jsonrpc.unusual_fields(error):
-            # For a relay, whose host is given the error as it came.
-            refusal.__dict__["_unusual"] = unusual
-        return refusal
+        unusual = jsonrpc.unusual_fields(error)
+        return messages.refused_by_server(self.name, pending.call, fault, unusual)
 
     def _bad(self, pending: Pending, reason: str) -> Failed:
         return Failed(pending.ticket, messages.bad_answer(self.name, pending.call, reason))

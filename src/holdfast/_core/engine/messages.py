@@ -22,6 +22,10 @@ from holdfast.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from msgspec import Raw
+
     from holdfast._core.engine.connection import Connection
 
 
@@ -81,7 +85,9 @@ def unconnected(name: str, loss: HoldfastError) -> HoldfastError:
     return loss.again(f"{name}: {loss.message}")
 
 
-def refused_by_server(name: str, call: Call, fault: ErrorObject) -> HoldfastError:
+def refused_by_server(
+    name: str, call: Call, fault: ErrorObject, unusual: Mapping[str, Raw] | None = None
+) -> HoldfastError:
     message = fault.message if fault.message else "no message"
     integral = isinstance(fault.code, int) or (
         isinstance(fault.code, float) and fault.code.is_integer()
@@ -91,8 +97,14 @@ def refused_by_server(name: str, call: Call, fault: ErrorObject) -> HoldfastErro
     text = f"{name}: {subject(call)}: the server answered with error {code_text}: {message}"
     lacking = _LACKING.get(call.method) if code == METHOD_NOT_FOUND else None
     hints = () if lacking is None else (Hint("", lacking),)
-    words = fault.message or ""
-    return RpcError(text, code=code, data=fault.data, server_message=words, hints=hints)
+    return RpcError(
+        text,
+        code=code,
+        data=fault.data,
+        server_message=fault.message or "",
+        unusual=unusual or {},
+        hints=hints,
+    )
 
 
 # Some servers answer so for one tool, prompt or resource that they do not know.

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import nullcontext
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, Protocol
+from weakref import WeakKeyDictionary
 
 from holdfast._core import boundary as b
 from holdfast._core.wire.framing import FrameTooLarge, Lines
@@ -42,6 +44,8 @@ class Memory:
     def __init__(self, server: MemoryServer) -> None:
         self._server = server
         self.name: str = server.name
+        self.instance: str = instance_of(getattr(server, "served", server))
+        """The same for every transport to one server object."""
 
     @property
     def traits(self) -> b.Traits:
@@ -160,6 +164,17 @@ class MemoryLink:
 # Server objects of FastMCP and of the official SDK
 
 
+_INSTANCES: Final[WeakKeyDictionary[Any, str]] = WeakKeyDictionary()
+
+
+def instance_of(server: Any) -> str:
+    """Return a name for a server object, the same as long as it lives."""
+    try:
+        return _INSTANCES.setdefault(server, token_hex(16))
+    except TypeError:  # it cannot be a key, or not be referred to weakly
+        return token_hex(16)
+
+
 class ServerObject(Protocol):
     """A server object of FastMCP or of the official SDK."""
 
@@ -187,7 +202,7 @@ class SdkServer:
 
     def __init__(self, server: Any) -> None:
         self.name: str = str(getattr(server, "name", None) or "server")
-        self._server = server
+        self.served: Any = server
         self._lowlevel = lowlevel_server(server)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -212,7 +227,7 @@ class SdkServer:
     async def _serve(self, frames: asyncio.Queue[bytes | None], line: MemoryLink) -> None:
         from mcp.server.stdio import stdio_server
 
-        lifespan = getattr(self._server, "_lifespan_manager", nullcontext)
+        lifespan = getattr(self.served, "_lifespan_manager", nullcontext)
         source: Any = _lines(frames)
         output: Any = _Output(line)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 PARSE_ERROR: Final = -32700
@@ -46,7 +47,7 @@ class RequestError(Exception):
         self.code: int = code
         self.message: str = message
         self.data: Any = data
-        self.unusual: dict[str, Any] = {}
+        self.unusual: Mapping[str, Any] = {}
         """Fields that no revision knows, and data that is null."""
         self.request_id: int | str | None = None
         """The id of the request that is refused, where nothing but that could be read."""
