@@ -1,9 +1,9 @@
 """A file of outcomes: which rows it has, its last line mended, and lines added to it."""
 
 # A process that is killed leaves whole lines and at most one that is torn: each line is one write.
-# The torn one is cut off; its row has no outcome and is called again. So a row is in the file
-# once, whatever happens. Whether its *call* was made twice is another question: a call that was
-# under way at the end has no line either. Only a ledger (``once``) knows of those.
+# The torn one is cut off, if it begins as ours do; its row has no outcome and is called again. So a
+# row is in the file once, whatever happens. Whether its *call* was made twice is another question:
+# a call that was under way at the end has no line either. Only a ledger (``once``) knows of those.
 #
 # A line in the middle that is none of ours is not skipped: it would be somebody else's file.
 
@@ -26,6 +26,8 @@ SHOWN: Final = 1000
 _LARGEST: Final = 2**40
 _PAGE: Final = 512
 """Bytes of a page."""
+_BEGINNING: Final = b'{"row":'
+"""Of every line."""
 
 
 class _Line(Struct):
@@ -98,12 +100,12 @@ class OutcomeFile:
         end = 0
         with os.fdopen(os.dup(self._descriptor), "rb") as stream:
             for number, text in enumerate(stream, 1):
-                if not text.endswith(b"\n"):
+                if not text.endswith(b"\n") and _is_torn(text):
                     break
                 try:
                     line = decode(text)
-                    if not 0 <= line.row < _LARGEST:
-                        raise ValueError
+                    if not 0 <= line.row < _LARGEST or not text.endswith(b"\n"):
+                        raise ValueError("it is not as it was written")
                 except ValueError as error:
                     reason = f"{self.path}: line {number} is no outcome of a row: {error}"
                     raise ValidationError(visible(reason, 300)) from None
@@ -128,6 +130,12 @@ class OutcomeFile:
 
     def close(self) -> None:
         os.close(self._descriptor)
+
+
+def _is_torn(text: bytes) -> bool:
+    """Return True if a last line is the beginning of one of ours; zeros are a power cut's."""
+    text = text.rstrip(b"\0")
+    return text.startswith(_BEGINNING) or _BEGINNING.startswith(text)
 
 
 class OutcomeStream:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, Final
 
@@ -119,48 +120,81 @@ def _lines(stream: BinaryIO, on_read: Callable[[int], None]) -> Iterator[bytes |
 def _csv_rows(
     stream: BinaryIO, name: str, delimiter: str, on_read: Callable[[int], None]
 ) -> Iterator[tuple[int, Parsed]]:
-    # Whatever is not UTF-8 is refused where it is sent, with the number of its row.
-    text = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
+    lines = _TextLines(stream, name, on_read)
     csv.field_size_limit(LONGEST_LINE)
-    reader = csv.reader(_counted(text, name, on_read), delimiter=delimiter, strict=True)
-    header = _header(reader, name)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    header = _header(reader, lines, name)
     number = 0
-    while True:
+    while (cells := _cells(reader)) is not None:
+        if cells == []:
+            continue
         row: Parsed
-        try:
-            cells = next(reader, None)
-            if cells is None:
-                return
-            if not cells:
-                continue
+        if isinstance(cells, csv.Error):
+            row = _fault(number, reader.line_num, f"not CSV: {cells}")
+        elif lines.take_fault():
+            row = _fault(number, reader.line_num, "not UTF-8")
+        elif len(cells) != len(header):
+            reason = f"{counted(len(cells), 'cell')}, not {len(header)}"
+            row = _fault(number, reader.line_num, reason)
+        else:
             row = dict(zip(header, cells, strict=True))
-        except ValueError:
-            row = _fault(
-                number, reader.line_num, f"{counted(len(cells or ()), 'cell')}, not {len(header)}"
-            )
-        except csv.Error as error:
-            row = _fault(number, reader.line_num, f"not CSV: {error}")
         yield number, row
         number += 1
 
 
-def _counted(text: io.TextIOWrapper, name: str, on_read: Callable[[int], None]) -> Iterator[str]:
-    while line := text.readline(LONGEST_LINE + 1):
-        if len(line) > LONGEST_LINE:
-            raise ValidationError(f"{name}: a line of more than {LONGEST_LINE >> 20} MiB")
-        on_read(len(line) if line.isascii() else len(line.encode("utf-8", "surrogateescape")))
-        yield line
-
-
-def _header(reader: Any, name: str) -> list[str]:
+def _cells(reader: Iterator[list[str]]) -> list[str] | csv.Error | None:
+    """Return the cells of the next row, or why it has none; None at the end."""
     try:
-        header: list[str] = next(reader, [])
+        return next(reader, None)
     except csv.Error as error:
-        raise ValidationError(f"{name}: the first line is not CSV: {error}") from None
-    if not header or "" in header or len({*header}) < len(header):
-        shown = visible(",".join(header), 80)
-        raise ValidationError(f"{name}: the first line must name the columns, not {shown!r}")
-    return header
+        return error
+
+
+class _TextLines:
+    """The lines of a file of text, which notes if one was not UTF-8."""
+
+    def __init__(self, stream: BinaryIO, name: str, on_read: Callable[[int], None]) -> None:
+        self._text = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
+        self._name, self._on_read = name, on_read
+        self._is_faulty = False
+
+    def take_fault(self) -> bool:
+        """Return True if a line since the last time was not UTF-8."""
+        is_faulty, self._is_faulty = self._is_faulty, False
+        return is_faulty
+
+    def __iter__(self) -> Iterator[str]:
+        while line := self._text.readline(LONGEST_LINE + 1):
+            if len(line) > LONGEST_LINE:
+                raise ValidationError(f"{self._name}: a line of more than {LONGEST_LINE >> 20} MiB")
+            size = len(line)
+            if not line.isascii():
+                size = len(line.encode("utf-8", "surrogateescape"))
+                self._is_faulty |= _SURROGATE.search(line) is not None
+            self._on_read(size)
+            yield line
+
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+"""What stands for a byte that is not UTF-8."""
+
+
+def _header(reader: Iterator[list[str]], lines: _TextLines, name: str) -> list[str]:
+    header = _cells(reader) or []
+    if isinstance(header, csv.Error):
+        raise ValidationError(f"{name}: the first line is not CSV: {header}")
+    if lines.take_fault() or any("\0" in column for column in header):
+        raise ValidationError(f"{name}: the first line is not UTF-8")
+    repeated = [column for column in header if header.count(column) > 1]
+    if not any(header):
+        fault = "must name the columns"
+    elif "" in header:
+        fault = f"has an empty name of a column: {visible(','.join(header), 80)!r}"
+    elif repeated:
+        fault = f"names {visible(repeated[0], 80)!r} twice"
+    else:
+        return header
+    raise ValidationError(f"{name}: the first line {fault}")
 
 
 def _fault(number: int, line: int, reason: str) -> ValidationError:
@@ -190,7 +224,7 @@ class Selection:
         convert: Callable[[str, str], Any] | None = None,
     ) -> None:
         self._convert = convert or (lambda name, text: text)
-        self._fields: dict[str, tuple[str, ...]] = {}
+        self._fields: dict[str, _Path] = {}
         self._fixed: dict[str, Any] = {}
         self._is_whole = not texts
         for text in texts:
@@ -198,12 +232,12 @@ class Selection:
             if not sign or not name:
                 raise ValidationError(f"--arg {text!r}: must be NAME=.FIELD or NAME=VALUE")
             if value.startswith("."):
-                self._fields[name] = _path(value)
+                self._fields[name] = _Path(value)
             else:
                 self._fixed[name] = self._convert(name, value)
-        if once is not None and not once.startswith("."):
+        self._once = None if once is None else _Path(once)
+        if self._once is not None and not (self._once.steps and self._once.text.startswith(".")):
             raise ValidationError(f"--once {once!r}: must be .FIELD, a field of the row")
-        self._once = None if once is None else _path(once)
 
     def arguments(self, row: Mapping[str, Any], *, texts: bool = False) -> dict[str, Any]:
         """Return the arguments; ``texts``: the row has only texts, of CSV, and empty ones count
@@ -215,7 +249,7 @@ class Selection:
         if self._is_whole:
             values = dict(row)
         else:
-            values = {name: _field(row, path) for name, path in self._fields.items()}
+            values = {name: path.value(row) for name, path in self._fields.items()}
         if texts:
             values = {
                 name: self._convert(name, value) if isinstance(value, str) else value
@@ -228,27 +262,37 @@ class Selection:
         """Return the key of the call, for the ledger; None if rows have none."""
         if self._once is None:
             return None
-        value = _field(row, self._once)
+        value = self._once.value(row)
         if isinstance(value, str | int) and not isinstance(value, bool) and str(value):
             return str(value)
-        shown = ".".join(self._once)
+        shown = self._once.shown
         raise ValidationError(f"the field {shown!r} is no key: it must be a text or a number")
 
 
-def _path(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, text[1:].split(".")))
+class _Path:
+    """The way to a field: ``.a.b``, ``.list.0`` or ``.list[0]``; ``.`` is the whole row."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.steps = tuple(filter(None, _STEPS.split(text[1:])))
+
+    @property
+    def shown(self) -> str:
+        return visible(self.text[1:], 80)
+
+    def value(self, row: Mapping[str, Any]) -> Any:
+        if (name := self.text[1:]) in row:  # tables of nested values have columns with such names
+            return row[name]
+        value: Any = row
+        for step in self.steps:
+            if isinstance(value, list) and _INDEX.fullmatch(step) and int(step) < len(value):
+                value = value[int(step)]
+            elif isinstance(value, Mapping) and step in value:
+                value = value[step]
+            else:
+                raise ValidationError(f"there is no field {self.shown!r}")
+        return value
 
 
-def _field(row: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    name = ".".join(path)
-    if path and name in row:  # tables that were made of nested values have such columns
-        return row[name]
-    value: Any = row
-    for step in path:
-        if isinstance(value, list) and step.isdigit() and int(step) < len(value):
-            value = value[int(step)]
-        elif isinstance(value, Mapping) and step in value:
-            value = value[step]
-        else:
-            raise ValidationError(f"there is no field {visible(name, 80)!r}")
-    return value
+_STEPS: Final = re.compile(r"\.|\[([0-9]+)\]")
+_INDEX: Final = re.compile("[0-9]{1,9}")
