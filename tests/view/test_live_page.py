@@ -223,7 +223,9 @@ async def test_questions_are_answered_in_the_page_and_a_call_is_sent_again() -> 
         await page.open()
         await tab.ask("document.querySelector('#space .row:last-child').click()")
         await page.press("Edit", "#detail")
-        assert await tab.until("document.querySelector('.call-form input')?.value") == "once more"
+        assert (
+            await tab.until("document.querySelector('.call-form textarea')?.value") == "once more"
+        )
         await page.choose_tool("countdown")
         await page.fill("steps", "100")
         await page.fill("seconds", "0.1")
@@ -374,7 +376,7 @@ async def test_a_form_has_what_its_schema_has_and_json_is_the_way_out(tmp_path: 
         await page.fill("name", "Ada")
         await page.press("+ add")
         await page.press("+ add")
-        items = "document.querySelectorAll('.item input')"
+        items = "document.querySelectorAll('.item textarea')"
         for number, text in enumerate(("red", "blue")):
             await tab.ask(f"{items}[{number}].focus()")
             await tab.type(text)

@@ -38,7 +38,7 @@ SCRIPTS: Final = (
 )
 """The modules of the page, in the order in which they are joined; `FILE` or `LIVE` follow."""
 FILE: Final = ("app", "start")
-LIVE: Final = ("form", "call", "questions", "app", "live")
+LIVE: Final = ("schema", "fields", "groups", "form", "call", "questions", "app", "live")
 KINDS: Final = (
     *("request", "result", "error", "notification", "outcome", "state", "stderr", "http", "junk"),
     *("login", "dropped", "check"),
