@@ -108,6 +108,30 @@ def test_a_fault_of_a_small_value_has_its_place_whatever_else_the_schema_has() -
 
 
 @pytest.mark.req("T5")
+def test_faults_of_an_order_have_their_places_beside_patterns_and_alternatives() -> None:
+    text = {"type": "string"}
+    address = {"type": "object", "required": ["street", "city"]}
+    customer = {"type": "object", "properties": {"name": {"minLength": 2}, "address": address}}
+    item = {"properties": {"sku": {"pattern": r"^[A-Z]{3}-\d+$"}, "count": {"maximum": 99}}}
+    ways = [{"properties": {"kind": {"const": kind}, "number": text}} for kind in ("card", "bank")]
+    schema = {
+        "properties": {
+            "customer": customer,
+            "items": {"type": "array", "items": item},
+            "payment": {"oneOf": ways},
+            "labels": {"type": "object", "additionalProperties": text},
+        }
+    }
+    value = {"customer": {"name": "A", "address": {}}, "items": [{"sku": "x", "count": 100}]}
+    assert faults(schema, value) == {
+        "/customer/name": "minLength",
+        "/customer/address": "required",
+        "/items/0/sku": "pattern",
+        "/items/0/count": "maximum",
+    }
+
+
+@pytest.mark.req("T5")
 def test_a_path_is_a_json_pointer() -> None:
     schema = {"properties": {"a/b": {"properties": {"c~d": {"type": "string"}}}}}
     assert faults(schema, {"a/b": {"c~d": 1}}) == {"/a~1b/c~0d": "type"}

@@ -73,6 +73,17 @@ def test_an_answer_ends_its_request(trace: TraceWriter) -> None:
 
 
 @pytest.mark.req("W2")
+def test_a_probe_that_an_older_server_refuses_is_no_trouble(trace: TraceWriter) -> None:
+    trace.error(1.5, "git", trace.request(1.0, "git", "server/discover", {}), -32601, "unknown")
+    _, rows = read(trace.text())
+    assert request(rows, "server/discover").outcome == "rpc"
+    trace.request(2.0, "git", "initialize", {})
+    _, rows = read(trace.text())
+    assert request(rows, "server/discover").outcome == "ok"
+    assert "older revisions" in request(rows, "server/discover").note
+
+
+@pytest.mark.req("W2")
 def test_an_answer_after_a_timeout_is_late_and_changes_nothing(trace: TraceWriter) -> None:
     slow = trace.tool(1.0, "git", "slow", {})
     trace.put(2.0, "git", "outcome", of=slow, outcome="timeout", why="no answer within 1 s")

@@ -180,6 +180,22 @@ async def test_a_server_is_killed_and_comes_back_while_the_page_looks_on() -> No
 
 @pytest.mark.req("W3")
 @pytest.mark.long
+async def test_the_address_of_a_live_page_is_read_before_it_is_written() -> None:
+    async with live_page(demo) as page:
+        tab: Tab = page.tab
+        await page.choose_tool("echo")
+        for view, panel in (("call", ".tools"), ("stats", ".stats")):
+            await tab.open("about:blank")
+            await tab.open(f"{page.server.url}#dark&{view}&q=kind%3Astate")
+            await tab.until(READY)
+            await tab.until(f"document.querySelector('{panel}')")
+            assert await tab.ask("document.documentElement.style.colorScheme") == "dark"
+            assert await tab.ask("document.getElementById('query').value") == "kind:state"
+            assert await tab.ask("location.hash") == f"#dark&{view}&q=kind%3Astate"
+
+
+@pytest.mark.req("W3")
+@pytest.mark.long
 async def test_questions_are_answered_in_the_page_and_a_call_is_sent_again() -> None:
     async with live_page(demo) as page:
         tab: Tab = page.tab

@@ -235,6 +235,26 @@ async def test_a_call_is_copied_as_a_command_python_and_json(chrome: Browser) ->
         assert parse(given, {}) == ARGUMENTS[number // 2]
 
 
+@pytest.mark.req("W2")
+@pytest.mark.parametrize(
+    ("server", "target", "tool"),
+    [
+        ("--url=http://127.0.0.1:9/", "", "x"),
+        ("127.0.0.1:9", "http://127.0.0.1:9/mcp", "--save=/tmp"),
+        ("python", "python server.py", "--env=A=1"),
+    ],
+)
+async def test_no_name_is_copied_as_an_option_of_the_command(
+    chrome: Browser, server: str, target: str, tool: str
+) -> None:
+    trace = TraceWriter({server: {"target": target}})
+    trace.tool(1.0, server, tool, {"a": 1})
+    tab = await chrome.show(trace.text())
+    await tab.until("document.querySelectorAll('#detail .tree').length")
+    buttons = "[...document.querySelectorAll('.take button')].map(node => node.innerText)"
+    assert await tab.ask(buttons) == ["Python", "JSON"]
+
+
 PAIRS: list[tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
     (
         {"jsonrpc": "2.0", "id": 1, "method": "a/b", "params": {"n": [1, [2]]}},
@@ -356,6 +376,7 @@ async def test_a_picture_is_drawn_and_an_svg_is_not(chrome: Browser) -> None:
     trace.result(2.5, "git", trace.tool(2.0, "git", "burst", {}), {"content": [bomb]})
     tab = await chrome.show(trace.text())
     await tab.until(f"{DETAIL}.includes('cannot be shown')")
+    assert data not in await tab.ask(DETAIL)  # Its letters would fill the page.
     await tab.ask("window.createImageBitmap = async () => { window.pwned = 1; }")
     await tab.press("j")
     await tab.until(f"{DETAIL}.includes('burst') && {DETAIL}.includes('cannot be shown')")
@@ -438,6 +459,26 @@ async def test_what_fits_inside_of_calls_only_is_offered(chrome: Browser) -> Non
 async def test_an_empty_trace_is_a_page_too(chrome: Browser) -> None:
     tab = await chrome.show('{"holdfast-trace": 1}\n')
     assert "The trace is empty" in await tab.ask("document.getElementById('space').innerText")
+    assert chrome.faults() == []
+
+
+@pytest.mark.req("W2")
+async def test_one_message_of_one_server_is_seen_whole(chrome: Browser) -> None:
+    trace = TraceWriter({"git": {}})
+    trace.tool(0.5, "git", "log", {}, bytes=141_400)
+    tab = await chrome.show(trace.text(), size=(1280, 800))
+    (row,) = await tab.ask(ROWS)
+    assert "141 kB" in row
+    assert "git" not in row
+    cells = "[...document.querySelectorAll('#space .row > *')]"
+    assert await tab.ask(f"{cells}.every(node => node.scrollWidth <= node.clientWidth)")
+    # Its bar is inside of the lane: a click on it chooses it.
+    left, right, foot = await tab.ask(
+        "(box => [box.left, box.right, box.bottom])(document.getElementById('stage')"
+        ".getBoundingClientRect())"
+    )
+    await tab.mouse("mouseMoved", left + (right - left) / 1.012 + 2, foot - 20)
+    await tab.until("!document.getElementById('tip').hidden")
     assert chrome.faults() == []
 
 

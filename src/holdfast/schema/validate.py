@@ -41,7 +41,7 @@ MAX_BYTES: Final = 1024 * 1024
 """Bytes of a schema."""
 LIGHT: Final = 20_000
 """Steps of a check that is done without looking at the value."""
-EXPLAINED: Final = 2_000
+EXPLAINED: Final = 10_000
 """Steps of a check whose faults are all explained, for each 200 bytes of the value: a fault may
 cost a thousand times as much as finding that there is one, and shows the value."""
 SHOWN: Final = 48 * 1024

@@ -37,6 +37,10 @@ MOST_ANSWERED: Final = 1000
 _GONE: Final = frozenset({"backoff", "closed"})
 """The states in which a link has no requests any more."""
 _CANCEL: Final = "notifications/cancelled"
+_PROBE, _HANDSHAKE = "server/discover", "initialize"
+_OLDER: Final = (
+    "it does not know this request, as servers of older revisions; the handshake follows"
+)
 _OTHER_WAY: Final = {">": "<", "<": ">", "": ""}
 
 
@@ -103,6 +107,8 @@ class Index:
         """Those that ended without an answer: one may still come."""
         self._answered: OrderedDict[tuple[str, int, str, int | str], int] = OrderedDict()
         """The last that were answered: the check of an answer comes behind it."""
+        self._refused: dict[tuple[str, int], int] = {}
+        """The probe that was refused on a link: no trouble, if the handshake follows."""
 
     def add(self, line: Line) -> list[int]:
         """Take the next line; return the numbers of the rows that are new or changed."""
@@ -137,7 +143,13 @@ class Index:
         if line.id is not None:
             self._open[line.server, line.link, line.dir, line.id] = number
             heapq.heappush(self._sent[line.server], (line.link, number))
-        return []
+        if line.method != _HANDSHAKE:
+            return []
+        probe_number = self._refused.pop((line.server, line.link), None)
+        if probe_number is None:
+            return []
+        self.rows[probe_number].outcome, self.rows[probe_number].note = "ok", _OLDER
+        return [probe_number]
 
     def _take_answer(self, number: int, row: Row, line: Line) -> list[int]:
         if line.id is None:
@@ -155,6 +167,8 @@ class Index:
         request.faults = line.faults or None
         request.outcome, note = ("rpc", "") if line.kind == "error" else _verdict(line.body)
         request.note = note or request.note
+        if request.outcome == "rpc" and request.method == _PROBE:
+            self._refused[line.server, line.link] = request_number
         return [request_number]
 
     def _take_late(self, number: int, row: Row, request_number: int | None) -> list[int]:

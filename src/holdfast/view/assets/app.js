@@ -61,6 +61,8 @@ class Page {
     const { end, facts } = this.trace, longest = facts.servers.reduce((most, server) => Math.max(most, server.name.length), 0);
     $("left").style.setProperty("--time", `${Math.max(7, clock(end).length) * 7.8}px`);
     $("left").style.setProperty("--names", `${longest * 7.6}px`);
+    // Where there is one server, its name in every row tells nothing.
+    $("left").classList.toggle("single", facts.servers.length === 1);
   }
 
   fits(row) {
@@ -173,6 +175,8 @@ class Page {
   // The fragment
 
   remember() {
+    // Before it was read, an address says more than the page.
+    if (this.fragment === undefined) return;
     const parts = [];
     if (this.theme) parts.push(this.theme);
     if (this.tab !== "messages") parts.push(this.tab);

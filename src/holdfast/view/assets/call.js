@@ -141,7 +141,7 @@ class CallPane {
     const answer = row.answer >= 0 ? this.page.trace.rows[row.answer] : null, inside = el("div", "");
     if (answer && !status.isUnderWay) Promise.resolve(this.page.trace.bodyOf(answer)).then(body => inside.replaceChildren(treeOf(body, row.faults)));
     else if (progress) Promise.resolve(this.page.trace.bodyOf(progress)).then(body => inside.replaceChildren(el("div", "none", ...visible(noteSummary(body || {}), 1000))));
-    else if (row.note) inside.append(el("div", "none", ...visible(row.note, 4000)));
+    else if (row.note) inside.append(el("div", "none", ...visible(sentence(withoutSubject(row)), 4000)));
     place.replaceChildren(head, inside);
   }
 

@@ -54,7 +54,7 @@ class Detail {
   verdict(row, answer) {
     const { faults } = row;
     if (row.outcome === "ok" && !faults && !row.note) return null;
-    const name = faults ? "rpc" : row.outcome, words = faults ? "Does not fit the schema" : name === "ok" ? "Asks back" : name === "pending" && !this.trace.isLive ? "No answer" : own(VERDICTS, name) || sign(name).words;
+    const name = faults ? "rpc" : row.outcome, words = faults ? "Does not fit the schema" : name === "ok" ? this.trace.rows[row.answer]?.kind === "error" ? "An older server" : "Asks back" : name === "pending" && !this.trace.isLive ? "No answer" : own(VERDICTS, name) || sign(name).words;
     const text = faults ? `${counted(Object.keys(faults).length, "field")} of the answer ${Object.keys(faults).length === 1 ? "is" : "are"} not what the tool's output schema promises.` : withoutSubject(row) || answerWords(answer) || (name === "pending" && !this.trace.isLive ? "It was waited for when the trace ended" : this.noAnswer(row)) || "";
     const node = el("div", "verdict", icon(name), el("div", "", el("b", "", words), ". ", ...visible(sentence(text), LONGEST_VERDICT)));
     node.style.setProperty("--c", colorOf(name));
@@ -103,9 +103,10 @@ class Detail {
 
   copies(row, body) {
     const values = body.params?.arguments || {}, copies = el("div", "take", "Copy as");
-    if (row.method === "tools/call" && row.dir === ">") copies.append(
-      copier("command", () => asCommand(row.server, this.trace.facts.servers.find(server => server.name === row.server), row.name, values)),
-      copier("Python", () => `await client.call_tool(${asPython(row.name)}, ${asPython(values)})`));
+    if (row.method === "tools/call" && row.dir === ">") {
+      const command = asCommand(row.server, this.trace.facts.servers.find(server => server.name === row.server), row.name, values);
+      copies.append(...(command ? [copier("command", () => command)] : []), copier("Python", () => `await client.call_tool(${asPython(row.name)}, ${asPython(values)})`));
+    }
     copies.append(copier("JSON", () => JSON.stringify(body, null, 2)));
     return copies;
   }

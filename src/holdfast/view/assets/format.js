@@ -11,7 +11,11 @@ function longDuration(seconds) {
   const rest = Math.floor(seconds % unit / next);
   return `${Math.floor(seconds / unit)} ${word}${rest && nextWord ? ` ${rest} ${nextWord}` : ""}`;
 }
-const size = bytes => bytes < 1000 ? `${bytes} B` : bytes < 999_950 ? `${(bytes / 1000).toFixed(1)} kB` : bytes < 999_950_000 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(1)} GB`;
+const SIZES = [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"]];
+function size(bytes) {
+  const [unit, word] = SIZES.find(([unit]) => bytes >= unit * .9995) || [1, "B"], count = bytes / unit;
+  return `${unit === 1 || count >= 99.95 ? Math.round(count) : count.toFixed(1)} ${word}`;
+}
 /* Made once: a number's own toLocaleString makes another each time, which takes longer than a row. */
 const NUMBERS = new Intl.NumberFormat("en"), grouped = count => NUMBERS.format(count);
 const counted = (count, noun) => `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
@@ -74,13 +78,15 @@ function shellArguments(values) {
   return entries.map(([name, value]) => isText(value) ? `${name}=${shellWord(value)}` : `${name}:=${shellWord(asJson(value))}`).join(" ");
 }
 
-/** Return the command of a call: by the server's name, or by its command or address where the name was only taken from it. */
+/** Return the command of a call: by the server's name, or by its command or address where the name was only taken from it. None if a
+    word of it would be read as an option. */
 function asCommand(server, facts, tool, values) {
   const given = shellArguments(values), target = inWords(facts?.target ?? ""), join = (...words) => words.filter(Boolean).join(" ");
   const isProgram = target.split(" ").slice(0, 2).some(word => word.split("/").at(-1) === server);
-  if (isProgram && SHELL_WORDS.test(target) && !tool.startsWith("-")) return join("holdfast call", shellWord(tool), given, "--", target);
-  if (/^https?:\/\/[^\s'"]+$/.test(target) && URL.canParse(target) && new URL(target).host === server) return join("holdfast call", shellWord(target), shellWord(tool), given);
-  return join("holdfast call", shellWord(`${server}.${tool}`), given);
+  const isAddress = /^https?:\/\/[^\s'"]+$/.test(target) && URL.canParse(target) && new URL(target).host === server, isOption = word => word.startsWith("-");
+  if (isProgram && SHELL_WORDS.test(target)) return isOption(tool) ? "" : join("holdfast call", shellWord(tool), given, "--", target);
+  if (isAddress) return isOption(tool) ? "" : join("holdfast call", shellWord(target), shellWord(tool), given);
+  return isOption(server) ? "" : join("holdfast call", shellWord(`${server}.${tool}`), given);
 }
 /* What Python's shlex.join writes, and nothing that a shell would run. */
 const SHELL_WORDS = /^(?:(?:[\w@%+=:,./-]|'[^'\n]*'|"'")+(?: |$))+$/;

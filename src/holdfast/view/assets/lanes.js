@@ -15,7 +15,7 @@ class Lanes {
     this.canvas = $("canvas");
     this.context = this.canvas.getContext("2d");
     this.from = 0;
-    this.to = this.trace.end;
+    this.to = this.horizon;
     this.first = 0;
     this.boxes = [];
     this.pointer = null;
@@ -34,9 +34,9 @@ class Lanes {
     return !this.isFollowing && (this.from > 0 || this.to < this.horizon);
   }
 
-  /** The end of the clock; of a run that goes on, some room behind it. */
+  /** The end of the clock, with room behind it: for the sign of the last call, and for what a run that goes on will bring. */
   get horizon() {
-    if (!this.trace.isLive) return this.trace.end;
+    if (!this.trace.isLive) return this.trace.end * 1.012;
     return WINDOWS.find(span => span >= this.trace.end) || this.trace.end * 1.02;
   }
 

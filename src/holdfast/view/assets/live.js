@@ -53,7 +53,7 @@ class LivePage extends Page {
     trace.isLive = true;
     trace.isFed = false;
     super(trace);
-    this.ownServers = [];
+    this.ownServers = null;
     this.calls = new CallPane(this);
     this.questions = new QuestionCards(this);
     this.changed = new Set();
@@ -63,7 +63,7 @@ class LivePage extends Page {
     this.lostAt = null;
     $("follow").onclick = () => this.startFollowing();
     $("live").hidden = false;
-    this.post("servers", {}).then(answer => { this.ownServers = answer.servers || []; this.refresh(); });
+    this.post("servers", {}).then(answer => { this.ownServers = answer.servers || []; this.begin(); });
   }
 
   get tabs() {
@@ -110,7 +110,15 @@ class LivePage extends Page {
     if (event.rows.length) this.isStale = true;
     // What comes alone is shown at once; what comes in a flood, with the next frame.
     if (this.isStale && document.body.dataset.ready && performance.now() - this.lastDrawn >= FRAME) this.tick();
-    if (!event.more && !document.body.dataset.ready) { this.recall(); document.body.dataset.ready = "true"; }
+    if (!event.more) this.isFilled = true;
+    this.begin();
+  }
+
+  /** Show what the address asks for, once the rows and the tabs are there. */
+  begin() {
+    if (!this.isFilled || !this.ownServers || document.body.dataset.ready) return;
+    this.recall();
+    document.body.dataset.ready = "true";
   }
 
   know(servers) {
@@ -220,7 +228,7 @@ class LivePage extends Page {
 
   /** What can be done with a call; one that the server asks back for is under way though it was answered. */
   actions(row, isUnderWay = row.outcome === "pending") {
-    if (row.kind !== "request" || row.method !== "tools/call" || row.dir !== ">" || !this.ownServers.includes(row.server)) return [];
+    if (row.kind !== "request" || row.method !== "tools/call" || row.dir !== ">" || !this.ownServers?.includes(row.server)) return [];
     const told = el("span", "told"), tell = answer => told.replaceChildren(...visible(answer.error || "", 400));
     const call = { server: row.server, id: row.id };
     const buttons = isUnderWay

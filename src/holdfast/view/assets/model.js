@@ -205,7 +205,7 @@ const isTrouble = row => TROUBLE.has(row.outcome) && row.kind === "request";
 /** Return the name of the sign of a row; an answer has that of its request. */
 function signOf(row, trace) {
   if (row.kind === "request" || row.outcome === "late") return row.outcome || "notification";
-  if (row.kind === "error") return "rpc";
+  if (row.kind === "error") return trace?.rows[row.of]?.outcome === "ok" ? "ok" : "rpc";
   if (row.kind === "result") return trace && row.of >= 0 ? trace.rows[row.of].outcome : "ok";
   return row.kind === "state" ? row.name : row.kind;
 }

@@ -73,7 +73,7 @@ class Stats {
     $("table").replaceChildren(el("table", "stats", el("thead", "", el("tr", "", ...head)), body));
     const group = groups.find(each => each.key === this.chosen);
     if (group) this.drawGroup(group);
-    else $("detail").replaceChildren(el("div", "empty", el("b", "", "No calls"), "No tool call fits the filter and the range."));
+    else $("detail").replaceChildren(el("div", "empty", el("b", "", "No calls"), this.page.query || this.page.range ? "No tool call fits the filter and the range." : "There is no tool call in this trace."));
   }
 
   row(group) {

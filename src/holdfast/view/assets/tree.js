@@ -1,15 +1,17 @@
 /* A message as a tree that folds. Branches are filled when they are opened. */
-const MOST_ITEMS = 100, LONG_STRING = 2000, MOST_PIXELS = 50_000_000;
+const MOST_ITEMS = 100, LONG_STRING = 2000, FEW_LETTERS = 60, MOST_PIXELS = 50_000_000;
 
-function tree(value, key, depth, path, faults) {
+function tree(value, key, depth, path, faults, room = LONG_STRING) {
   const label = key === null ? [] : [el("span", "key", ...visible(key, 200)), ": "];
-  if (value === null || typeof value !== "object" || isRaw(value)) return leaf(value, label, faults && own(faults, path));
+  if (value === null || typeof value !== "object" || isRaw(value)) return leaf(value, label, faults && own(faults, path), room);
   const entries = Object.entries(value), isList = Array.isArray(value), fault = faults && own(faults, path);
   const says = fault ? [el("span", "say", "✕ ", ...visible(fault))] : [];
   if (!entries.length) return el("div", "leaf", ...label, el("span", fault ? "fault" : "", isList ? "[]" : "{}"), ...says);
   const details = el("details"), inside = el("div"), text = beginning(value, 61);
   details.append(el("summary", "", ...label, el("span", "preview", isList ? `[${entries.length}] ` : "", ...visible(text.length > 60 ? `${text.slice(0, 60)}…` : text)), ...says), inside);
-  const fill = () => { if (!inside.firstChild) more(inside, entries, 0, ([name, item]) => tree(item, name, depth + 1, `${path}/${pointerStep(name)}`, faults)); };
+  // What is shown as a picture, or can be heard, need not be read as well.
+  const content = isPicture(value) || isSound(value) ? contentOf(value) : null, roomFor = item => item === content ? FEW_LETTERS : LONG_STRING;
+  const fill = () => { if (!inside.firstChild) more(inside, entries, 0, ([name, item]) => tree(item, name, depth + 1, `${path}/${pointerStep(name)}`, faults, roomFor(item))); };
   details.ontoggle = fill;
   details.open = (depth < 4 && entries.length < 13 && key !== "_meta") || hasFault(faults, path);
   if (details.open) fill();
@@ -35,12 +37,12 @@ function beginning(value, room) {
 
 const pointerStep = name => String(name).replaceAll("~", "~0").replaceAll("/", "~1");
 
-function leaf(value, label, fault) {
+function leaf(value, label, fault, room) {
   const text = typeof value === "string" ? JSON.stringify(value).slice(1, -1).replaceAll("\\n", "\n").replaceAll('\\"', '"') : JSON.stringify(value);
   const look = typeof value === "string" ? "string" : typeof value === "number" || isRaw(value) ? "number" : "word";
   const quote = typeof value === "string" ? '"' : "", node = el("div", "leaf", ...label);
-  const shown = el("span", look + (fault ? " fault" : ""), quote, ...visible(text, LONG_STRING), quote);
-  if (text.length > LONG_STRING) shown.append(" ", button("", event => event.target.parentNode.replaceChildren(quote, ...visible(text, 1_000_000), quote), "show it"));
+  const shown = el("span", look + (fault ? " fault" : ""), quote, ...visible(text, room), quote);
+  if (text.length > room) shown.append(" ", button("", event => event.target.parentNode.replaceChildren(quote, ...visible(text, 1_000_000), quote), "show it"));
   node.append(shown);
   if (fault) node.append(el("span", "say", "✕ ", ...visible(fault)));
   return node;
