@@ -122,12 +122,18 @@ def test_faults_of_an_order_have_their_places_beside_patterns_and_alternatives()
             "labels": {"type": "object", "additionalProperties": text},
         }
     }
-    value = {"customer": {"name": "A", "address": {}}, "items": [{"sku": "x", "count": 100}]}
+    items = [{"sku": "ABC-1", "count": 100}, {"sku": "abc", "count": 1}, {"sku": "DEF-2"}]
+    value = {
+        "customer": {"name": "A", "address": {"city": "Paris"}},
+        "items": items,
+        "payment": {"kind": "card", "number": "4711"},
+        "labels": {"colour": "red", "size": "XL"},
+    }
     assert faults(schema, value) == {
         "/customer/name": "minLength",
         "/customer/address": "required",
-        "/items/0/sku": "pattern",
         "/items/0/count": "maximum",
+        "/items/1/sku": "pattern",
     }
 
 
