@@ -13,6 +13,7 @@ import pytest
 from holdfast._core.redact import known
 from holdfast._core.redact.known import KNOWN, KnownSecrets
 from holdfast._core.redact.redactor import Redactor
+from holdfast._core.redact.skeletons import NeedleTable
 from holdfast._core.text import HIDDEN
 from holdfast.errors import GrantError, HoldfastError, RpcError, TransportError
 from holdfast.policies import Redaction
@@ -123,6 +124,42 @@ def test_threads_can_hold_and_search_at_once() -> None:
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+@pytest.mark.req("T8")
+def test_a_search_waits_for_a_secret_that_another_thread_reads() -> None:
+    register, shown = KnownSecrets(), []
+    search = threading.Thread(target=lambda: shown.append(register.hide(SECRET)), daemon=True)
+
+    def read() -> list[str]:
+        search.start()
+        search.join(0.2)  # it ends only if it does not wait
+        return [SECRET]
+
+    holder = register.held(read)
+    assert register.hide(SECRET) == HIDDEN
+    search.join(10)
+    assert shown == [HIDDEN]
+    del holder
+
+
+@pytest.mark.req("T8")
+def test_a_needle_that_is_added_while_they_are_listed_is_found() -> None:
+    table = NeedleTable()
+    table.add("first-needle")
+
+    class Counts(dict[str, int]):
+        """Another thread has its turn as soon as the needles were listed."""
+
+        def __iter__(self) -> Iterator[str]:
+            listed = list(super().__iter__())
+            if "second-needle" not in self:
+                table.add("second-needle")
+            return iter(listed)
+
+    table._counts = Counts(table._counts)
+    table.is_in("")
+    assert table.is_in("the second-needle")
 
 
 @pytest.mark.req("T8")

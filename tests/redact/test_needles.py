@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
-from base64 import b64encode
+from base64 import b64decode, b64encode, encodebytes
+from urllib.parse import quote
 
 import pytest
 from hypothesis import example, given, settings
@@ -195,12 +197,13 @@ def test_a_value_is_known_as_often_as_it_was_added() -> None:
             '"1":51,',
             "163 063 ",
             "ＡＢＣＤＥＦ",
+            "token-",
         ),
     ],
 )
 @pytest.mark.parametrize("others", [0, 300], ids=["few", "many"])
 def test_hostile_text_takes_linear_time(unit: str, others: int) -> None:
-    index = index_of(SECRETS["token"], *(f"other-{number * 7919}-x" for number in range(others)))
+    index = index_of(SECRETS["token"], *(f"token-{number * 7919}-x" for number in range(others)))
 
     def cpu_time(size: int) -> float:
         began = time.process_time()
@@ -210,6 +213,67 @@ def test_hostile_text_takes_linear_time(unit: str, others: int) -> None:
     # The least of three, as at times the process has something else to do: one will do.
     short = min(cpu_time(10_000) for _ in range(3))
     assert any(cpu_time(80_000) < 24 * short + 0.05 for _ in range(3))
+
+
+@pytest.mark.req("T8")
+def test_a_run_of_base64_is_read_once_however_often_a_value_is_in_it() -> None:
+    index = index_of("hunter2ab")
+
+    def cpu_time(count: int) -> float:
+        began = time.process_time()
+        assert index.hide(b64encode(b"hunter2ab" * count).decode()) == HIDDEN
+        return time.process_time() - began
+
+    short = min(cpu_time(1_000) for _ in range(3))
+    assert any(cpu_time(16_000) < 48 * short for _ in range(3))
+
+
+@pytest.mark.req("T8")
+def test_a_text_with_the_head_of_many_values_takes_as_long_as_any_other() -> None:
+    index = index_of(*(f"token-{number:06}-{number * 7919}" for number in range(2000)))
+
+    def cpu_time(text: str) -> float:
+        began = time.process_time()
+        assert index.hide(text) == text
+        return time.process_time() - began
+
+    other = min(cpu_time("other-" * 5_000) for _ in range(3))
+    assert any(cpu_time("token-" * 5_000) < 8 * other for _ in range(3))
+
+
+@pytest.mark.req("T8")
+def test_a_value_in_several_lines_of_base64_is_hidden_from_its_beginning() -> None:
+    value = 'Pa"ss/Word-0123456789-abcdefghij\\x'
+    index = index_of(value)
+    for size in range(60):
+        data = b"-" * size + json.dumps(value).encode() + b"-" * 20
+        hidden = index.hide(encodebytes(data).decode())
+        lines = "".join(hidden.replace(HIDDEN, "\n").split())
+        assert b"Pa" not in b64decode(lines[: len(lines) // 4 * 4]), hidden
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize(
+    "place", ["https://host.example/path/{}?x=1", "/{}", "path/of/it/{}", "session-{}", "v1_{}"]
+)
+def test_base64_behind_a_path_or_a_prefix_is_decoded(place: str) -> None:
+    index = index_of(SECRETS["odd"])
+    for wrapping in ("base64 of JSON that escapes", "base64 of a URL", "base64 of base64"):
+        wrapped = WRAPS[wrapping](SECRETS["odd"]).replace("+", "-").replace("/", "_").rstrip("=")
+        assert index.hide(place.replace("{}", wrapped)) == place.replace("{}", HIDDEN)
+
+
+@pytest.mark.req("T8")
+def test_hexadecimal_digits_may_be_marked_as_such() -> None:
+    index, value = index_of("hunter2abc"), "hunter2abc"
+    assert index.hide(f"SELECT 0x{value.encode('utf-16-le').hex()};") == f"SELECT 0x{HIDDEN};"
+    assert index.hide(f"0X{quote(value).encode().hex().upper()}") == f"0X{HIDDEN}"
+
+
+@pytest.mark.req("T8")
+def test_escapes_of_different_lengths_are_hidden_where_they_stand() -> None:
+    text = "a\\u{0041}\\u{0042}" + "".join(f"\\u{ord(char):04x}" for char in "hunter2abc") + " end"
+    assert index_of("hunter2abc").hide(text) == f"a\\u{{0041}}\\u{{0042}}{HIDDEN} end"
 
 
 @pytest.mark.req("T8")

@@ -205,11 +205,13 @@ def _meaning(match: re.Match[str]) -> Iterator[tuple[str, int]]:
         base = [int(part[1:], 16) if part[0] == "x" else int(part, 8) & 255 for part in digits]
         yield from _of_bytes(bytes(base), [len(part) + 1 for part in digits])
     elif kind == "utf16":
-        units = re.findall(r"u(?:\{0{0,4})?([0-9A-Fa-f]{4})", whole)
-        width = len(whole) // len(units)
-        data = b"".join(bytes.fromhex(unit) for unit in units)
+        units = re.findall(r"[%\\]u[^%\\]+", whole)
+        data = b"".join(bytes.fromhex(unit.rstrip("}")[-4:]) for unit in units)
+        place = 0
         for char in data.decode("utf-16-be", "surrogatepass"):
-            yield char, width * (1 if ord(char) < 0x10000 else 2)
+            count = 1 if ord(char) < 0x10000 else 2
+            yield char, sum(map(len, units[place : place + count]))
+            place += count
     else:
         yield _character(whole, kind), len(whole)
 

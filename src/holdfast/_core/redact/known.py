@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # does. The lock can be taken twice by one thread, for the collector may also run a finalizer that
 # logs, and the log's filter settles. Only `settle` and `note` change the index, under the lock;
 # searches read snapshots of it. Every search settles first: a value that was announced before a
-# text is shown is found in it.
+# text is shown is found in it. So a search waits, too, while another thread reads what arrived.
 
 PAST: Final = 1024
 """Holds that stay known after their owners are gone."""
@@ -90,6 +90,7 @@ class KnownSecrets:
         self._ended: deque[ref[Any]] = deque()
         self._holds: dict[int, _Hold] = {}
         self._past: deque[frozenset[str]] = deque()
+        self._is_settling = False
         self._lock = RLock()
         self._index: NeedleIndex | None = None
         self._logs_are_filtered = False
@@ -152,18 +153,25 @@ class KnownSecrets:
 
     def settle(self) -> NeedleIndex | None:
         """Bring the index up to date; return it, or None if nothing is known."""
-        if self._arrived or self._ended:
+        if self._arrived or self._ended or self._is_settling:
             with self._lock:
-                while self._arrived:
-                    held = self._arrived.popleft()
-                    held.values = self._added(held.read())
-                    if held.values:
-                        self._holds[id(held)] = held
-                while self._ended:
-                    ended = self._holds.pop(id(self._ended.popleft()), None)
-                    if ended is not None:
-                        self._retire(ended.values)
+                self._is_settling = True
+                try:
+                    self._read_arrived()
+                finally:
+                    self._is_settling = False
         return self._index or None
+
+    def _read_arrived(self) -> None:
+        while self._arrived:
+            held = self._arrived.popleft()
+            held.values = self._added(held.read())
+            if held.values:
+                self._holds[id(held)] = held
+        while self._ended:
+            ended = self._holds.pop(id(self._ended.popleft()), None)
+            if ended is not None:
+                self._retire(ended.values)
 
     def _added(self, values: Iterable[str]) -> frozenset[str]:
         secrets = frozenset(values)

@@ -258,10 +258,18 @@ class NeedleIndex:
         nested: int,
     ) -> Iterator[Span]:
         """Yield the words of a layer in which a value is encoded."""
-        for word, inner in decoded(layer):
-            span = _traced(word, undone)
-            if not _touches(before, span) and self._is_inside(inner, budget, nested - 1):
-                yield span
+        for coded in decoded(layer):
+            span = _traced(coded.span, undone)
+            if not _touches(before, span):
+                if self._is_inside(coded.text, budget, nested - 1):
+                    yield span
+            elif not _has(before, span):
+                # Lines that were joined, of which one is hidden: the value may begin in another,
+                # and the last one may be a word that is no base64.
+                for part in self.spans(coded.text, budget, nested - 1):
+                    start, end = _traced(coded.place_of(part), undone)
+                    if not _has(before, (start, end - 1)):
+                        yield start, end
 
     def _is_inside(self, text: str, budget: SearchBudget, nested: int) -> bool:
         """Return whether a value is in a decoded text; what comes again is searched once."""
@@ -274,10 +282,11 @@ class NeedleIndex:
     def _in_layer(self, text: str) -> Iterator[tuple[Span, Span]]:
         """Yield where a value is, and what to hide for it."""
         spread = list(self._spread(text))
+        runs = _Runs(text)
         for layer in (text,) if text.isascii() or not _WIDE.search(text) else (text, narrow(text)):
             for start, needle in (self._needles if spread else self._bare).find(layer):
                 value = start, start + len(needle)
-                yield value, _run_around(text, *value) if needle in self._coded else value
+                yield value, runs.around(value) if needle in self._coded else value
         yield from spread
         for rest in self._cut_off(text):
             yield rest, rest
@@ -296,10 +305,11 @@ class NeedleIndex:
     def _spread(self, text: str) -> Iterator[tuple[Span, Span]]:
         """Yield where the letters and digits of a value are, whatever is between them."""
         places: list[int] | None = None
+        runs = _Runs(text)
         for start, skeleton in self._skeletons.find(skeleton_of(text)):
             places = places or places_of(text)
             value = places[start], places[start + len(skeleton) - 1] + 1
-            yield value, _run_around(text, *value) if skeleton in self._coded else value
+            yield value, runs.around(value) if skeleton in self._coded else value
 
     def _spread_beginning(self, text: str, floor: int, stop: int) -> Iterator[Span]:
         """Yield where the beginning of a value is, with something between its characters."""
@@ -432,14 +442,27 @@ _WIDE: Final = re.compile("[\uff01-\uff5e]{6}")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*+={0,2}")
 
 
-def _run_around(text: str, start: int, end: int) -> Span:
-    """Return where the run of base64 around a part of it begins and ends."""
-    after = _BASE64.match(text, end)
-    before = _BASE64.match(text[max(0, start - _LONGEST_CUT) : start][::-1])
-    # The pattern fits the empty text, too.
-    assert after is not None
-    assert before is not None
-    return start - len(before[0].rstrip("=")), after.end()
+class _Runs:
+    """The runs of base64 in a text. The one that was seen last is not read again.
+
+    Else a run with n values in it would be read n times, to its end.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._run: Span = (0, 0)
+
+    def around(self, part: Span) -> Span:
+        """Return where the run around a part of it begins and ends."""
+        if not _has([self._run], part):
+            start, end = part
+            after = _BASE64.match(self._text, end)
+            before = _BASE64.match(self._text[max(0, start - _LONGEST_CUT) : start][::-1])
+            # The pattern fits the empty text, too.
+            assert after is not None
+            assert before is not None
+            self._run = start - len(before[0].rstrip("=")), after.end()
+        return self._run
 
 
 # Needles

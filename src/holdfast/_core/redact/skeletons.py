@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from itertools import compress
-from typing import Final
+from typing import Final, NamedTuple
 from unicodedata import normalize
 
 SHORTEST: Final = 6
@@ -51,6 +51,16 @@ def places_of(text: str) -> list[int]:
     return [place for place, char in enumerate(text) for _ in range(sizes[char])]
 
 
+class _Listing(NamedTuple):
+    """All needles of a table, as searches read them."""
+
+    version: int
+    needles: tuple[str, ...]
+    joined: str
+    lengths: dict[str, frozenset[int]]
+    """How long the needles are that have the same head: tokens of one issuer begin alike."""
+
+
 class NeedleTable:
     """Texts to find, each counted; for many of them a text is read once."""
 
@@ -61,8 +71,8 @@ class NeedleTable:
         self._counts: dict[str, int] = {}
         self.heads: dict[str, tuple[str, ...]] = {}
         self.tails: dict[str, tuple[str, ...]] = {}
-        self._listed: tuple[tuple[str, ...], str] | None = None
-        """All needles, as searches read them, and in one text; None: they have changed."""
+        self._version = 0
+        self._listing = _Listing(0, (), "", {})
 
     def __len__(self) -> int:
         return len(self._counts)
@@ -78,7 +88,7 @@ class NeedleTable:
             return False
         for table, part in self._ends(needle):
             table[part] = (*table.get(part, ()), needle)
-        self._listed = None
+        self._version += 1
         return True
 
     def discard(self, needle: str) -> bool:
@@ -93,24 +103,24 @@ class NeedleTable:
                 table[part] = others
             else:
                 table.pop(part, None)
-        self._listed = None
+        self._version += 1
         return True
 
     def find(self, text: str) -> Iterator[tuple[int, str]]:
         """Yield where the needles are in a text."""
-        needles, _ = self._needles()
-        if len(needles) <= self.FEW:
-            yield from find_few(text, needles)
+        listing = self._current()
+        if len(listing.needles) <= self.FEW:
+            yield from find_few(text, listing.needles)
             return
-        heads = self.heads
+        lengths, counts = listing.lengths, self._counts
         for start in range(len(text) - SHORTEST + 1):
-            for needle in heads.get(text[start : start + SHORTEST], ()):
-                if text.startswith(needle, start):
-                    yield start, needle
+            for length in lengths.get(text[start : start + SHORTEST], ()):
+                if (part := text[start : start + length]) in counts:
+                    yield start, part
 
     def is_in(self, text: str) -> bool:
         """Return True if a needle is in a text."""
-        needles, _ = self._needles()
+        needles = self._current().needles
         if len(needles) > self.FEW:
             return next(self.find(text), None) is not None
         for needle in needles:  # noqa: SIM110  (a generator takes longer)
@@ -120,16 +130,18 @@ class NeedleTable:
 
     def has_part(self, text: str) -> bool:
         """Return True if a text may be part of a needle: a quick look, where needles are few."""
-        needles, joined = self._needles()
-        return len(needles) > self.FEW or text in joined
+        listing = self._current()
+        return len(listing.needles) > self.FEW or text in listing.joined
 
-    def _needles(self) -> tuple[tuple[str, ...], str]:
-        needles = self._listed
-        if needles is None:
-            # At once, as far as other threads can see.
-            listed = tuple(self._counts)
-            needles = self._listed = listed, "\0".join(listed)
-        return needles
+    def _current(self) -> _Listing:
+        if self._listing.version != self._version:
+            # While a thread that searches makes the list, another one may add a needle: the list
+            # is then one of the version before, and made again.
+            version, needles = self._version, tuple(self._counts)
+            heads = self.heads.copy().items() if len(needles) > self.FEW else ()
+            lengths = {head: frozenset(map(len, texts)) for head, texts in heads}
+            self._listing = _Listing(version, needles, "\0".join(needles), lengths)
+        return self._listing
 
     def _ends(self, needle: str) -> tuple[tuple[dict[str, tuple[str, ...]], str], ...]:
         return (self.heads, needle[:SHORTEST]), (self.tails, needle[-SHORTEST:])
