@@ -2,6 +2,10 @@
 
 import asyncio
 import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import holdfast
 
@@ -37,5 +41,31 @@ async def progress() -> None:
         await server.call_tool("progress", {"count": repetitions}, on_progress=lambda _: None)
 
 
+async def written(flush: Callable[[], None], **options: Any) -> None:
+    """Calls with what is written about them: every 50 of them one waits for the writer."""
+    async with holdfast.connect(command, **options) as server:
+        for number in range(repetitions):
+            await server.call_tool("echo", HELLO)
+            if number % 50 == 0:
+                flush()
+
+
+async def trace() -> None:
+    from holdfast.trace.writer import TraceFile
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = TraceFile(Path(folder) / "run.jsonl")
+        await written(file.flush, trace=file)
+
+
+async def call_log() -> None:
+    from holdfast.calllog import CallLog
+
+    with tempfile.TemporaryDirectory() as folder:
+        log = CallLog(Path(folder) / "calls.jsonl")
+        await written(log.flush, log=log)
+
+
 ROWS = {"cold": cold, "connect": connect, "call": call, "parallel": parallel, "progress": progress}
+ROWS |= {"trace": trace, "call-log": call_log}
 asyncio.run(ROWS[row]())

@@ -28,7 +28,7 @@ LINK = Generation(3)
 
 def tapped(client: holdfast.Client) -> list[TraceEvent]:
     events: list[TraceEvent] = []
-    client._attach_tap(events.append)
+    client._attach_tap(watcher(events.append))
     return events
 
 
@@ -160,7 +160,7 @@ async def test_a_tap_that_fails_is_taken_off_and_disturbs_nothing(
         raise RuntimeError("boom")
 
     client = holdfast.connect(peer)
-    client._attach_tap(fail)
+    client._attach_tap(watcher(fail))
     async with client:
         assert (await client.call_tool("say", {"words": "hi"})).text == "hi"
         assert client._requester.driver.tap is None

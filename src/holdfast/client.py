@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from holdfast._core.calls.pending import PendingCall
     from holdfast._core.driver import Driver
     from holdfast._core.limits.gate import Gate
-    from holdfast._core.tap import Tap
+    from holdfast._core.tap import Watcher
     from holdfast.agents.budget import ResultBudget
     from holdfast.agents.listing import ModelTool, Partial
     from holdfast.agents.providers import ModelAnswer, Provider
@@ -204,14 +204,14 @@ class Client:
 
     _tap_closers: tuple[Callable[[], None], ...] = ()
 
-    def _attach_tap(self, tap: Tap, close: Callable[[], None] | None = None) -> None:
+    def _attach_tap(self, watch: Watcher, close: Callable[[], None] | None = None) -> None:
         """Show what crosses between this client and its transport; before its first use.
 
         ``close`` is called when the client is closed. A second tap sees the same as the first.
         """
-        from holdfast._core.tap import both, watcher
+        from holdfast._core.tap import both
 
-        opener, watch = self._requester.opener, watcher(tap)
+        opener = self._requester.opener
         opener.tap = watch if opener.tap is None else both(opener.tap, watch)
         if close is not None:
             self._tap_closers += (close,)

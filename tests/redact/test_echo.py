@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import holdfast
 from holdfast import Backoff, Bearer, Http, Observability, Stdio
 from holdfast._core.redact.known import KNOWN
-from holdfast._core.tap import TraceEvent
+from holdfast._core.tap import TraceEvent, watcher
 from holdfast.calllog.log import CallLog
 from holdfast.cli.message_lines import MessageLines
 from holdfast.errors import HoldfastError
@@ -151,7 +151,7 @@ async def test_no_secret_of_a_command_is_shown(
         backoff=Backoff(first=0.01, max=0.01),
         when_down="wait",
     )
-    client._attach_tap(sinks.tap)
+    client._attach_tap(watcher(sinks.tap))
     client.events.subscribe(sinks.add_event)
     failures = []
     async with client:

@@ -40,6 +40,15 @@ def test_messages_are_plain_together_if_each_of_them_is(message: bytes) -> None:
     known = KnownSecrets()
     known.note("hunter2abc")
     redactor = Redactor(Redaction(), known)
-    assert redactor.are_plain([PLAIN, PLAIN])
+    assert redactor.are_plain([PLAIN, PLAIN]) == [True, True]
     assert not redactor.is_plain(message)
-    assert not redactor.are_plain([PLAIN, message, PLAIN])
+    assert redactor.are_plain([PLAIN, message, PLAIN]) == [True, False, True]
+
+
+@pytest.mark.req("T8")
+def test_a_part_that_came_before_does_not_vouch_for_what_stands_beside_it() -> None:
+    redactor = Redactor(Redaction(), KnownSecrets())
+    messages = [b'{"a":1,"b":"x","c":2}', b'{"a":1,"password":"x","c":2}', b'{"a":1,"b":"--x"}']
+    for _ in range(4):  # parts are remembered when they come again
+        assert redactor.are_plain(messages * 20) == [True, False, False] * 20
+        assert redactor.are_plain(messages[:1] * 20) == [True] * 20

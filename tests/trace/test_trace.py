@@ -17,7 +17,7 @@ import pytest
 import holdfast
 from holdfast import Backoff, Timeouts
 from holdfast._core.boundary import Generation, Ticket
-from holdfast._core.tap import TraceEvent
+from holdfast._core.tap import TraceEvent, watcher
 from holdfast.errors import HoldfastError, TransportError
 from holdfast.testing import SILENCE, Peer
 from holdfast.trace import recorder, writer
@@ -58,7 +58,7 @@ def peer() -> Peer:
 
 def traced(peer: Peer, path: Path, **options: Any) -> tuple[holdfast.Client, TraceFile]:
     client, trace = holdfast.connect(peer, name="git", **options), TraceFile(path)
-    client._attach_tap(trace.tap("git", transport="memory"))
+    client._attach_tap(watcher(trace.tap("git", transport="memory")))
     return client, trace
 
 

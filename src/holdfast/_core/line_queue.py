@@ -72,7 +72,10 @@ class LineQueue(Generic[Item]):
         _QUEUES.add(self)
 
     def _begin(self) -> None:
-        self._queue: deque[tuple[int, Item]] = deque()
+        self._queue: deque[Item] = deque()
+        self._sizes: deque[int] = deque()
+        """The size of each item; put first, taken last. In no tuple with it: an item that the
+        garbage collector does not look at should not wait in one that it does."""
         self._put_bytes = self._taken_bytes = 0
         """Bytes that came, and those of them that went: each is changed at one end alone."""
         self.lock = threading.RLock()
@@ -94,7 +97,8 @@ class LineQueue(Generic[Item]):
         if self._put_bytes - self._taken_bytes + size > self.most_bytes and queue:
             return False
         self._put_bytes += size
-        queue.append((size, item))
+        self._sizes.append(size)
+        queue.append(item)
         if self._thread is None:
             self._start()
         return True
@@ -112,11 +116,12 @@ class LineQueue(Generic[Item]):
     def _write_batch(self) -> bool:
         """Write some items; return True if more wait."""
         with self.lock:
-            queue = self._queue
-            taken = [queue.popleft() for _ in range(min(len(queue), self._batch))]
-            if taken:
-                self._taken_bytes += sum([size for size, _ in taken])
-                self._write([item for _, item in taken])
+            queue, sizes = self._queue, self._sizes
+            count = min(len(queue), self._batch)
+            if count:
+                items = [queue.popleft() for _ in range(count)]
+                self._taken_bytes += sum([sizes.popleft() for _ in range(count)])
+                self._write(items)
             return bool(queue)
 
     # The thread

@@ -247,7 +247,9 @@ class ServerTarget:
         client = address.connect(options)
         say_fallback(client, self.output, is_asked_for=bool(asked))
         if self.trace:
-            client._attach_tap(message_trace(self.trace))
+            from holdfast._core.tap import watcher
+
+            client._attach_tap(watcher(message_trace(self.trace)))
         if ask and status.begin(f"connecting to {client.name}"):
             status.follow(client)
         return client

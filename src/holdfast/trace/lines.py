@@ -7,7 +7,6 @@ how a request ended that got no answer; that becomes a line of its own (``outcom
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,7 +29,7 @@ LARGEST_BODY: Final = 16 * 1024 * 1024
 SHOWN_OF_LARGE: Final = 4096
 """Characters of a message that was cut that are kept."""
 MOST_TICKETS: Final = 20_000
-"""Requests whose ids are remembered until their outcome is known."""
+"""Requests whose ids are remembered, at least: one of them may end without an answer."""
 
 HEADERS: Final = frozenset({"content-type", "retry-after", "www-authenticate"})
 """The headers of a response that are kept, besides ``Mcp-*``; others may be anybody's secrets."""
@@ -45,18 +44,47 @@ class _Params(Struct):
     reason: str | UnsetType = UNSET
 
 
-class _Head(Struct):
+class _Head(Struct, gc=False):
     id: int | str | None = None
     method: str | None = None
-    params: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
     error: Raw | UnsetType = UNSET
 
 
+class _Request(Struct):
+    params: Raw | UnsetType = UNSET
+
+
 _encode: Final = msgspec.json.Encoder().encode
-_head = msgspec.json.Decoder(_Head)
-_params = msgspec.json.Decoder(_Params)
+_head_of: Final = msgspec.json.Decoder(_Head).decode
+_request_of: Final = msgspec.json.Decoder(_Request).decode
+_params_of: Final = msgspec.json.Decoder(_Params).decode
 _RELATED: Final = {"notifications/progress", "notifications/cancelled"}
+
+
+# What waits to be written is not seen by the garbage collector (``gc=False``), and has nothing in
+# it that is: some hundred messages gather before they are written, and each would be looked at
+# several times meanwhile, which takes as long as to write it.
+
+
+class Messages(Struct, gc=False):
+    """What crossed at once: a message to the server, or some from it."""
+
+    maker: LineMaker
+    data: bytes
+    at: float
+    """The time, by `time.perf_counter`."""
+    link: int
+    direction: Direction
+    ticket: Ticket | None = None
+    """The call that it is the request of."""
+    is_whole: bool = True
+    """``data`` is one message; False: lines, each of them a message."""
+
+    def split(self) -> list[bytes]:
+        """Return the messages, one by one."""
+        lines = self.data.split(b"\n")
+        return [line for line in lines if line and not line.isspace()]
 
 
 class LineMaker:
@@ -64,77 +92,97 @@ class LineMaker:
 
     def __init__(self, server: str, redactor: Redactor) -> None:
         self.name = server
-        self.mark = ""
-        """What stands behind the server's name, if other processes write to the same trace."""
+        self._mark = ""
         self._redactor = redactor
-        self._places: dict[tuple[str, int, Direction | None], bytes] = {}
+        self._places: dict[Direction, dict[int, bytes]] = {"→": {}, "←": {}}
+        """What lines have behind their time, by direction and link."""
         self._generation = 0
-        self._sent: OrderedDict[Ticket, tuple[int | str, int]] = OrderedDict()
+        self._sent: dict[Ticket, tuple[int | str, int]] = {}
         """The ids of requests that have been sent, and the links, by call."""
+        self._sent_before: dict[Ticket, tuple[int | str, int]] = {}
+        """Those before them: with `MOST_TICKETS`, the others are forgotten."""
+
+    @property
+    def mark(self) -> str:
+        """What stands behind the server's name, if other processes write to the same trace."""
+        return self._mark
+
+    @mark.setter
+    def mark(self, mark: str) -> None:
+        if mark != self._mark:
+            self._mark = mark
+            self._places = {"→": {}, "←": {}}
 
     @property
     def server(self) -> str:
         """The server's name in the lines."""
         return self.name + self.mark
 
-    def line(
-        self, event: TraceEvent, since: float, *, is_plain: bool = False
-    ) -> bytes | dict[str, Any] | None:
-        """Return the line of an event, or its fields; None for those that a trace does not have.
+    def message(
+        self, messages: Messages, frame: bytes, since: float, is_plain: bool
+    ) -> bytes | dict[str, Any]:
+        """Return the line of a message, or its fields.
 
-        ``is_plain``: it is known that nothing in its message has to be hidden.
+        ``is_plain``: it is known that nothing in it has to be hidden.
         """
-        frame = event.frame
-        if frame is None or event.kind != "message":
-            return self._fields(event, since)
-        if is_plain or self._redactor.is_plain(frame):
-            line = self._plain_line(event, frame, event.at - since)
+        if messages.link > self._generation:
+            self._generation = messages.link
+        if is_plain:
+            line = self._plain_line(messages, frame, messages.at - since)
             if line is not None:
                 return line
-        return self._fields(event, since)
+        return self._common(messages.at - since, messages.link) | self._message(messages, frame)
 
-    def _plain_line(self, event: TraceEvent, frame: bytes, t: float) -> bytes | None:
+    def _plain_line(self, messages: Messages, frame: bytes, t: float) -> bytes | None:
         """Return the line of a short message in which nothing has to be hidden.
 
-        None: it is not one of those that most are, such as no JSON.
+        None: it is not one of those that most are. It is no JSON, its id is a text, or it belongs
+        to a request in another way than by its id.
         """
         try:
-            head = _head.decode(frame)
+            head = _head_of(frame)
         except MALFORMED:
             return None
-        about = _plain_fields(head)
+        about = self._about(head)
         if about is None:
             return None
-        link = int(event.generation)
-        if link > self._generation:
-            self._generation = link
-        if head.method is not None and head.id is not None and event.ticket is not None:
-            self._remember(event.ticket, head.id, link)
-        where, body = self._where(link, event.direction), _on_one_line(frame)
+        if messages.ticket is not None and head.id is not None:
+            self._remember(messages.ticket, head.id, messages.link)
+        where = self._places[messages.direction].get(messages.link) or self._where(messages)
+        body = _on_one_line(frame) if b"\n" in frame or b"\r" in frame else frame
         return b'{"t":%.6f%b%d,"kind":%b,"body":%b}\n' % (t, where, len(frame), about, body)
 
-    def _where(self, link: int, direction: Direction | None) -> bytes:
+    def _about(self, head: _Head) -> bytes | None:
+        """Return the fields of a message from its kind on, as they stand in a line."""
+        method, wire_id = head.method, head.id
+        if method in _RELATED or isinstance(wire_id, str):
+            return None
+        if wire_id is None:
+            return None if method is None else b'"notification","method":%b' % _encode(method)
+        if method is not None:
+            return b'"request","method":%b,"id":%d' % (_encode(method), wire_id)
+        if head.error is not UNSET:
+            return b'"error","id":%d,"of":%d' % (wire_id, wire_id)
+        return None if head.result is UNSET else b'"result","id":%d,"of":%d' % (wire_id, wire_id)
+
+    def _where(self, messages: Messages) -> bytes:
         """Return the fields of a line that are the same for most."""
-        key = (self.mark, link, direction)
-        place = self._places.get(key)
-        if place is None:
-            fields = (_encode(self.server), link, _DIRECTIONS[direction].encode())
-            place = b',"server":%b,"link":%d,"dir":"%b","bytes":' % fields
-            if len(self._places) >= 8:
-                self._places.clear()  # links of old
-            self._places[key] = place
+        places = self._places[messages.direction]
+        if len(places) >= 8:
+            places.clear()  # links of old
+        fields = (_encode(self.server), messages.link, _DIRECTIONS[messages.direction].encode())
+        place = places[messages.link] = b',"server":%b,"link":%d,"dir":"%b","bytes":' % fields
         return place
 
-    def _fields(self, event: TraceEvent, since: float) -> dict[str, Any] | None:
-        self._generation = max(self._generation, int(event.generation))
-        common = {
-            "t": round(event.at - since, 6),
-            "server": self.server,
-            "link": int(event.generation),
-        }
+    def event(self, event: TraceEvent, since: float) -> dict[str, Any] | None:
+        """Return the fields of what is no message; None for what a trace does not have."""
+        self._generation = max(self._generation, event.generation)
         make = _MAKE.get(event.kind)
         line = None if make is None else make(self, event)
-        return None if line is None else {**common, **line}
+        return None if line is None else self._common(event.at - since, event.generation) | line
+
+    def _common(self, t: float, link: int) -> dict[str, Any]:
+        return {"t": round(t, 6), "server": self.server, "link": link}
 
     def stderr(self, text: str, at: float) -> dict[str, Any]:
         """Return a line of the server's stderr."""
@@ -152,7 +200,7 @@ class LineMaker:
         }
         present = {name: value for name, value in {**facts, "headers": headers}.items() if value}
         with suppress(*MALFORMED):
-            if note.request is not None and (wire_id := _head.decode(note.request).id) is not None:
+            if note.request is not None and (wire_id := _head_of(note.request).id) is not None:
                 present["of"] = wire_id
         return {**line, "kind": note.kind, **present}
 
@@ -176,13 +224,10 @@ class LineMaker:
     def _why(self, error: HoldfastError | None) -> str:
         return "" if error is None else self._redactor.text(error.message)
 
-    def _message(self, event: TraceEvent) -> dict[str, Any] | None:
-        if event.frame is None:
-            return None
-        frame = event.frame
-        line: dict[str, Any] = {"dir": _DIRECTIONS[event.direction], "bytes": len(frame)}
+    def _message(self, messages: Messages, frame: bytes) -> dict[str, Any]:
+        line: dict[str, Any] = {"dir": _DIRECTIONS[messages.direction], "bytes": len(frame)}
         try:
-            head = _head.decode(frame)
+            head = _head_of(frame)
         except MALFORMED:
             return {**line, "kind": "junk", **self._junk(frame)}
         kind = _kind_of(head)
@@ -192,12 +237,12 @@ class LineMaker:
             line["method"] = self._redactor.text(head.method)
         if head.id is not None:
             line["id"] = self._safe_id(head.id)
-        if kind == "request" and event.ticket is not None and head.id is not None:
-            self._remember(event.ticket, head.id, int(event.generation))
+        if kind == "request" and messages.ticket is not None and head.id is not None:
+            self._remember(messages.ticket, head.id, messages.link)
         if kind in ("result", "error"):
             line["of"] = self._safe_id(head.id)
         elif head.method in _RELATED:
-            line |= self._related(head.params)
+            line |= self._related(_request_of(frame).params)
         return {**line, **self._body(frame)}
 
     def _body(self, frame: bytes) -> dict[str, Any]:
@@ -205,7 +250,7 @@ class LineMaker:
             return {}
         if len(frame) <= LARGE_BODY and self._redactor.is_plain(frame):
             # Nothing to hide, and JSON already: it is copied as it is.
-            return {"body": Raw(_on_one_line(frame))}
+            return {"body": Raw(_on_one_line(frame.strip()))}
         try:
             value = self._redactor.value(msgspec.json.decode(frame))
         except MALFORMED:
@@ -227,7 +272,7 @@ class LineMaker:
         if params is UNSET:
             return {}
         try:
-            fields = _params.decode(params)
+            fields = _params_of(params)
         except MALFORMED:
             return {}
         request = fields.requestId if fields.progressToken is UNSET else fields.progressToken
@@ -240,8 +285,7 @@ class LineMaker:
         if event.error is None:
             return None  # It goes back to its caller, and has not ended.
         # A link that is lost is gone before its calls are told: the next has its number by then.
-        request = self._sent.pop(event.ticket, None) if event.ticket is not None else None
-        wire_id, link = request or (None, int(event.generation))
+        wire_id, link = self._forget(event.ticket) or (None, event.generation)
         if isinstance(event.error, RpcError):
             return None  # It is the server's answer, which has a line.
         line = {"kind": "outcome", "dir": ">", "outcome": outcome_of(event.error)}
@@ -249,12 +293,18 @@ class LineMaker:
 
     def _remember(self, ticket: Ticket, wire_id: int | str, link: int) -> None:
         self._sent[ticket] = (wire_id, link)
-        if len(self._sent) > MOST_TICKETS:
-            self._sent.popitem(last=False)
+        if len(self._sent) >= MOST_TICKETS:
+            self._sent_before, self._sent = self._sent, {}
+
+    def _forget(self, ticket: Ticket | None) -> tuple[int | str, int] | None:
+        """Return the id of a call's last request, and its link; forget them."""
+        if ticket is None:
+            return None
+        before = self._sent_before.pop(ticket, None)
+        return self._sent.pop(ticket, before)
 
 
 _MAKE: Final = {
-    "message": LineMaker._message,
     "state": LineMaker._state,
     "failed": LineMaker._outcome,
     "refused": LineMaker._refused,
@@ -262,30 +312,9 @@ _MAKE: Final = {
 }
 
 
-def _plain_fields(head: _Head) -> bytes | None:
-    """Return the fields of a message from its kind on, as they stand in a line.
-
-    None: it has an id that is a text, or belongs to a request in another way than by its id.
-    """
-    method, wire_id = head.method, head.id
-    if isinstance(wire_id, str) or method in _RELATED:
-        return None
-    if method is None:
-        kind = _kind_of(head)
-        if kind == "junk" or wire_id is None:
-            return None
-        return b'"%b","id":%d,"of":%d' % (kind.encode(), wire_id, wire_id)
-    if wire_id is None:
-        return b'"notification","method":%b' % _encode(method)
-    return b'"request","method":%b,"id":%d' % (_encode(method), wire_id)
-
-
 def _on_one_line(frame: bytes) -> bytes:
     """Return JSON without ends of lines, which it has between its parts only."""
-    frame = frame.strip()
-    if b"\n" in frame or b"\r" in frame:
-        return frame.replace(b"\n", b" ").replace(b"\r", b" ")
-    return frame
+    return frame.replace(b"\n", b" ").replace(b"\r", b" ")
 
 
 def _kind_of(head: _Head) -> str:

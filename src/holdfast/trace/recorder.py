@@ -18,10 +18,11 @@ from weakref import WeakSet
 
 import msgspec
 
+from holdfast._core.boundary import Delivered, Generation, Send
 from holdfast._core.line_queue import LineQueue
 from holdfast._core.redact.redactor import default_redactor
-from holdfast._core.tap import TraceEvent
-from holdfast.trace.lines import SHOWN_OF_LARGE, LineMaker
+from holdfast._core.tap import Crossing, Tap, TicketOf, TraceEvent, Watcher, crossing_events
+from holdfast.trace.lines import SHOWN_OF_LARGE, LineMaker, Messages
 
 if TYPE_CHECKING:
     from holdfast._core.transports.http_client import HttpNote
@@ -35,12 +36,9 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 """Bytes of messages that wait to be written."""
 BATCH: Final = 512
 """Events of which lines are made at once."""
-SEARCHED: Final = 32
-"""Messages that are searched for secrets together: more often than not, there are none."""
 
-_Made = Callable[[], dict[str, Any]]
-_Item = tuple[LineMaker, TraceEvent, float] | _Made
-"""An event, with the zero of its clock; or what makes the line of something else."""
+_Item = Messages | Callable[[], dict[str, Any] | None]
+"""Messages; or what makes the line of something else."""
 
 
 class Recorder:
@@ -75,13 +73,13 @@ class Recorder:
         """Record what crosses between a client and its server, from its first use on."""
         transport, maker = client.transport, self._maker(client.name)
         facts = {"transport": type(transport).__name__.lower(), "target": _target(transport)}
-        client._attach_tap(self._tap(maker, facts), self.flush)
+        client._attach_tap(self._watcher(maker, facts), self.flush)
         if hasattr(transport, "watch_stderr"):
             transport.watch_stderr(self._stderr(maker))
         if hasattr(transport, "watch_responses"):
             transport.watch_responses(self._responses(maker))
 
-    def tap(self, server: str, **facts: str) -> Callable[[TraceEvent], None]:
+    def tap(self, server: str, **facts: str) -> Tap:
         """Return a tap for the driver of one client; ``facts`` are what is known of its server."""
         return self._tap(self._maker(server), facts)
 
@@ -89,7 +87,27 @@ class Recorder:
         """Return a function that takes the lines of a server's stderr."""
         return self._stderr(self._maker(server))
 
-    def _tap(self, maker: LineMaker, facts: dict[str, str]) -> Callable[[TraceEvent], None]:
+    def _watcher(self, maker: LineMaker, facts: dict[str, str]) -> Watcher:
+        """Return what takes all that crosses between a client and its server."""
+        tap, zero = self._tap(maker, facts), 0.0
+
+        def watch(crossing: Crossing, at: float, link: Generation, ticket_of: TicketOf) -> None:
+            nonlocal zero
+            # Times are those of the client's event loop, each of which has its own zero.
+            zero = zero or at - time.perf_counter()
+            if type(crossing) is Send:
+                frame, ticket = crossing.frame, crossing.ticket
+                self._put(len(frame), Messages(maker, frame, at - zero, link, "→", ticket))
+            elif type(crossing) is Delivered:
+                data, link, whole = crossing.data, crossing.generation, crossing.whole
+                self._put(len(data), Messages(maker, data, at - zero, link, "←", None, whole))
+            else:
+                for event in crossing_events(crossing, at, link, ticket_of):
+                    tap(event)
+
+        return watch
+
+    def _tap(self, maker: LineMaker, facts: dict[str, str]) -> Tap:
         self._servers[maker.name] = facts
         at = time.perf_counter()
         self._put(0, lambda: {"t": self._t(at), "server": maker.server, "kind": "server", **facts})
@@ -97,10 +115,13 @@ class Recorder:
 
         def take(event: TraceEvent) -> None:
             nonlocal zero
-            # Events carry the time of their event loop, each of which has its own zero.
             zero = zero or event.at - time.perf_counter()
-            frame = event.frame
-            self._put(0 if frame is None else len(frame), (maker, event, zero))
+            frame, at, link = event.frame, event.at - zero, event.generation
+            if frame is None or event.direction is None or event.kind != "message":
+                self._put(0, lambda: maker.event(event, zero + self._since))
+            else:
+                ticket = event.ticket
+                self._put(len(frame), Messages(maker, frame, at, link, event.direction, ticket))
 
         return take
 
@@ -175,28 +196,37 @@ class Recorder:
 
     def _write_items(self, items: list[_Item]) -> None:
         self._prepare()
-        lines: list[bytes] = []
-        for start in range(0, len(items), SEARCHED):
-            self._make_lines(items[start : start + SEARCHED], lines)
+        lines = self._lines(items)
         if lines:
             self._write(lines)
         self._write_dropped()
 
-    def _make_lines(self, items: list[_Item], lines: list[bytes]) -> None:
-        """Append the lines of some items."""
-        frames = [item[1].frame for item in items if isinstance(item, tuple)]
-        are_plain = default_redactor().are_plain([frame for frame in frames if frame is not None])
+    def _lines(self, items: list[_Item]) -> list[bytes]:
+        """Return the lines of some items, which are searched for secrets together."""
+        owners: list[_Item] = []
+        frames: list[bytes] = []
         for item in items:
+            if type(item) is not Messages or item.is_whole:
+                owners.append(item)
+                frames.append(item.data if type(item) is Messages else b"")
+            else:
+                messages = item.split()
+                owners += [item] * len(messages)
+                frames += messages
+        lines: list[bytes] = []
+        are_plain, since = default_redactor().are_plain(frames), self._since
+        for owner, frame, is_plain in zip(owners, frames, are_plain, strict=True):
             try:
-                if isinstance(item, tuple):
-                    maker, event, zero = item
-                    line = maker.line(event, zero + self._since, is_plain=are_plain)
+                line: bytes | dict[str, Any] | None
+                if type(owner) is Messages:
+                    line = owner.maker.message(owner, frame, since, is_plain)
                 else:
-                    line = item()
+                    line = owner()  # type: ignore[operator]
                 if line is not None:
                     lines.append(line if isinstance(line, bytes) else self._encode(line))
             except Exception:
-                log.exception("the trace: an event could not be made a line")
+                log.exception("the trace: something could not be made a line")
+        return lines
 
     def _write_dropped(self) -> None:
         """Tell of what was not taken, behind the last that was."""

@@ -100,7 +100,7 @@ class ToolCall(Struct, eq=False):
     refusals: int = 0
     """How often it was turned away for now, over its attempts."""
     wire_id: WireId | None = None
-    """The id of its last request; only where a tap looks on."""
+    """The id of its last request; only where a tap looks on, and its result is checked."""
 
     # Before it is sent
 
@@ -195,7 +195,8 @@ class ToolCall(Struct, eq=False):
         on_sent = self._tell_observers(tool) if requester.observers.all else None
         if self.driver.tap is not None:
             hold_arguments(None, self.params, tool.tool)
-            on_sent = self._noting_id(on_sent)
+            if tool.returns is not None:
+                on_sent = self._noting_id(on_sent)
         if form is not None:
             on_sent = self._watch_task(on_sent)
         if self.once is not None:

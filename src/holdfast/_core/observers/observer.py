@@ -134,13 +134,23 @@ def _are_plain(arguments: Any) -> bool:
     """Return True for a few values, none of which is inside of another or has a secret's name."""
     if type(arguments) is not dict or len(arguments) > _FEW:
         return False
+    if not _SCALARS.issuperset(map(type, arguments.values())):
+        return False
+    if _plain_names.issuperset(arguments):
+        return True
     is_secret = _is_secret_name()
-    for name, value in arguments.items():
-        if type(value) not in _SCALARS or type(name) is not str:
+    for name in arguments:
+        if type(name) is not str or len(name) > _SHORT_NAME or is_secret(name):
             return False
-        if len(name) > _SHORT_NAME or is_secret(name):
-            return False
+    if len(_plain_names) > _MOST_NAMES:
+        _plain_names.clear()
+    _plain_names.update(arguments)
     return True
+
+
+_plain_names: set[str] = set()
+"""Names of arguments that are no secret's: the same come again and again."""
+_MOST_NAMES: Final = 1024
 
 
 _FEW: Final = 32

@@ -58,12 +58,12 @@ def is_bare(text: str) -> bool:
 
 
 def _has_ordinary_words(data: bytes) -> bool:
-    for word in data.translate(_WORDS).split():
-        if len(word) >= _LONG and word not in _ordinary:
-            if may_be_coded(word.decode()):
-                return False
-            if len(_ordinary) >= _MOST_WORDS:
-                _ordinary.clear()
-            if len(word) <= 128:
-                _ordinary.add(word)
+    words = {word for word in set(data.translate(_WORDS).split()) if len(word) >= _LONG}
+    for word in words - _ordinary:
+        if may_be_coded(word.decode()):
+            return False
+        if len(_ordinary) >= _MOST_WORDS:
+            _ordinary.clear()
+        if len(word) <= 128:
+            _ordinary.add(word)
     return True

@@ -40,6 +40,8 @@ _FURTHER: Final = 8 * 1024
 """Characters behind a beginning that are searched with it: a secret in it may end there."""
 _SHORT: Final = 512
 """A shorter text is searched once for anything suspicious before it is searched for each form."""
+_TOGETHER: Final = 32
+"""Messages that are searched together: more often than not, there is nothing in them."""
 _MOST_WORDS: Final = 200
 """Words of a list that are searched for a command's flags."""
 _EMBEDDED: Final = 8
@@ -128,17 +130,30 @@ class Redactor:
             return not self._on
         return not _is_deep(data) and self._has_nothing(data)
 
-    def are_plain(self, messages: Sequence[bytes]) -> bool:
-        """Return True if this holds for all of them; to search them together is faster."""
-        longest = self._longest_plain
-        if any(len(data) >= longest or _is_deep(data) for data in messages):
-            return not self._on
+    def are_plain(self, messages: Sequence[bytes]) -> list[bool]:
+        """Return for each of them whether this holds; to search them together is faster."""
+        are_plain: list[bool] = []
+        for start in range(0, len(messages), _TOGETHER):
+            some = messages[start : start + _TOGETHER]
+            short = [data for data in some if len(data) < self._longest_plain]
+            if len(short) == len(some) and self._are_plain(short):
+                are_plain += [True] * len(some)
+            else:
+                are_plain += [self.is_plain(data) for data in some]
+        return are_plain
+
+    def _are_plain(self, messages: Sequence[bytes]) -> bool:
+        if max([data.count(b"{") + data.count(b"[") for data in messages]) >= DEEPEST:
+            return False
+        if not self._plain.has_all(messages):
+            return False
         # A word ends with its message, and what is found across two of them is no harm.
-        return self._has_nothing(b" ".join(messages))
+        return self._has_no_known(b" ".join(messages))
 
     def _has_nothing(self, data: bytes) -> bool:
-        if not self._plain.has(data):
-            return False
+        return self._plain.has(data) and self._has_no_known(data)
+
+    def _has_no_known(self, data: bytes) -> bool:
         index = self._known.settle()
         return index is None or not index.spans(data.decode())
 

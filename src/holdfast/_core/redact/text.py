@@ -68,6 +68,10 @@ class PlainWords:
         self._names = frozenset(name.lower().encode() for name in names)
         """Whole words that hide nothing, whatever they look like."""
         self._plain_words: set[bytes] = set(self._names)
+        self._plain_parts: set[bytes] = set()
+        """Parts of messages, from comma to comma, that came again and had nothing in them."""
+        self._seen_parts: set[bytes] = set()
+        """Those that came once: with an id in them they will not come again."""
         self._numbers_are_plain = not any(part.isdigit() for part in (*stems, *MARKS))
 
     @cached_property
@@ -90,6 +94,22 @@ class PlainWords:
         self._plain_words |= new
         return True
 
+    def has_all(self, messages: Iterable[bytes]) -> bool:
+        """Return True if this holds for all of them. Most parts of messages come again."""
+        new = set(b",".join(messages).split(b",")) - self._plain_parts
+        if not new:
+            return True
+        if not self.has(b" ".join(new)):
+            return False
+        again = new & self._seen_parts
+        if len(self._plain_parts) + len(again) > _MOST_WORDS:
+            self._plain_parts = set()
+        if len(self._seen_parts) > _MOST_WORDS:
+            self._seen_parts = set()
+        self._plain_parts |= again
+        self._seen_parts |= {part for part in new if len(part) <= _LONGEST_PART}
+        return True
+
 
 _FOLDED: Final = bytes(32 if code in b'{}[],:"' else code for code in bytes(range(256)).lower())
 """Lower case, with spaces in place of the signs of JSON, which are in no word of `MARKS`."""
@@ -98,6 +118,7 @@ _TOKEN: Final = 14
 _NOT_PLAIN: Final = rf"--|(?<![^ '])-[a-z]|[^ ]{{{_TOKEN}}}|[^\x00-\x7f]|\\"
 """A flag, a word as long as the shortest token, what is not ASCII, an escape."""
 _MOST_WORDS: Final = 4096
+_LONGEST_PART: Final = 128
 _PIECE: Final = 64 * 1024
 
 
