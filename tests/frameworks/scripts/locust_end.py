@@ -13,8 +13,10 @@ from typing import Any
 import gevent
 from locust import events, runners
 
-runners.HEARTBEAT_LIVENESS = 300
-"""Seconds of silence after which the master gives a worker up: a busy machine is not a dead one."""
+# A busy machine is not a dead one. A worker that is not answered in CONNECT_TIMEOUT says a second
+# time that it is ready; if the test has begun by then, Locust takes it for a new one and starts its
+# users again beside those that it has.
+runners.HEARTBEAT_LIVENESS = runners.MASTER_HEARTBEAT_TIMEOUT = runners.CONNECT_TIMEOUT = 500
 
 
 @events.init.add_listener  # type: ignore[untyped-decorator, unused-ignore]
