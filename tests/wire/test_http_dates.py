@@ -16,7 +16,16 @@ def test_a_date_is_read_and_anything_else_is_none() -> None:
 
 @rows(
     ("value", "seconds"),
-    [("120", 120.0), (" 0 ", 0.0), (NOON, 60.0), ("", None), ("-5", None), ("1.5", None)],
+    [
+        ("120", 120.0),
+        (" 0 ", 0.0),
+        (NOON, 60.0),
+        ("", None),
+        ("-5", None),
+        ("1.5", 1.5),
+        ("90.25", 90.25),
+    ]
+    + [(text, None) for text in ("1.", ".5", "1e2", "inf", "nan", "+1", "1, 2", "\u0661", "1.5s")],
 )
 def test_a_delay_is_given_in_seconds_or_as_a_date(value: str, seconds: float | None) -> None:
     assert retry_after(value, 784_123_200 - 60) == seconds

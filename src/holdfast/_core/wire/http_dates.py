@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from email.utils import parsedate_to_datetime
+from typing import Final
+
+_SECONDS: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+"""RFC 9110 has whole seconds; some servers send fractions, and mean them."""
 
 
 def timestamp(date: str) -> float | None:
@@ -19,7 +24,7 @@ def retry_after(value: str, now: float) -> float | None:
     ``now`` is the time on the sender's clock, as far as it is known.
     """
     value = value.strip()
-    if value.isascii() and value.isdigit():
+    if _SECONDS.fullmatch(value):
         return float(value)
     until = timestamp(value)
     return None if until is None else max(0.0, until - now)
