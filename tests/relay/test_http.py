@@ -225,6 +225,58 @@ async def post(url: str, message: Any = INITIALIZE, **headers: str) -> tuple[int
         return response.status, response.headers
 
 
+def stateless_call(name: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return a call of the stateless era, and the headers that repeat it."""
+    version = Pair("stateless", "handshake").host
+    info = {"name": "raw", "version": "1"}
+    meta = {PROTOCOL_VERSION: version, CLIENT_CAPABILITIES: {}, CLIENT_INFO: info}
+    params = {"name": name, "_meta": meta}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    repeated = {"MCP-Protocol-Version": version, "Mcp-Method": "tools/call", "Mcp-Name": name}
+    return message, repeated
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("say", 200), ("=?base64?c2F5?=", 200), ("=?base64?c2F4?=", 400), ("=?base64?c2F?=", 400)],
+)
+async def test_a_name_in_a_header_is_decoded_before_it_is_compared(name: str, status: int) -> None:
+    message, repeated = stateless_call("say")
+    async with serving(offering(Pair("stateless", "handshake"))) as served:
+        sent = {**repeated, "Mcp-Name": name}
+        assert (await post(f"{served.url}/s0", message, **sent))[0] == status
+
+
+async def test_a_stateless_request_that_lacks_a_field_is_a_bad_request() -> None:
+    async with serving(offering(Pair("stateless", "handshake"))) as served:
+        for field, code in ((PROTOCOL_VERSION, -32020), (CLIENT_CAPABILITIES, -32602)):
+            message, repeated = stateless_call("say")
+            del message["params"]["_meta"][field]
+            assert await refusal(f"{served.url}/s0", message, repeated) == (400, code)
+        message, repeated = stateless_call("say")
+        del message["params"]["_meta"]
+        assert await refusal(f"{served.url}/s0", message, repeated) == (400, -32020)
+
+
+async def refusal(url: str, message: Any, headers: dict[str, str]) -> tuple[int, int]:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(url, json=message, headers=headers) as response,
+    ):
+        return response.status, (await response.json())["error"]["code"]
+
+
+async def test_a_notification_needs_no_headers_that_repeat_it() -> None:
+    message, repeated = stateless_call("say")
+    del message["id"]
+    message["method"] = "notifications/x"
+    version = repeated["MCP-Protocol-Version"]
+    async with serving(offering(Pair("stateless", "handshake"))) as served:
+        url = f"{served.url}/s0"
+        assert (await post(url, message, **{"MCP-Protocol-Version": version}))[0] == 202
+        assert (await post(url, message, **repeated))[0] == 400
+
+
 async def test_strangers_are_refused() -> None:
     async with serving(offering(Pair("handshake", "handshake"))) as served:
         url = f"{served.url}/s0"

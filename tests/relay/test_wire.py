@@ -770,3 +770,27 @@ async def test_a_call_that_is_cancelled_before_it_begins_leaves_nothing(pair: Pa
         await relay.leave()
         gc.collect()
     assert not any(request.method == "tools/call" for request in peer.received)
+
+
+async def test_what_waited_for_a_handshake_that_failed_is_refused_with_its_reason() -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer()
+    refusal = RequestError(-32602, "the licence has ended", {"days": 3})
+    for method in ("initialize", "server/discover"):
+        peer.on(method, lambda request: refusal)
+    written: asyncio.Queue[bytes] = asyncio.Queue()
+    async with holdfast.connect(peer) as client:
+        relay = SharedRelay(client).join()
+        host = RawHost(pair, ServerSession(relay.server, written.put_nowait, LoopRunner()), written)
+        info = {"name": "raw", "version": "1"}
+        params = {"protocolVersion": pair.host, "capabilities": {}, "clientInfo": info}
+        host.send({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": params})
+        host.notify("notifications/initialized")
+        host.request(1, "tools/list")
+        host.request(2, "tools/call", name="x")
+        answers = [await host.read() for _ in range(3)]
+        assert [answer["id"] for answer in answers] == ["init", 1, 2]
+        assert "the licence has ended" in answers[0]["error"]["message"]
+        assert answers[0]["error"] == answers[1]["error"] == answers[2]["error"]
+        host.session.close()
+        await relay.leave()

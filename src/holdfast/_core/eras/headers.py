@@ -48,7 +48,15 @@ def mismatch(
     proxies may have acted on it.
     """
     expected = standard(version, method, params)
-    return next((name for name, value in expected.items() if sent.get(name) != value), None)
+    return next((name for name, value in expected.items() if not _is_same(sent, name, value)), None)
+
+
+def _is_same(sent: Mapping[str, str], name: str, value: str) -> bool:
+    """Return whether a header has a value; one that may be encoded is decoded to compare it."""
+    text = sent.get(name)
+    return text == value or (
+        name == NAME and text is not None and _decoded(text) == _decoded(value)
+    )
 
 
 def encode_value(value: str) -> str:
@@ -58,6 +66,16 @@ def encode_value(value: str) -> str:
     if plain and value == value.strip() and not sentinel:
         return value
     return _PREFIX + base64.b64encode(value.encode("utf-8", "replace")).decode() + _SUFFIX
+
+
+def _decoded(text: str) -> str | None:
+    """Return the value of a header; None if it says that it is Base64, and is not."""
+    if not (text.startswith(_PREFIX) and text.endswith(_SUFFIX)):
+        return text
+    try:
+        return base64.b64decode(text[len(_PREFIX) : -len(_SUFFIX)], validate=True).decode()
+    except ValueError:
+        return None
 
 
 MOST_PARTS: Final = 50_000

@@ -26,10 +26,11 @@ from holdfast._core.eras.revisions import (
     HEADER_MISMATCH,
     MISSING_CAPABILITY,
     PROTOCOL_VERSION,
+    STATELESS,
     UNSUPPORTED_VERSION,
     VERSIONS,
 )
-from holdfast._core.eras.serving import Json, is_stateless, known_version
+from holdfast._core.eras.serving import Json, StatelessServing, is_stateless, known_version
 from holdfast._core.serve.runner import LoopRunner
 from holdfast._core.serve.unread import has_room, may_wait
 from holdfast._core.server.message import ClientMessage, Id, decode, meta_of, read, read_message
@@ -244,6 +245,9 @@ class HttpServer:
                 return await self._post_stateless(request, server, message, meta)
         if isinstance(message, ClientMessage) and message.method == "initialize":
             return await self._post_initialize(request, message)
+        if request.headers.get(headers.VERSION) in STATELESS:
+            # Of that revision by its header, and not by its body.
+            return _refused(message.request_id, _mismatch(headers.VERSION))
         session = self._connection(request).session
         batches = session.era is not None and session.era.batches
         return await self._exchange(request, session, read(body, batches=batches))
@@ -254,9 +258,17 @@ class HttpServer:
         version, method = str(meta.get(PROTOCOL_VERSION)), str(message.method)
         fields = message.fields()
         params = {name: decode(fields[name]) for name in headers.NAMING & fields.keys()}
-        wrong = headers.mismatch(request.headers, version, method, params)
-        if wrong is not None:
-            fault = RequestError(HEADER_MISMATCH, f"header {wrong} does not match the body")
+        is_request = message.request_id is not None
+        try:
+            # 2026-07-28 basic/transports/streamable-http, Sending Messages: "header requirements
+            # for notification POSTs are not defined by this revision".
+            wrong = headers.mismatch(request.headers, version, method, params)
+            if wrong is not None and (is_request or wrong in request.headers):
+                raise _mismatch(wrong)
+            if is_request:
+                # The same, basic/index: what lacks a required field is 400 as well.
+                StatelessServing(meta).check(server.versions)
+        except RequestError as fault:
             return _refused(message.request_id, fault)
         # What belongs to no request is dropped: the stateless era has no channel for it.
         session = ServerSession(server, lambda line: None, LoopRunner(), next(self._numbers))
@@ -445,6 +457,10 @@ async def _write_parts(response: web.StreamResponse, data: bytes) -> None:
     """Write what is large in parts: the transport copies what the client has not read yet."""
     for start in range(0, len(data), PART):
         await response.write(data[start : start + PART])
+
+
+def _mismatch(header: str) -> RequestError:
+    return RequestError(HEADER_MISMATCH, f"header {header} does not match the body")
 
 
 def _refused(request_id: Id | None, error: RequestError) -> web.Response:

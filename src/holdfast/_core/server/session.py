@@ -350,9 +350,16 @@ class ServerSession:
         del self._running[request.id]
         self._answer(request, request.id, result)
         if self._early and request.method == "initialize":
-            early, self._early = self._early, []
-            for message, write in early:
+            self._go_on(result if isinstance(result, RequestError) else None)
+
+    def _go_on(self, fault: RequestError | None) -> None:
+        """Take what waited for the answer to ``initialize``; refuse it as that was refused."""
+        early, self._early = self._early, []
+        for message, write in early:
+            if fault is None:
                 self._take(message, write)
+            elif message.request_id is not None:
+                self._send_error(message.request_id, fault, write)
 
     def _answer(self, request: ServerRequest, request_id: Id, result: Any) -> None:
         if isinstance(result, RequestError):
