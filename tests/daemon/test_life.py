@@ -347,6 +347,9 @@ def test_two_calls_act_on_one_server(cli: Cli, home: Path) -> None:
     assert (second.returncode, second.stdout) == (0, "a b\n"), second.stderr
     status = cli("daemon", "status", "--json").value
     assert [server["name"] for server in status["servers"]] == ["browser"]
+    # The client has ended; the daemon may read so after it was asked.
+    while status["servers"][0]["clients"]:
+        status = cli("daemon", "status", "--json").value
     assert "browser\tready\t0\t0\t" in cli("daemon", "status").out
 
 
