@@ -540,6 +540,27 @@ async def test_a_flood_of_junk_and_restarts_is_drawn_by_pixels(chrome: Browser) 
 
 
 @pytest.mark.req("W2")
+@pytest.mark.long
+async def test_as_many_tools_as_calls_and_a_call_with_many_arguments(chrome: Browser) -> None:
+    trace = TraceWriter({"git": {}})
+    for number in range(70_000):
+        trace.tool(number / 1000, "git", f"tool {number}", {})
+    trace.error(
+        70.5, "git", trace.tool(70.1, "git", "last", {f"k{n}": n for n in range(300_000)}), 1, ""
+    )
+    tab = await chrome.show(trace.text(), "#stats")
+    rows = "document.querySelectorAll('.stats tbody tr')"
+    assert await tab.ask(f"{rows}.length") == 500
+    assert (await tab.ask(f"{rows}[0].innerText")).startswith("last")
+    assert "69,501 more tools" in await tab.ask("document.getElementById('table').innerText")
+    await tab.press("1")
+    await tab.until("document.querySelectorAll('#detail .tree').length === 2")
+    await tab.ask("document.querySelectorAll('#detail details').forEach(node => node.open = true)")
+    await tab.until(f"{DETAIL}.includes('100 of 299,900 more items')")
+    assert chrome.faults() == []
+
+
+@pytest.mark.req("W2")
 @pytest.mark.parametrize("width", [900, 1280, 1920])
 async def test_nothing_is_cut_off_where_there_is_little_room(chrome: Browser, width: int) -> None:
     tab = await chrome.show(crowded_day(), "#m=0", size=(width, 800))

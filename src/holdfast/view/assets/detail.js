@@ -104,8 +104,8 @@ class Detail {
   copies(row, body) {
     const values = body.params?.arguments || {}, copies = el("div", "take", "Copy as");
     if (row.method === "tools/call" && row.dir === ">") {
-      const command = asCommand(row.server, this.trace.facts.servers.find(server => server.name === row.server), row.name, values);
-      copies.append(...(command ? [copier("command", () => command)] : []), copier("Python", () => `await client.call_tool(${asPython(row.name)}, ${asPython(values)})`));
+      const command = values => asCommand(row.server, this.trace.facts.servers.find(server => server.name === row.server), row.name, values);
+      copies.append(...(command({}) ? [copier("command", () => command(values))] : []), copier("Python", () => `await client.call_tool(${asPython(row.name)}, ${asPython(values)})`));
     }
     copies.append(copier("JSON", () => JSON.stringify(body, null, 2)));
     return copies;

@@ -1,4 +1,5 @@
 /* The trace: its facts, its rows, and the bodies of the rows, which are opened when they are looked at. */
+const MOST_LEARNT = 1000;
 const TROUBLE = new Set(["tool", "rpc", "timeout", "unknown", "failed"]);
 
 async function unpacked(node) {
@@ -137,8 +138,8 @@ class Trace {
     if (!given || typeof given !== "object") return;
     const key = `${row.server}\n${row.name}`, values = this.values.get(key) || new Map();
     this.values.set(key, values);
-    for (const [name, value] of Object.entries(given)) {
-      const text = JSON.stringify(value).slice(0, 200);
+    for (const [name, value] of Object.entries(given).slice(0, MOST_LEARNT)) {
+      const text = beginning(value, 200).slice(0, 200);
       values.set(name, !values.has(name) || values.get(name) === text ? text : null);
     }
   }
@@ -146,7 +147,7 @@ class Trace {
   /** Return the arguments of a call, those that never changed last. */
   byInterest(row, given) {
     const values = this.values.get(`${row.server}\n${row.name}`), isConstant = name => values !== undefined && values.get(name) !== null;
-    return Object.fromEntries(Object.entries(given).sort(([a], [b]) => isConstant(a) - isConstant(b)));
+    return Object.fromEntries(Object.entries(given).slice(0, MOST_LEARNT).sort(([a], [b]) => isConstant(a) - isConstant(b)));
   }
 
   body(row, then) {

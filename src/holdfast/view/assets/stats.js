@@ -1,5 +1,5 @@
 /* Statistics per tool, of what the filter and the range leave. */
-const BINS = 24;
+const BINS = 24, MOST_TOOLS = 500;
 const quantile = (sorted, share) => sorted.length ? sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] : NaN;
 const figure = span => Number.isNaN(span) ? "–" : duration(span);
 const LEAST_FOR_P95 = 5;
@@ -55,7 +55,7 @@ class Stats {
   /** Choose the next tool, or the one before. */
   move(by) {
     const groups = this.groups(), place = groups.findIndex(group => group.key === this.chosen) + by;
-    if (groups[place]) this.choose(groups[place]);
+    if (place >= 0 && place < Math.min(MOST_TOOLS, groups.length)) this.choose(groups[place]);
     $("table").querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
   }
 
@@ -68,9 +68,10 @@ class Stats {
     const groups = this.groups();
     this.axis = new Axis(groups.flatMap(group => group.spans.length ? [group.spans[0], group.spans.at(-1)] : []));
     if (!groups.some(group => group.key === this.chosen)) this.chosen = groups[0]?.key ?? null;
-    const body = el("tbody", "", ...groups.map(group => this.row(group)));
+    const body = el("tbody", "", ...groups.slice(0, MOST_TOOLS).map(group => this.row(group)));
     const head = ["tool", "calls", "trouble", "p50", "p95", `${roundDuration(this.axis.least)} – ${roundDuration(this.axis.most)}`, "bytes"].map(text => el("th", "", text));
-    $("table").replaceChildren(el("table", "stats", el("thead", "", el("tr", "", ...head)), body));
+    const more = groups.length - MOST_TOOLS, rest = more > 0 ? [el("p", "help more", `${counted(more, "more tool")}, in less trouble: filter by tool: or server: to see them.`)] : [];
+    $("table").replaceChildren(el("table", "stats", el("thead", "", el("tr", "", ...head)), body), ...rest);
     const group = groups.find(each => each.key === this.chosen);
     if (group) this.drawGroup(group);
     else $("detail").replaceChildren(el("div", "empty", el("b", "", "No calls"), this.page.query || this.page.range ? "No tool call fits the filter and the range." : "There is no tool call in this trace."));
