@@ -125,6 +125,33 @@ def test_the_bodies_are_bounded_and_the_oldest_are_forgotten(
 
 
 @pytest.mark.req("W3")
+def test_whatever_a_line_has_counts_and_servers_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(feeds, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(feeds, "MOST_SERVERS", 10)
+    feed, long = Feed("x", lambda: 0.0), "x" * 4000
+    feed.add([Line(t=1, kind="request", id=1, dir=">", method="tools/call")])
+    feed.add([Line(t=2, kind="result", id=1, dir="<", faults={f"/{long}": long})])
+    watcher = Watcher(feed)
+    watcher.look()
+    assert watcher.rows[0][15] == {f"/{long}": long}
+    for _ in range(5):
+        feed.add([Line(t=3, kind="http", headers={"name": long}, sidecar=long)])
+    assert b"not kept any more" in (feed.body(1, 1) or b"")
+    assert b"not kept any more" in (feed.body(1, 2) or b"")
+    late = Watcher(feed)
+    late.look()
+    assert late.rows[0][15] is None
+    for number in range(100):
+        feed.add([Line(t=4, kind="server", server=f"s{number}", target=long, transport=long)])
+    assert len(feed.known_servers()) == 10
+    assert len(json.dumps(feed.known_servers())) < 30_000
+    feed.add([Line(t=5, kind="server", server="s9", target="another")])
+    assert feed.known_servers()[-1]["target"] == "another"
+
+
+@pytest.mark.req("W3")
 async def test_a_client_is_recorded_into_a_feed_without_its_secrets() -> None:
     feed, peer = Feed("x", lambda: 0.0), Peer()
     peer.tool("log_in")(lambda password: f"welcome, {password}")

@@ -20,7 +20,9 @@ MOST_ROWS: Final = 100_000
 """Rows that are kept; beyond that the older half is left out."""
 MOST_BYTES: Final = 128 * 1024 * 1024
 """Bytes of bodies that are kept; beyond that the oldest are forgotten."""
-LONGEST_NAME: Final = 10_000
+MOST_SERVERS: Final = 1000
+"""Servers of which more is known than their names; each page is told all of it."""
+LONGEST_NAME: Final = 1000
 """Characters of a method, a name, an id or a reason: they are kept when their body is not."""
 SMALL_BODY: Final = 2048
 """Bytes of a body that goes along with its row; a larger one is asked for."""
@@ -83,8 +85,9 @@ class Feed:
 
     def know(self, server: str, facts: dict[str, Any]) -> None:
         """Take what is known of a server."""
-        self.servers[server] = facts
-        self.servers_version += 1
+        if server in self.servers or len(self.servers) < MOST_SERVERS:
+            self.servers[server] = facts
+            self.servers_version += 1
 
     def clear(self) -> None:
         """Forget everything: another run has begun."""
@@ -172,6 +175,10 @@ class Feed:
             line = self._lines[self._forgotten]
             self._bytes -= _size(line)
             line.body, line.text = UNSET, "(this message is not kept any more)"
+            line.sidecar = ""
+            # The row of the request has the same faults.
+            line.faults.clear()
+            line.headers.clear()
             self._forgotten += 1
 
     def _encoded(self, number: int) -> Raw:
@@ -189,20 +196,28 @@ def _values(row: Row) -> tuple[Any, ...]:
     return (
         *(round(row.t, 6), end, row.server, row.link, row.dir, row.kind, row.name, row.method),
         *(wire_id, row.bytes, row.of, row.answer, row.late, row.outcome, row.note),
-        row.faults,
+        row.faults or None,
     )
+
+
+_NAMES: Final = (
+    *("method", "server", "why", "kind", "to_state", "from_state", "id", "of"),
+    *("transport", "target"),
+)
 
 
 def _cut_names(line: Line) -> None:
     """Cut what a row keeps as long as it is there: a method may have as many bytes as a message."""
-    for name in ("method", "server", "why", "kind", "to_state", "from_state", "id", "of"):
+    for name in _NAMES:
         text = getattr(line, name)
         if isinstance(text, str) and len(text) > LONGEST_NAME:
             setattr(line, name, f"{text[:LONGEST_NAME]}…")
 
 
 def _size(line: Line) -> int:
-    return len(line.text) if line.body is UNSET else len(bytes(line.body))
+    size = len(line.text) if line.body is UNSET else len(bytes(line.body))
+    others = (*line.faults.items(), *line.headers.items(), (line.sidecar, ""))
+    return size + sum(len(name) + len(text) for name, text in others)
 
 
 class FeedRecorder(Recorder):
