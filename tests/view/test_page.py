@@ -436,6 +436,23 @@ async def test_a_narrow_window_has_the_list_above_the_detail(chrome: Browser) ->
 
 
 @pytest.mark.req("W2")
+@pytest.mark.parametrize("size", [(640, 400), (960, 500), (1280, 620)])
+async def test_a_low_window_has_room_for_the_list_and_the_detail(
+    chrome: Browser, size: tuple[int, int]
+) -> None:
+    tab = await chrome.show(bad_day(10), size=size)
+    for place in ("list", "detail"):
+        assert await tab.ask(f"document.getElementById('{place}').clientHeight") >= 130
+    # All of it can be reached.
+    await tab.ask("scrollTo(0, 10000)")
+    foot = "document.querySelector('footer').getBoundingClientRect().bottom"
+    assert await tab.ask(f"{foot} <= innerHeight + 1")
+    await tab.press("]")
+    await tab.until("document.querySelector('#list .chosen')")
+    assert chrome.faults() == []
+
+
+@pytest.mark.req("W2")
 async def test_arguments_that_never_change_come_last(chrome: Browser) -> None:
     trace = TraceWriter({"git": {}})
     for number in range(3):

@@ -3,7 +3,7 @@
    pixels shows how many there were, in the colour of the worst. */
 const WINDOWS = [10, 20, 30, 60];
 const STEPS = [.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
-const TOP = 52, LANE = 66, NARROW = 720;
+const TOP = 52, LANE = 66, NARROW = 720, BELOW = 430;
 const COLORS = ["bg", "panel", "sunk", "line", "line2", "text", "muted", "faint", "accent", "ok", "tool", "rpc", "timeout", "cancelled", "unknown", "late", "junk"];
 const GROUNDS = { starting: ["late", .07, "."], initializing: ["late", .12, "|"], backoff: ["rpc", .07, "/"], closing: ["cancelled", .1, "|"], closed: ["cancelled", .06, ""] };
 const RANK = ["ok", "pending", "cancelled", "tool", "timeout", "rpc", "failed", "unknown"];
@@ -47,9 +47,9 @@ class Lanes {
     this.from = this.to - span;
   }
 
-  /** Lanes without scrolling. */
+  /** Lanes without scrolling: as many as leave room for the list. */
   get most() {
-    return innerWidth <= NARROW ? 2 : 4;
+    return Math.max(1, Math.min(innerWidth <= NARROW ? 2 : 4, Math.floor((innerHeight - BELOW) / LANE)));
   }
 
   get shownServers() {

@@ -71,7 +71,10 @@ class Stats {
     const body = el("tbody", "", ...groups.slice(0, MOST_TOOLS).map(group => this.row(group)));
     const head = ["tool", "calls", "trouble", "p50", "p95", `${roundDuration(this.axis.least)} – ${roundDuration(this.axis.most)}`, "bytes"].map(text => el("th", "", text));
     const more = groups.length - MOST_TOOLS, rest = more > 0 ? [el("p", "help more", `${counted(more, "more tool")}, in less trouble: filter by tool: or server: to see them.`)] : [];
-    $("table").replaceChildren(el("table", "stats", el("thead", "", el("tr", "", ...head)), body), ...rest);
+    const table = el("table", "stats", el("thead", "", el("tr", "", ...head)), body);
+    table.setAttribute("role", "grid");
+    table.setAttribute("aria-label", "Tools");
+    $("table").replaceChildren(table, ...rest);
     const group = groups.find(each => each.key === this.chosen);
     if (group) this.drawGroup(group);
     else $("detail").replaceChildren(el("div", "empty", el("b", "", "No calls"), this.page.query || this.page.range ? "No tool call fits the filter and the range." : "There is no tool call in this trace."));

@@ -74,6 +74,7 @@ class Strip {
     const items = choices.map((text, place) => {
       const node = el("li", "", ...visible(/(?:"[^"]*"?|[^\s"])+$/.exec(text)[0], 80));
       node.setAttribute("role", "option");
+      node.id = `choice-${place}`;
       node.onpointerdown = event => { event.preventDefault(); this.take(place); };
       return node;
     });
@@ -85,6 +86,7 @@ class Strip {
     $("choices").replaceChildren(...items);
     $("choices").hidden = !items.length;
     input.setAttribute("aria-expanded", items.length > 0);
+    input.removeAttribute("aria-activedescendant");
   }
 
   close() {
@@ -104,6 +106,7 @@ class Strip {
       event.preventDefault();
       this.choice = (this.choice + (event.key === "ArrowDown" ? 1 : -1) + this.choices.length) % this.choices.length;
       [...$("choices").children].forEach((node, place) => node.setAttribute("aria-selected", place === this.choice));
+      $("query").setAttribute("aria-activedescendant", `choice-${this.choice}`);
     } else if (isOpen && event.key === "Tab") {
       event.preventDefault();
       this.take(Math.max(0, this.choice));

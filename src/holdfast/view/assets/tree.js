@@ -76,6 +76,8 @@ const isSound = value => Boolean(contentOf(value)) && value.mimeType.startsWith(
 function picture(value) {
   const canvas = el("canvas", "picture");
   canvas.style.position = "static";
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", "The picture of the message");
   decodePicture(value).then(bitmap => {
     canvas.width = bitmap.width;
     canvas.height = bitmap.height;
