@@ -21,6 +21,7 @@ from holdfast._core.eras.revisions import (
 )
 from holdfast._core.eras.serving import HandshakeServing
 from holdfast._core.serve.runner import LoopRunner
+from holdfast._core.server.lifecycle import initialize
 from holdfast._core.server.session import ServerSession
 from holdfast.policies import ToolPolicy
 from holdfast.relay.finding import Finder
@@ -792,5 +793,96 @@ async def test_what_waited_for_a_handshake_that_failed_is_refused_with_its_reaso
         assert [answer["id"] for answer in answers] == ["init", 1, 2]
         assert "the licence has ended" in answers[0]["error"]["message"]
         assert answers[0]["error"] == answers[1]["error"] == answers[2]["error"]
+        host.session.close()
+        await relay.leave()
+
+
+async def test_what_a_server_says_to_a_wish_passes() -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer(capabilities={"resources": {"subscribe": True}, "logging": {}})
+    requests: list[str] = []
+
+    def answer(request: ServerRequest) -> Any:
+        requests.append(request.method)
+        return {"number": len(requests), "_meta": {"com.example/a": 1}}
+
+    wishes = {
+        "logging/setLevel": {"level": "error"},
+        "resources/subscribe": {"uri": "x://a"},
+        "resources/unsubscribe": {"uri": "x://a"},
+    }
+    for method in wishes:
+        peer.on(method, answer)
+    async with raw_host(pair, peer) as host:
+        for method, params in wishes.items():
+            for wire_id in range(2):  # once more, too: what that means is the server's business
+                host.request(wire_id, method, **params)
+                result = (await host.read())["result"]
+                assert result == {"number": len(requests), "_meta": {"com.example/a": 1}}
+        assert requests == [method for method in wishes for _ in range(2)]
+
+
+async def test_the_end_of_what_nobody_watches_is_the_server_s_to_refuse() -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer(capabilities={"resources": {"subscribe": True}})
+
+    def refuse(request: ServerRequest) -> Any:
+        raise RequestError(-32602, "not subscribed")
+
+    peer.on("resources/unsubscribe", refuse)
+    async with raw_host(pair, peer) as host:
+        host.request(1, "resources/unsubscribe", uri="x://a")
+        assert (await host.read())["error"] == {"code": -32602, "message": "not subscribed"}
+
+
+async def test_a_refused_repetition_leaves_the_subscription() -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer(capabilities={"resources": {"subscribe": True}})
+    answers: list[Any] = [{}, RequestError(-32602, "already")]
+    peer.on("resources/subscribe", lambda request: answers.pop(0))
+    async with raw_host(pair, peer) as host:
+        for wire_id, kind in ((1, "result"), (2, "error")):
+            host.request(wire_id, "resources/subscribe", uri="x://a")
+            assert kind in await host.read()
+        peer.notify("notifications/resources/updated", {"uri": "x://a"})
+        assert (await host.read())["params"] == {"uri": "x://a"}
+
+
+async def test_a_server_that_was_told_a_level_may_log_below_it() -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer(capabilities={"logging": {}})
+    async with raw_host(pair, peer) as host:
+        host.request(1, "logging/setLevel", level="error")
+        assert (await host.read())["result"] == {}
+        message = {"level": "info", "data": "the disk is nearly full"}
+        peer.notify("notifications/message", message)
+        assert (await host.read())["params"] == message
+
+
+@pytest.mark.parametrize("is_said", [True, False], ids=["initialized", "silent"])
+async def test_what_a_server_tells_during_the_handshake_reaches_the_host(is_said: bool) -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer(capabilities={"logging": {}, "tools": {"listChanged": True}})
+    written: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def start(request: ServerRequest) -> Any:
+        request.session.notify("notifications/message", {"level": "info", "data": "starting"})
+        request.session.notify("notifications/tools/list_changed")
+        return initialize(request)
+
+    peer.on("initialize", start)
+    async with holdfast.connect(peer) as client:
+        relay = SharedRelay(client).join()
+        host = RawHost(pair, ServerSession(relay.server, written.put_nowait, LoopRunner()), written)
+        info = {"name": "raw", "version": "1"}
+        params = {"protocolVersion": pair.host, "capabilities": {}, "clientInfo": info}
+        host.send({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": params})
+        assert (await host.read())["id"] == "init"
+        if is_said:
+            host.notify("notifications/initialized")
+        else:
+            host.request(1, "ping")
+        assert (await host.read())["params"] == {"level": "info", "data": "starting"}
+        assert (await host.read())["method"] == "notifications/tools/list_changed"
         host.session.close()
         await relay.leave()

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Raw
+
 from holdfast._core.eras.serving import Json
 from holdfast._core.server import lifecycle
 from holdfast._core.server.request import Handler, ServerRequest
@@ -50,61 +52,62 @@ class HostWishes:
         if self._relay.shared.is_level_new and "logging" in (self._relay.server_capabilities or ()):
             await self._relay.shared.tell_level()
 
-    async def watch(self, uri: str, subscribe: Tell | None = None) -> None:
-        """Subscribe to a resource.
+    async def watch(self, uri: str, subscribe: Tell | None = None) -> object:
+        """Subscribe to a resource; return what the server said, if it was told.
 
         Raises:
             RequestError: The server refuses.
         """
         with answered_errors():
-            await self._relay.shared.watch(self._relay, uri, subscribe)
+            return await self._relay.shared.watch(self._relay, uri, subscribe)
 
-    def _telling(
-        self, request: ServerRequest, subject: str, tell: Tell, note: Callable[[str], object]
-    ) -> Tell:
+    def _telling(self, request: ServerRequest, tell: Tell, note: Callable[[str], object]) -> Tell:
         """Return what tells a handshake server by the host's own request, with all that is in it.
 
         ``tell`` tells it otherwise; after a crash it is told again by what ``note`` remembers.
         """
 
-        async def pass_on(word: str) -> None:
+        async def pass_on(word: str) -> object:
             await self._client.open()
-            if self._relay.shared.is_stateless or word != subject:
-                await tell(word)
-            else:
-                await self._relay.forward(request)
-                note(word)
+            if self._relay.shared.is_stateless:
+                return await tell(word)
+            result = await self._relay.forward(request)
+            note(word)
+            return result
 
         return pass_on
 
-    async def _set_level(self, request: ServerRequest) -> Json:
+    async def _set_level(self, request: ServerRequest) -> Json | Raw:
         lifecycle.set_level(request)
         client, relay = self._client, self._relay
         former, relay.log_level = relay.log_level, request.get("level")
         try:
             await client.open()
             note = relay.requester.driver.set_log_level
-            tell = self._telling(request, relay.log_level, client.set_log_level, note)
-            await self._relay.shared.tell_level(tell)
+            # Where another host wants more, the server is not told.
+            is_most = relay.shared.most_verbose() == relay.log_level
+            tell = self._telling(request, client.set_log_level, note) if is_most else None
+            result = await relay.shared.tell_level(tell)
         except HoldfastError as error:
             relay.log_level = former
             raise fault_of(error) from error
-        return {}
+        return result if isinstance(result, Raw) else {}
 
-    async def _subscribe(self, request: ServerRequest) -> Json:
+    async def _subscribe(self, request: ServerRequest) -> Json | Raw:
         client, uri = self._client, lifecycle.uri_of(request)
         note = client._unsolicited.subscriptions.note
-        await self.watch(uri, self._telling(request, uri, client.subscribe_resource, note))
-        return lifecycle.subscribe(request)
+        result = await self.watch(uri, self._telling(request, client.subscribe_resource, note))
+        empty = lifecycle.subscribe(request)
+        return result if isinstance(result, Raw) else empty
 
-    async def _unsubscribe(self, request: ServerRequest) -> Json:
+    async def _unsubscribe(self, request: ServerRequest) -> Json | Raw:
         client, uri = self._client, lifecycle.uri_of(request)
-        result = lifecycle.unsubscribe(request)
+        empty = lifecycle.unsubscribe(request)
         forget = client._unsolicited.subscriptions.forget
-        tell = self._telling(request, uri, client.unsubscribe_resource, forget)
+        tell = self._telling(request, client.unsubscribe_resource, forget)
         with answered_errors():
-            await self._relay.shared.unwatch(self._relay, uri, tell)
-        return result
+            result = await self._relay.shared.unwatch(self._relay, uri, tell)
+        return result if isinstance(result, Raw) else empty
 
     async def _listen(self, request: ServerRequest) -> Any:
         """Open a stream of a stateless host; resources that the server refuses are not in it."""

@@ -10,7 +10,7 @@ import msgspec
 from holdfast._core.calls.handlers import Notification
 from holdfast._core.eras.serving import LEVELS, Json
 from holdfast._core.server.request import ServerRequest
-from holdfast._core.server.session import ServerSession
+from holdfast._core.server.session import MOST_EARLY, MOST_EARLY_BYTES, ServerSession
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.relay.envelope import of_any_hop
 from holdfast.relay.host_tasks import CHANGED, STATUS
@@ -40,14 +40,33 @@ class Notices:
         self._relay = relay
         self._sessions = sessions
         self._followed = followed
+        self._early: list[Notification] = []
+        """Notifications that came before the end of the host's handshake."""
 
     def __repr__(self) -> str:
         return f"<Notices {self._relay!r}>"
 
     def pass_on(self, notification: Notification) -> None:
         """Pass a notification, if it is one that the host wants."""
-        method = notification.method
         sessions = [session for session in self._sessions if self._is_ready(session)]
+        if sessions or not any(self._sessions):
+            self.pass_early()
+            self._pass(sessions, notification)
+        elif len(self._early) < MOST_EARLY and self._early_size() <= MOST_EARLY_BYTES:
+            # A server may log before it answers `initialize`, which the host waits for.
+            self._early.append(notification)
+
+    def pass_early(self) -> None:
+        """Pass what came before the end of the host's handshake."""
+        early, self._early = self._early, []
+        for notification in early:
+            self.pass_on(notification)
+
+    def _early_size(self) -> int:
+        return sum(len(notification.raw or b"") for notification in self._early)
+
+    def _pass(self, sessions: list[ServerSession], notification: Notification) -> None:
+        method = notification.method
         if method in (CHANGED, STATUS):
             self._pass_status(sessions, notification)
         elif method == UPDATED or method.endswith("/list_changed"):
@@ -103,9 +122,11 @@ class Notices:
             # In the stateless era nothing is sent unasked; before it, the server chooses.
             if not is_handshake:
                 return False
-            if not self._relay.shared.is_level_set:
+            if self._relay.shared.level is None:
                 return True
             least = DEFAULT_LEVEL
+        if is_handshake and least == self._relay.shared.level:
+            return True  # the server was told just that, and knows what it means
         return LEVELS.index(level) >= LEVELS.index(least)
 
 

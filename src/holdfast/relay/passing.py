@@ -116,7 +116,7 @@ class Relay:
             {
                 "initialize": self._initialize,
                 "server/discover": self._discover,
-                INITIALIZED: lambda request: self._is_initialized.set(),
+                INITIALIZED: lambda request: self._begin(),
                 **self.wishes.handlers(),
             },
             default=self._pass,
@@ -149,7 +149,13 @@ class Relay:
             self.is_handshake = True
             self._declare(request.get("capabilities"))
         elif request.session.era is not None and request.id is not None:
-            self._is_initialized.set()  # some hosts go on without saying that they are
+            self._begin()  # some hosts go on without saying that they are
+
+    def _begin(self) -> None:
+        """Ask and tell the host what waited for the end of its handshake."""
+        if not self._is_initialized.is_set():
+            self._is_initialized.set()
+            self._notices.pass_early()
 
     def _declare(self, capabilities: Any) -> None:
         declared = capabilities if isinstance(capabilities, dict) else {}

@@ -201,20 +201,21 @@ class SharedRelay:
 
     # Subscriptions
 
-    async def watch(self, host: Relay, uri: str, subscribe: Tell | None = None) -> None:
-        """Subscribe to a resource for a host; the first by its own request, if it has one."""
+    async def watch(self, host: Relay, uri: str, subscribe: Tell | None = None) -> object:
+        """Subscribe to a resource for a host; return what the server said, if it was told.
+
+        The first does it, by its own request if it has one. One that is alone may do it again.
+        """
+        answer = None
         async with self._turns:
-            watchers = self._watchers.setdefault(uri, set())
-            try:
-                if not watchers:
-                    await (subscribe or self.client.subscribe_resource)(uri)
-            except BaseException:
-                del self._watchers[uri]
-                raise
-            watchers.add(host)
+            watchers = self._watchers.get(uri, set())
+            if not watchers or (subscribe is not None and watchers == {host}):
+                answer = await (subscribe or self.client.subscribe_resource)(uri)
+            self._watchers.setdefault(uri, watchers).add(host)
             host.watched.add(uri)
         if host not in self._hosts:
             await self.unwatch(host, uri)  # it left meanwhile
+        return answer
 
     def watched_for(self, uri: Any) -> str | None:
         """Return the resource that a host watches and that an update is about, if there is one.
@@ -227,16 +228,20 @@ class SharedRelay:
             return uri
         return max(filter(uri.startswith, self._watchers), key=len, default=None)
 
-    async def unwatch(self, host: Relay, uri: str, unsubscribe: Tell | None = None) -> None:
-        """End the subscription of a host; the last one ends that of the server."""
+    async def unwatch(self, host: Relay, uri: str, unsubscribe: Tell | None = None) -> object:
+        """End the subscription of a host; return what the server said, if it was told.
+
+        The last one ends that of the server. What nobody watches is the server's to refuse.
+        """
         async with self._turns:
             host.watched.discard(uri)
             watchers = self._watchers.get(uri, set())
-            if host in watchers:
-                watchers.discard(host)
-                if not watchers:
-                    del self._watchers[uri]
-                    await (unsubscribe or self.client.unsubscribe_resource)(uri)
+            was_watched = host in watchers
+            watchers.discard(host)
+            if watchers or not (was_watched or unsubscribe):
+                return None
+            self._watchers.pop(uri, None)
+            return await (unsubscribe or self.client.unsubscribe_resource)(uri)
 
     async def end_unwanted(self, host: Relay, wanted_uris: Any) -> None:
         """End the subscriptions of a host to all but some resources."""
@@ -248,32 +253,36 @@ class SharedRelay:
 
     # Log levels
 
-    async def tell_level(self, tell: Tell | None = None) -> None:
-        """Tell a handshake server the most verbose level that a host wants, if it has changed."""
-        level = self._most_verbose()
-        if not self.is_level_new or level is None:
-            return
+    async def tell_level(self, tell: Tell | None = None) -> object:
+        """Tell a handshake server the most verbose level that a host wants, if it has changed.
+
+        With ``tell`` it is told by that, and also if nothing has changed. Return what it said.
+        """
+        level = self.most_verbose()
+        if level is None or self.is_stateless or not (tell or self.is_level_new):
+            return None
         former, self._level = self._level, level
         try:
-            await (tell or self.client.set_log_level)(level)
+            return await (tell or self.client.set_log_level)(level)
         except BaseException:
             self._level = former
             raise
 
-    def _most_verbose(self) -> str | None:
+    def most_verbose(self) -> str | None:
+        """Return the most verbose level that a host wants; None if none is wanted."""
         levels = [host.log_level for host in self._hosts if host.log_level is not None]
         return min(levels, key=LEVELS.index, default=None)
 
     @property
     def is_level_new(self) -> bool:
         """True if the server is to be told another level than before."""
-        level = self._most_verbose()
+        level = self.most_verbose()
         return level is not None and level != self._level and not self.is_stateless
 
     @property
-    def is_level_set(self) -> bool:
-        """True once the server was told a level, so that it does not choose for itself."""
-        return self._level is not None
+    def level(self) -> str | None:
+        """The level that a handshake server was told; None: it chooses for itself."""
+        return self._level
 
     # From the server
 
