@@ -180,3 +180,42 @@ async def test_what_a_person_enters_is_what_is_sent() -> None:
             " && document.querySelector('.call-form').innerText"
         )
         assert page.faults() == []
+
+
+SECRETS: Final[Json] = {
+    "type": "object",
+    "properties": {
+        "user": TEXT,
+        "pin": {**TEXT, "writeOnly": True},
+        "deep": {"type": "object", "properties": {"password": TEXT}},
+    },
+}
+
+
+@pytest.mark.req("W3")
+@pytest.mark.long
+async def test_a_call_that_is_edited_never_sends_what_the_trace_has_for_a_secret() -> None:
+    calls: list[Any] = []
+    peer = Peer()
+    peer.tool("login", input_schema=SECRETS)(lambda **values: calls.append(values))
+    async with live_page(lambda _: [holdfast.connect(peer, name="peer")]) as page:
+        tab = page.tab
+        await page.choose_tool("login")
+        for name, text in (("user", "ada"), ("pin", "4711-0815"), ("password", "hunter2-x")):
+            await page.fill(name, text)
+        await page.press("Call", ".call-form")
+        await page.press("Show it in the trace", "#outcome")
+        await page.press("Edit", "#detail")
+        await page.fill("user", "eve")
+        await page.press("Call", ".call-form")
+        faults = "[...document.querySelectorAll('.bad > .field-fault')].map(node => node.innerText)"
+        shown = await tab.until(f"{faults}.length === 2 && {faults}")
+        assert all("give it again" in fault for fault in shown)
+        assert len(calls) == 1
+        await page.fill("pin", "1234-5678")
+        await page.fill("password", "correct horse")
+        await page.press("Call", ".call-form")
+        await tab.until("document.getElementById('outcome')?.innerText.includes('ok')")
+        given = {"user": "eve", "pin": "1234-5678", "deep": {"password": "correct horse"}}
+        assert calls[1:] == [given]
+        assert page.faults() == []

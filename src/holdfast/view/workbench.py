@@ -169,9 +169,11 @@ def shown_faults(faults: Iterable[SchemaFault]) -> dict[str, str]:
     for fault in faults:
         place = fault.path
         # What is missing is a fault of the object; a form shows it beside the field.
-        if missing := _MISSING.match(fault.message):
-            place += pointer(missing[2])
-        texts[place] = "; ".join(filter(None, [texts.get(place), hide(fault.message)]))
+        message = fault.message
+        if missing := _MISSING.match(message):
+            # Its name, its kind and what it is for stand there already.
+            place, message = place + pointer(missing[2]), "required and missing"
+        texts[place] = "; ".join(filter(None, [texts.get(place), hide(message)]))
     return texts
 
 

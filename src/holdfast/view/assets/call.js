@@ -1,4 +1,13 @@
 /* The tab "Call": the tools of the servers on the left, the form of the chosen one on the right. */
+const HIDDEN = "[redacted]";
+
+/** Return the places of arguments that the trace hides: those of a call that is edited are from there, and must not be sent so. */
+function hiddenParts(value, path = "", places = {}) {
+  if (typeof value === "string" && value.includes(HIDDEN)) places[path] = "the trace hides it: give it again";
+  else if (value !== null && typeof value === "object" && !isRaw(value)) for (const [name, part] of Object.entries(value)) hiddenParts(part, `${path}/${pointerStep(name)}`, places);
+  return places;
+}
+
 class CallPane {
   constructor(page) {
     this.page = page;
@@ -103,7 +112,9 @@ class CallPane {
     const key = this.toolKey, { server, name } = this.chosen, form = this.forms.get(key);
     let values;
     try { values = form.read(); } catch (error) { return form.show({ [error.path ?? ""]: error.message }); }
-    form.show({});
+    const hidden = hiddenParts(values);
+    form.show(hidden);
+    if (Object.keys(hidden).length) return;
     const begun = { isUnderWay: true, after: this.page.trace.rows.length };
     this.status.set(key, begun);
     this.drawOutcome();
