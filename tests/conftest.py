@@ -40,10 +40,30 @@ settings.register_profile(
 settings.register_profile("ci", settings.get_profile("default"), derandomize=True, print_blob=True)
 settings.load_profile("ci" if REQUIRE_ALL or os.environ.get("CI") else "default")
 
+# Each worker begins with other files: what one has compiled, the others read
+
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _refuse_skip(report)
+    if isinstance(collector, pytest.Dir):
+        start = len(report.result) * WORKER // WORKERS
+        report.result = report.result[start:] + report.result[:start]
+    return report
+
+
 # What takes long is begun first: nobody waits for it at the end
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if WORKERS > 1:
+        items.sort(key=lambda item: item.path)  # the same order for every worker
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
@@ -93,13 +113,6 @@ def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
-    _refuse_skip(report)
-    return report
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     report = yield
     _refuse_skip(report)
     return report
