@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from typing import Any
 
 import msgspec
@@ -80,6 +81,20 @@ def test_costly_numbers_do_not_hide_behind_strings(string: bytes) -> None:
     (message,) = jsonrpc.decode_lines(answer(costly, 1))
     assert isinstance(message, Junk)
     assert message.reason == "too many numbers with large exponents"
+
+
+@pytest.mark.req("M2")
+def test_a_string_without_an_end_is_read_once() -> None:
+    def cpu_time(size: int) -> float:
+        began = time.process_time()
+        (message,) = jsonrpc.decode_text(b'{"id":7,"result":"' + b'\\"' * (size // 2))
+        assert isinstance(message, Junk)
+        assert message.id == 7
+        return time.process_time() - began
+
+    # The least of three, as at times the process has something else to do: one will do.
+    short = min(cpu_time(8_000) for _ in range(3))
+    assert any(cpu_time(64_000) < 24 * short + 0.05 for _ in range(3))
 
 
 @pytest.mark.req("M2")

@@ -345,7 +345,8 @@ _LONGEST_KEY: Final = 100
 """Bytes of a key of JSON-RPC, however it is escaped."""
 _SEARCHED: Final = 64 * 1024
 """Bytes in which the ids of messages that cannot be read are looked for."""
-_TOKEN: Final = rb'"(?:[^"\\]|\\.)*+"|[][{}]'
+_TOKEN: Final = rb'"(?:[^"\\]|\\.)*+"?|[][{}]'
+"""Attack: a string that does not end is one token, else each quote in it would be tried anew."""
 _VALUE: Final = rb'(?:(-?\d{1,18})(?:\.0+)?(?:[eE][+-]?0+)?|"([^"\\\x00-\x1f]{1,200})")'
 _ID: Final = rb"\s*+:\s*+" + _VALUE + rb"(?=[\s,}])"
 _LAST_ID: Final = (
