@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import compress
 from typing import Final, NamedTuple
 from unicodedata import normalize
@@ -47,7 +48,9 @@ def places_of(text: str) -> list[int]:
     """Return where each character of a text's skeleton comes from."""
     if text.isascii():
         return list(compress(range(len(text)), map(str.isalnum, text)))
-    sizes = {char: len(skeleton_of(char)) for char in set(text)}
+    sizes = {char: _size_of(char) for char in set(text)}
+    if max(sizes.values()) <= 1:
+        return list(compress(range(len(text)), map(sizes.__getitem__, text)))
     return [place for place, char in enumerate(text) for _ in range(sizes[char])]
 
 
@@ -59,6 +62,12 @@ class _Listing(NamedTuple):
     joined: str
     lengths: dict[str, frozenset[int]]
     """How long the needles are that have the same head: tokens of one issuer begin alike."""
+
+
+@lru_cache(4096)
+def _size_of(char: str) -> int:
+    """Return how many characters of a skeleton come from one of a text."""
+    return len(skeleton_of(char))
 
 
 class NeedleTable:
