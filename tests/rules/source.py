@@ -42,9 +42,14 @@ class Module:
     def tree(self) -> ast.Module:
         return ast.parse(self.path.read_bytes(), filename=str(self.path))
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """Return all of the tree, in the order of `ast.walk`."""
+        return list(ast.walk(self.tree))
+
     def imports(self) -> Iterator[Import]:
         """All of them: at the top, under TYPE_CHECKING, inside functions, by a literal name."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             match node:
                 case ast.Import(names=names):
                     yield from (Import(alias.name, node.lineno) for alias in names)

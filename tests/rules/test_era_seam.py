@@ -27,8 +27,8 @@ def leaks(src: Path) -> list[str]:
 
 
 def _faults(module: Module) -> Iterator[tuple[str, int]]:
-    prose = {id(node.value) for node in ast.walk(module.tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(module.tree):
+    prose = {id(node.value) for node in module.nodes if isinstance(node, ast.Expr)}
+    for node in module.nodes:
         match node:
             case ast.Constant(value=str() | bytes() as value) if id(node) not in prose:
                 text = value if isinstance(value, str) else value.decode("latin-1")

@@ -66,7 +66,7 @@ def _faults(module: Module) -> Iterator[tuple[str, int]]:
         top = entry.target.partition(".")[0]
         if top in IMPURE_MODULES:
             yield f"imports {top}", entry.line
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         match node:
             case ast.Call(func=ast.Name(id=name)) if name in IMPURE_CALLS:
                 yield f"calls {name}()", node.lineno
