@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 import itertools
@@ -10,8 +9,10 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator
-from typing import Any, Final
+import threading
+from collections.abc import AsyncIterator, Iterator
+from typing import IO, Any, Final
+from urllib.parse import urljoin
 
 import aiohttp
 
@@ -123,38 +124,56 @@ def chromium() -> str | None:
 
 @contextlib.asynccontextmanager
 async def browser(program: str) -> AsyncIterator[Tab]:
-    """Start a browser with an empty profile; its tab tells of requests, errors and dialogs."""
-    with tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as profile:
-        process = await asyncio.create_subprocess_exec(
-            program, *QUIET, "--allow-file-access-from-files", f"--user-data-dir={profile}",
-            "about:blank",
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        )  # fmt: skip
+    """Start a browser for one tab."""
+    with started(program) as address:
+        async with new_tab(address) as tab:
+            yield tab
+
+
+@contextlib.contextmanager
+def started(program: str) -> Iterator[str]:
+    """Start a browser with an empty profile; yields the address of its DevTools."""
+    with (
+        tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as profile,
+        subprocess.Popen(
+            [program, *QUIET, "--allow-file-access-from-files", f"--user-data-dir={profile}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        ) as process,
+    ):
         assert process.stderr is not None
-        drained = None
+        drain = threading.Thread(target=process.stderr.read, daemon=True)
         try:
-            port = await _port(process.stderr)
-            drained = asyncio.create_task(process.stderr.read())
-            async with aiohttp.ClientSession() as session:
-                async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
-                    tabs = await answer.json(content_type=None)
-                address = next(tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page")
-                async with session.ws_connect(address, max_msg_size=0) as socket:
-                    tab = Tab(socket)
-                    for domain in ("Page", "Network", "Runtime", "Log"):
-                        await tab.send(f"{domain}.enable")
-                    yield tab
+            address = _address(process.stderr)
+            drain.start()
+            yield address
         finally:
             process.terminate()
-            await process.wait()
-            if drained is not None:
-                await drained
+            if drain.ident is not None:
+                drain.join()
 
 
-async def _port(stderr: asyncio.StreamReader) -> str:
+@contextlib.asynccontextmanager
+async def new_tab(address: str) -> AsyncIterator[Tab]:
+    """Open a tab with storage of its own; it tells of requests, errors and dialogs."""
+    async with aiohttp.ClientSession() as session:
+        async with session.ws_connect(address, max_msg_size=0) as control:
+            whole = Tab(control)
+            storage = await whole.send("Target.createBrowserContext")
+            target = await whole.send("Target.createTarget", url="about:blank", **storage)
+            page = urljoin(address, f"/devtools/page/{target['targetId']}")
+            async with session.ws_connect(page, max_msg_size=0) as socket:
+                tab = Tab(socket)
+                for domain in ("Page", "Network", "Runtime", "Log"):
+                    await tab.send(f"{domain}.enable")
+                yield tab
+            await whole.send("Target.disposeBrowserContext", **storage)
+
+
+def _address(stderr: IO[bytes]) -> str:
     """Wait until the browser has said where it listens."""
-    async with asyncio.timeout(PATIENCE):
-        async for line in stderr:
-            if address := re.search(rb"DevTools listening on ws://[^:/]+:(\d+)/", line):
-                return address[1].decode()
+    for line in stderr:
+        if address := re.search(rb"DevTools listening on (ws://\S+)", line):
+            return address[1].decode()
     raise AssertionError("Chromium ended")

@@ -79,11 +79,11 @@ async def as_written(page: LivePage, values: Json) -> Any:
 
 @pytest.mark.req("W3")
 @pytest.mark.long
-async def test_what_a_form_is_given_it_gives_back() -> None:
+async def test_what_a_form_is_given_it_gives_back(devtools: str) -> None:
     peer = Peer()
     properties = {name: schema for name, (schema, _) in KEPT.items()}
     peer.tool("all", input_schema={"type": "object", "properties": properties})(lambda **_: "")
-    async with live_page(lambda _: [holdfast.connect(peer, name="peer")]) as page:
+    async with live_page(devtools, lambda _: [holdfast.connect(peer, name="peer")]) as page:
         await page.choose_tool("all")
         changed: Json = {}
         for turn in range(max(len(values) for _, values in KEPT.values())):
@@ -127,12 +127,12 @@ TYPED: Final[Json] = {
 
 @pytest.mark.req("W3")
 @pytest.mark.long
-async def test_what_a_person_enters_is_what_is_sent() -> None:
+async def test_what_a_person_enters_is_what_is_sent(devtools: str) -> None:
     calls: list[Any] = []
     peer = Peer()
     peer.tool("typed", input_schema=TYPED)(lambda **values: calls.append(values))
     peer.tool("nothing", input_schema={"type": "object"})(lambda **values: calls.append(values))
-    async with live_page(lambda _: [holdfast.connect(peer, name="peer")]) as page:
+    async with live_page(devtools, lambda _: [holdfast.connect(peer, name="peer")]) as page:
         tab = page.tab
         await page.choose_tool("typed")
         # Two choices with the same words are told apart.

@@ -23,7 +23,7 @@ from holdfast.view.questions import Questions
 from holdfast.view.workbench import Workbench
 from tests.view.hostile import HOSTILE, hostile_trace
 from tests.view.sample import png
-from tools.chromium import Tab, browser, chromium
+from tools.chromium import Tab, new_tab
 
 READY = "document.body.dataset.ready === 'true'"
 SHOWN = "document.getElementById('shown').textContent"
@@ -79,9 +79,9 @@ class LivePage:
 
 
 @asynccontextmanager
-async def live_page(connect: Callable[[Questions], list[holdfast.Client]]) -> AsyncIterator[Any]:
-    if (program := chromium()) is None:
-        pytest.skip("there is no Chromium")
+async def live_page(
+    devtools: str, connect: Callable[[Questions], list[holdfast.Client]]
+) -> AsyncIterator[Any]:
     feed = Feed("live", lambda: 0.0)
     questions = Questions(feed.wake)
     recorder = FeedRecorder(feed, asyncio.get_running_loop())
@@ -92,7 +92,7 @@ async def live_page(connect: Callable[[Questions], list[holdfast.Client]]) -> As
     server = LiveServer(feed, bench, questions)
     await server.start()
     try:
-        async with browser(program) as tab:
+        async with new_tab(devtools) as tab:
             await tab.resize(1280, 800)
             bench.open()
             page = LivePage(tab, feed, server)
@@ -127,8 +127,8 @@ def child(words: str) -> int:
 
 @pytest.mark.req("W3")
 @pytest.mark.long
-async def test_a_server_is_killed_and_comes_back_while_the_page_looks_on() -> None:
-    async with live_page(demo) as page:
+async def test_a_server_is_killed_and_comes_back_while_the_page_looks_on(devtools: str) -> None:
+    async with live_page(devtools, demo) as page:
         tab: Tab = page.tab
         assert await tab.until(f"{PILL} === 'live' && {PILL}")
         await tab.until(f"{ROWS}.some(row => row.includes('initializing → ready'))")
@@ -180,8 +180,8 @@ async def test_a_server_is_killed_and_comes_back_while_the_page_looks_on() -> No
 
 @pytest.mark.req("W3")
 @pytest.mark.long
-async def test_the_address_of_a_live_page_is_read_before_it_is_written() -> None:
-    async with live_page(demo) as page:
+async def test_the_address_of_a_live_page_is_read_before_it_is_written(devtools: str) -> None:
+    async with live_page(devtools, demo) as page:
         tab: Tab = page.tab
         await page.choose_tool("echo")
         for view, panel in (("call", ".tools"), ("stats", ".stats")):
@@ -196,8 +196,8 @@ async def test_the_address_of_a_live_page_is_read_before_it_is_written() -> None
 
 @pytest.mark.req("W3")
 @pytest.mark.long
-async def test_questions_are_answered_in_the_page_and_a_call_is_sent_again() -> None:
-    async with live_page(demo) as page:
+async def test_questions_are_answered_in_the_page_and_a_call_is_sent_again(devtools: str) -> None:
+    async with live_page(devtools, demo) as page:
         tab: Tab = page.tab
         await page.choose_tool("ask_name")
         await page.press("Call", ".call-form")
@@ -321,7 +321,7 @@ FLOODS: dict[str, Any] = {
 
 @pytest.mark.req("W3")
 @pytest.mark.long
-async def test_a_schema_that_floods_the_form_is_given_as_json() -> None:
+async def test_a_schema_that_floods_the_form_is_given_as_json(devtools: str) -> None:
     calls: list[dict[str, Any]] = []
     peer = Peer()
     for name, properties in FLOODS.items():
@@ -329,7 +329,7 @@ async def test_a_schema_that_floods_the_form_is_given_as_json() -> None:
         peer.tool(name, input_schema=schema)(lambda **values: calls.append(values))
     proto = {"allOf": [{"properties": {"__proto__": {"type": "string"}, "a": {"type": "string"}}}]}
     peer.tool("proto", input_schema={"type": "object", **proto})(lambda **v: calls.append(v))
-    async with live_page(lambda _: [holdfast.connect(peer, name="peer")]) as page:
+    async with live_page(devtools, lambda _: [holdfast.connect(peer, name="peer")]) as page:
         tab: Tab = page.tab
         for name in FLOODS:
             await page.choose_tool(name)
@@ -371,7 +371,9 @@ async def fill_in_the_odd(page: LivePage) -> None:
 
 @pytest.mark.req("W3")
 @pytest.mark.long
-async def test_a_form_has_what_its_schema_has_and_json_is_the_way_out(tmp_path: Path) -> None:
+async def test_a_form_has_what_its_schema_has_and_json_is_the_way_out(
+    devtools: str, tmp_path: Path
+) -> None:
     calls: list[Any] = []
     peer = Peer()
 
@@ -386,7 +388,7 @@ async def test_a_form_has_what_its_schema_has_and_json_is_the_way_out(tmp_path: 
     for name, schema in ENDLESS.items():
         peer.tool(name, input_schema={"type": "object", **schema})(lambda: "")
 
-    async with live_page(lambda _: [holdfast.connect(peer, name="peer")]) as page:
+    async with live_page(devtools, lambda _: [holdfast.connect(peer, name="peer")]) as page:
         tab: Tab = page.tab
         await page.choose_tool("shape")
         await page.fill("name", "Ada")
@@ -459,11 +461,11 @@ async def test_a_form_has_what_its_schema_has_and_json_is_the_way_out(tmp_path: 
 
 @pytest.mark.req("W3")
 @pytest.mark.long
-async def test_a_page_that_loses_its_feed_says_so_and_misses_nothing() -> None:
+async def test_a_page_that_loses_its_feed_says_so_and_misses_nothing(devtools: str) -> None:
     def notes(numbers: range) -> list[Line]:
         return [Line(t=n / 10, kind="notification", method=f"note{n}", server="x") for n in numbers]
 
-    async with live_page(lambda _: [holdfast.connect(Peer(), name="x")]) as page:
+    async with live_page(devtools, lambda _: [holdfast.connect(Peer(), name="x")]) as page:
         tab: Tab = page.tab
         page.feed.add(notes(range(50)))
         await tab.until(f"{ROWS}.some(row => row.includes('note49'))")
@@ -504,7 +506,7 @@ async def ask_everything(page: LivePage) -> None:
 
 @pytest.mark.req("W3")
 @pytest.mark.long
-async def test_whatever_a_server_writes_nothing_runs_in_the_live_page() -> None:
+async def test_whatever_a_server_writes_nothing_runs_in_the_live_page(devtools: str) -> None:
     peer = Peer()
     for number, text in enumerate(HOSTILE):
         schema = {
@@ -518,7 +520,7 @@ async def test_whatever_a_server_writes_nothing_runs_in_the_live_page() -> None:
         }
         peer.tool(f"{number} {text}"[:500], description=text, input_schema=schema)(lambda: "")
 
-    async with live_page(lambda _: [holdfast.connect(peer, name="<b>peer</b>")]) as page:
+    async with live_page(devtools, lambda _: [holdfast.connect(peer, name="<b>peer</b>")]) as page:
         tab: Tab = page.tab
         reading = Reading("x")
         lines = reading.lines(hostile_trace().encode().splitlines(keepends=True))

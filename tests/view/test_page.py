@@ -16,7 +16,7 @@ from holdfast.trace.format import Reading
 from holdfast.view.page import build_page
 from tests.view.hostile import HOSTILE, hostile_trace
 from tests.view.sample import TraceWriter, bad_day, text_result
-from tools.chromium import Tab, browser, chromium
+from tools.chromium import Tab, new_tab
 
 READY = "document.body.dataset.ready === 'true'"
 SHOWN = "document.getElementById('shown').textContent"
@@ -61,10 +61,8 @@ class Browser:
 
 
 @pytest.fixture
-async def chrome(tmp_path: Path) -> AsyncIterator[Browser]:
-    if (program := chromium()) is None:
-        pytest.skip("there is no Chromium")
-    async with browser(program) as tab:
+async def chrome(devtools: str, tmp_path: Path) -> AsyncIterator[Browser]:
+    async with new_tab(devtools) as tab:
         yield Browser(tab, tmp_path)
 
 
