@@ -27,6 +27,7 @@ from holdfast.calllog import log as log_module
 from holdfast.calllog.log import CallLog, open_log
 from holdfast.policies import Redaction
 from holdfast.testing import SILENCE, Peer, RequestError
+from holdfast.types.base import decode
 from holdfast.types.content import TextContent
 from holdfast.types.tools import Tool, ToolResult
 
@@ -378,6 +379,48 @@ async def test_arguments_are_logged_as_they_were_sent(peer: Peer, tmp_path: Path
     for line in (tmp_path / "a").read_text().splitlines():
         assert json.loads(line)["arguments"] == {"text": "sent", "list": [1]}
     assert json.loads(line)["_result"] == "answered"
+
+
+@pytest.mark.req("G1")
+async def test_calls_that_wait_together_are_redacted_each_by_itself(
+    peer: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = CallLog(tmp_path / "a")
+    monkeypatch.setattr(log._queue, "_start", lambda: None)  # no thread takes anything
+    texts = [
+        "hello",
+        "password=hunter2hunter2",
+        "2 of 3",
+        "Bearer hunter2hunter2",
+        "--token hunter2",
+    ]
+    async with connect(peer, log) as client:
+        for text in texts * 3:
+            await client.call_tool("say", {"text": text})
+    lines = [json.loads(line) for line in (tmp_path / "a").read_text().splitlines()]
+    assert [line["_seq"] for line in lines] == [number for number in range(1, 16) for _ in "ba"]
+    shown = [line["_result"] for line in lines if line["_phase"] == "after"]
+    assert shown[:5] == shown[5:10] == shown[10:]
+    assert [shown[0], shown[2]] == ["hello", "2 of 3"]
+    assert "hunter2" not in str(lines)
+    assert all(line["arguments"]["text"] == shown[line["_seq"] - 1] for line in lines)
+
+
+@pytest.mark.req("G1")
+def test_a_call_that_ends_in_a_forked_process_is_redacted_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = CallLog(tmp_path / "a")
+    monkeypatch.setattr(log._queue, "_start", lambda: None)
+    params = {"name": "t", "arguments": {"text": "password=hunter2hunter2"}}
+    watch = Observers("peer", [log]).begin("tools/call", "t", params)
+    log._queue.begin_in_fork()  # the first line is the parent's
+    raw = Raw(b'{"content":[{"type":"text","text":"hello"}]}')
+    watch.end(raw, decode(raw, ToolResult))
+    log.close()
+    (line,) = (tmp_path / "a").read_text().splitlines()
+    assert json.loads(line)["_result"] == "hello"
+    assert "hunter2" not in line
 
 
 @pytest.mark.req("G1")

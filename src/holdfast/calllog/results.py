@@ -150,11 +150,32 @@ def _is_bare(result: ToolResult) -> bool:
     source = result.__dict__.get("_source")
     if not isinstance(source, Raw) or (result.meta and _own_meta(result.meta)):
         return False
+    return is_text_alone(source)
+
+
+def is_text_alone(source: Raw) -> bool:
+    """Return True if a result, as it came, has one text and nothing else; ``_meta`` apart."""
     try:
         _decode_bare(source)
     except MALFORMED:
         return False
     return True
+
+
+def short_text(result: ToolResult, threshold: int) -> tuple[str, Raw] | None:
+    """Return a short text that a line shows as it is, if it is alone, and the result as it came.
+
+    None: certainly not. What tells is `is_text_alone`, which takes longer.
+    """
+    content = result.content
+    if len(content) != 1 or type(item := content[0]) is not TextContent:
+        return None
+    text, source = item.text, result.__dict__.get("_source")
+    if len(text) + 2 >= threshold or not text.isascii() or text[:1] in _JSON_BEGINS:
+        return None
+    if type(source) is not Raw or (result.meta and _own_meta(result.meta)):
+        return None
+    return text, source
 
 
 def _own_meta(meta: dict[str, Any]) -> dict[str, Any]:

@@ -158,7 +158,7 @@ class LogFile:
         Returns:
             How many were written whole, and what happened to the rest.
         """
-        written, data = 0, b"".join([line + b"\n" for line in lines])
+        written, data = 0, b"\n".join(lines) + b"\n"
         try:
             descriptor = self._open()
             if self._torn:

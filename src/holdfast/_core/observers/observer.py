@@ -68,6 +68,8 @@ class ObservedCall(Struct, weakref=True):
     """Has the task of the call, once there is one."""
     task: Task | None = None
     """The task that the call became, as it was seen last."""
+    may_hold_secrets: bool = True
+    """Some of its arguments may be secrets, which are known while it lives."""
     _correlation_id: str | None = None
 
     @property
@@ -114,16 +116,21 @@ def hold_arguments(
     owner: HoldfastError | ObservedCall | None,
     params: Mapping[str, Any] | None,
     tool: Tool | None,
-) -> None:
-    """Hide the secret arguments of a call while ``owner`` lives; None: for a while."""
+) -> bool:
+    """Hide the secret arguments of a call while ``owner`` lives; None: for a while.
+
+    Returns:
+        False if it is certain that there are none.
+    """
     if not params:
-        return
+        return False
     arguments = params.get("arguments", params)
     if (tool is None or tool.settings.secret_names == _NO_NAMES) and _are_plain(arguments):
-        return
+        return False
     from holdfast._core.redact.known import KNOWN, Holder
 
     KNOWN.hold(owner or Holder(), partial(_secret_arguments, arguments, tool))
+    return True
 
 
 _NO_NAMES: Final[frozenset[str]] = frozenset()
@@ -264,7 +271,7 @@ class Observers:
         call = ObservedCall(
             self.client, method, about, params, tool, refused, number, now, began, begun
         )
-        hold_arguments(call, params, tool)
+        call.may_hold_secrets = hold_arguments(call, params, tool)
         for observer in tuple(self.all):
             try:
                 state = observer.begin(call)
