@@ -194,11 +194,13 @@ SECRETS: Final[Json] = {
 
 @pytest.mark.req("W3")
 @pytest.mark.long
-async def test_a_call_that_is_edited_never_sends_what_the_trace_has_for_a_secret() -> None:
+async def test_a_call_that_is_edited_never_sends_what_the_trace_has_for_a_secret(
+    devtools: str,
+) -> None:
     calls: list[Any] = []
     peer = Peer()
     peer.tool("login", input_schema=SECRETS)(lambda **values: calls.append(values))
-    async with live_page(lambda _: [holdfast.connect(peer, name="peer")]) as page:
+    async with live_page(devtools, lambda _: [holdfast.connect(peer, name="peer")]) as page:
         tab = page.tab
         await page.choose_tool("login")
         for name, text in (("user", "ada"), ("pin", "4711-0815"), ("password", "hunter2-x")):
