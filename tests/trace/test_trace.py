@@ -362,6 +362,34 @@ def test_a_full_disk_costs_the_trace_and_nothing_else(
 
 
 @pytest.mark.req("W1")
+def test_lines_that_were_written_before_the_disk_was_full_are_not_lost(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = TraceFile(path)
+    tap = trace.tap("git")
+    trace.flush()
+    write, room = os.write, path.stat().st_size + 330
+
+    def limited(descriptor: int, data: bytes) -> int:
+        left = room - os.fstat(descriptor).st_size
+        if left <= 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data[:left])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", limited)
+        for number in range(5):
+            tap(message(f'{{"id":{number},"method":"ping"}}'))
+        trace.flush()
+    *_, last = path.read_text().split("\n")
+    assert last, "a line was cut"
+    whole = path.read_text().count('"kind":"request"') - ('"kind":"request"' in last)
+    assert whole > 0
+    assert trace.lost == 5 - whole
+    trace.close()
+
+
+@pytest.mark.req("W1")
 async def test_a_traced_client_makes_the_same_calls(peer: Peer, path: Path) -> None:
     client, trace = traced(peer, path, timeouts=Timeouts(request=5))
     async with client:

@@ -62,6 +62,8 @@ class TraceFile(Recorder):
         self._sequence = 0
         self._is_torn = False
         """The last line was not written to its end."""
+        self._written = 0
+        """Bytes of what was appended last that are in the file."""
         self._complained = False
         self._is_joined = False
         """True if another process began the file, and may still write to it."""
@@ -105,15 +107,18 @@ class TraceFile(Recorder):
         return {**cut, "sidecar": path or ""}
 
     def _write(self, lines: list[bytes]) -> None:
-        data = b"".join(lines)
+        # A line that was cut ends here.
+        data, ends = b"".join(lines), int(self._is_torn)
+        appended = b""
         try:
             descriptor = self._open() if self._descriptor is None else self._descriptor
             if os.fstat(descriptor).st_size + len(data) > ROTATE_AT:
                 descriptor = self._open(is_full=True)
-            self._append(descriptor, b"\n" + data if self._is_torn else data)
+            appended = b"\n" * ends + data
+            self._append(descriptor, appended)
         except OSError as error:
             self._complain(error)
-            self.lost += len(lines)
+            self.lost += len(lines) - max(0, appended.count(b"\n", 0, self._written) - ends)
 
     def _complain(self, error: OSError) -> None:
         if not self._complained:
@@ -121,13 +126,13 @@ class TraceFile(Recorder):
             log.warning("the trace %s: lines were lost: %s", self.path, error)
 
     def _append(self, descriptor: int, data: bytes) -> None:
-        written = 0
+        self._written = 0
         try:
-            while written < len(data):
-                written += os.write(descriptor, data[written:])
+            while self._written < len(data):
+                self._written += os.write(descriptor, data[self._written :])
             self._is_torn = False
         except OSError:
-            self._is_torn = self._is_torn or written > 0
+            self._is_torn = self._is_torn or self._written > 0
             raise
 
     # The file
