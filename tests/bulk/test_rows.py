@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from typing import Any
 
 import pytest
@@ -80,3 +81,14 @@ def test_a_field_is_found_by_names_and_numbers(path: str, value: Any) -> None:
 def test_a_key_is_a_field_of_the_row(once: str) -> None:
     with pytest.raises(ValidationError, match=r"must be \.FIELD"):
         Selection(once=once)
+
+
+def test_a_header_of_many_columns_takes_linear_time() -> None:
+    def cpu_time(columns: int) -> float:
+        header = ",".join(f"column{number}" for number in range(columns)).encode()
+        began = time.process_time()
+        assert list(read_rows(io.BytesIO(header), "rows.csv", "csv")) == []
+        return time.process_time() - began
+
+    short = min(cpu_time(1_000) for _ in range(3))
+    assert any(cpu_time(8_000) < 24 * short + 0.05 for _ in range(3))

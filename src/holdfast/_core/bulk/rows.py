@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, Final
 
@@ -185,7 +186,7 @@ def _header(reader: Iterator[list[str]], lines: _TextLines, name: str) -> list[s
         raise ValidationError(f"{name}: the first line is not CSV: {header}")
     if lines.take_fault() or any("\0" in column for column in header):
         raise ValidationError(f"{name}: the first line is not UTF-8")
-    repeated = [column for column in header if header.count(column) > 1]
+    repeated = [column for column, count in Counter(header).items() if count > 1]
     if not any(header):
         fault = "must name the columns"
     elif "" in header:

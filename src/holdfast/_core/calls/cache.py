@@ -358,7 +358,8 @@ class ResponseCache(Struct, eq=False):
 def _subjects(method: str, params: dict[str, Any] | None) -> list[str]:
     """Return what a response is about: its method, and the resource that was read."""
     uri = (params or {}).get("uri")
-    return [method] if method != READ or uri is None else [method, _uri_subject(str(uri))]
+    is_of_resource = method == READ and uri is not None
+    return [method, _uri_subject(str(uri))] if is_of_resource else [method]
 
 
 def _uri_subject(uri: str) -> str:
