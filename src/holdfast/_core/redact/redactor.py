@@ -118,7 +118,7 @@ class Redactor:
             return _hide_all(plain)
         names = secret if secret and self._schema else frozenset()
         try:
-            if not names and self.is_plain(_encode(plain)):
+            if not names and self._has_no_form(_encode(plain)):
                 return plain
         except (TypeError, ValueError, RecursionError, OverflowError):
             pass  # not JSON, such as half a surrogate pair: search it
@@ -126,9 +126,7 @@ class Redactor:
 
     def is_plain(self, data: bytes) -> bool:
         """Return True if JSON is short and has nothing in it that could be hidden."""
-        if len(data) >= self._longest_plain:
-            return not self._on
-        return not _is_deep(data) and self._has_nothing(data)
+        return not self._on or (self._has_no_form(data) and self._has_no_known(data))
 
     def are_plain(self, messages: Sequence[bytes]) -> list[bool]:
         """Return for each of them whether this holds; to search them together is faster."""
@@ -150,8 +148,10 @@ class Redactor:
         # A word ends with its message, and what is found across two of them is no harm.
         return self._has_no_known(b" ".join(messages))
 
-    def _has_nothing(self, data: bytes) -> bool:
-        return self._plain.has(data) and self._has_no_known(data)
+    def _has_no_form(self, data: bytes) -> bool:
+        """Return True if JSON is short, and no search but that for known secrets is worth it."""
+        is_small = len(data) < self._longest_plain and not _is_deep(data)
+        return is_small and self._plain.has(data)
 
     def _has_no_known(self, data: bytes) -> bool:
         index = self._known.settle()
