@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -341,6 +344,28 @@ async def test_what_a_dead_owner_left_is_unknown(
     with pytest.raises(RequestTimeout, match="is under way"):
         await client.call_tool("charge", {}, once="order-1", total_timeout=0.1)
     assert len(shop.runs) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the process table says so on Linux alone")
+async def test_an_owner_that_was_killed_and_not_reaped_is_dead(
+    client: holdfast.Client, store: Shaky
+) -> None:
+    """Its number is still there: others waited for the end of its lease."""
+    await client.call_tool("charge", {}, once="order-1")
+    (place,) = [place for place in store._lasting if place.startswith("once\n")]
+    left = json.loads(store._lasting[place])
+    owner, _, _ = left["owner"].rpartition(":")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        left.update(state="sent", owner=f"{owner}:{process.pid}")
+        del left["outcome"]
+        store._lasting[place] = json.dumps(left).encode()
+        await store.put(lease_key(left["owner"]), b"1", 600)
+        with pytest.raises(RequestTimeout, match="is under way"):
+            await client.call_tool("charge", {}, once="order-1", total_timeout=0.1)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        with pytest.raises(OutcomeUnknown):
+            await client.call_tool("charge", {}, once="order-1")
 
 
 async def test_a_record_that_cannot_be_read_is_never_run_over(

@@ -115,7 +115,16 @@ def _process_lives(pid: int) -> bool:
         return False
     except OSError:
         return True
-    return True
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Return True for a process that has ended, and whose parent has not asked how."""
+    with suppress(OSError):
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # proc(5): the name in parentheses may hold anything; the state comes after it.
+            return file.read().rpartition(b")")[2].split()[:1] == [b"Z"]
+    return False
 
 
 @cache
