@@ -401,3 +401,16 @@ for line in sys.stdin:
         continue
     print(json.dumps({{"jsonrpc": "2.0", "id": message["id"], "result": result}}), flush=True)
 """
+
+
+@pytest.mark.req("S3")
+def test_limits_that_are_not_shared_are_told(cli: Cli, tmp_path: Path) -> None:
+    rows, place = write_rows(tmp_path / "rows.jsonl"), tmp_path / "missing" / "limits.db"
+    limits = {"limits": {"concurrent": 2, "store": str(place)}}
+    entry = {"command": DEMO[0], "args": list(DEMO[1:]), "holdfast": limits}
+    config = tmp_path / "servers.json"
+    config.write_text(json.dumps({"mcpServers": {"demo": entry}}))
+    done = cli("map", "demo.add", str(rows), "--config", str(config))
+    assert (done.code, len(done.out.splitlines())) == (0, 20)
+    assert "The limits were not shared with other processes: " in done.err
+    assert str(place) in done.err

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from holdfast.cli.main import columns_of_terminal
 from holdfast.cli.output import Output
+from holdfast.events import LimitsUnshared
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+    from holdfast import Client
 
 PERIOD: Final = 0.1
 """Seconds between two pictures."""
@@ -130,15 +133,23 @@ def _progress(size: float | None) -> tuple[Progress, TaskID]:
 
 
 @contextmanager
-def display(output: Output, counts: Mapping[str, int], measured: Measured) -> Iterator[Display]:
-    """Show how far it is, as the terminal can, while the block runs."""
+def display(
+    output: Output, counts: Mapping[str, int], measured: Measured, client: Client
+) -> Iterator[Display]:
+    """Show how far it is, as the terminal can, while the block runs; then what it ran into."""
     kind: type[Display] = ProgressLines
     if output.json:
         kind = Display
     elif sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         kind = Bar
     shown = kind(output, counts, measured)
+    unshared: list[LimitsUnshared] = []
+    remove = client.events.subscribe(unshared.append, LimitsUnshared.name)
     try:
         yield shown
     finally:
+        remove()
         shown.end()
+        if unshared:
+            text = f"The limits were not shared with other processes: {unshared[0].error}"
+            output.note(text)

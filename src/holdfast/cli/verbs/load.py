@@ -76,7 +76,7 @@ async def load(
         clock, stats = _Clock(seconds), LoadStats(seconds)
         title = f"{client.name}: {path.name}, {jobs} at once"
         try:
-            with display(target.output, clock.counts, clock) as screen:
+            with display(target.output, clock.counts, clock, client) as screen:
 
                 def advance(stats: LoadStats, outcome: RowOutcome) -> None:
                     clock.counts[outcome.outcome] += 1

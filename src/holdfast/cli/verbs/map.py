@@ -107,7 +107,7 @@ async def map_(
                 retry=kinds,
                 numbered=True,
             )
-            screen = stack.enter_context(display(target.output, sink.counts, source))
+            screen = stack.enter_context(display(target.output, sink.counts, source, client))
             await _write_all(bulk, sink, source, screen, out)
     return _report(target.output, sink, out)
 
