@@ -30,7 +30,7 @@ def write(found: list[Results], about: dict[str, Any]) -> None:
 
 def figures(found: list[Results], about: dict[str, Any]) -> str:
     tables = [table(group, found) for group in TITLES]
-    tables += [price_table(found), slope_table(found)]
+    tables += [price_table(found), cache_table(found), slope_table(found)]
     return "\n".join(["", *tables, conditions(about), ""])
 
 
@@ -74,6 +74,24 @@ def price_line(results: Results) -> str:
     verdict = {True: "met", False: "missed", None: ""}[results.met(side)]
     median = statistics.median(times) * 1e3
     return f"| `{row.key}` | {row.title} | {aim} | {median:.2g} ms | {verdict} |"
+
+
+def cache_table(found: list[Results]) -> str:
+    lines = [
+        "**A cached read**, by the store that has it, beside a call to a server in C:\n",
+        "| row | work | cached | call |",
+        "|---|---|---|---|",
+        *[cache_line(results) for results in found if results.row.key.startswith("cache-")],
+    ]
+    return "\n".join([*lines, ""])
+
+
+def cache_line(results: Results) -> str:
+    times = {side: statistics.median(times) * 1e6 for side, times in results.values.items()}
+    cached, plain = (
+        f"{times[side]:,.0f} µs" if side in times else "" for side in ("holdfast", "plain")
+    )
+    return f"| `{results.row.key}` | {results.row.title} | {cached} | {plain} |"
 
 
 def slope_table(found: list[Results]) -> str:

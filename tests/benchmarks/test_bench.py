@@ -125,3 +125,9 @@ def test_the_page_has_the_floor_and_the_aim_of_each_row() -> None:
 def test_the_price_of_a_key_is_on_the_page(price: float, verdict: str) -> None:
     text = page.price_table([results("once-redis", holdfast_stateless=price)])
     assert f"| 0.3 ms | {price * 1e3:g} ms | {verdict} |" in text
+
+
+def test_a_cached_read_is_on_the_page_beside_a_call() -> None:
+    times = {"plain": 0.000029, "holdfast": 0.000131}
+    text = page.cache_table([results("cache-redis", holdfast_handshake=times)])
+    assert "| `cache-redis` | list of 8 tools, cached in Redis | 131 µs | 29 µs |" in text
