@@ -245,8 +245,7 @@ class HttpServer:
                 return await self._post_stateless(request, server, message, meta)
         if isinstance(message, ClientMessage) and message.method == "initialize":
             return await self._post_initialize(request, message)
-        if request.headers.get(headers.VERSION) in STATELESS:
-            # Of that revision by its header, and not by its body.
+        if _is_stateless_by_header_alone(request, message):
             return _refused(message.request_id, _mismatch(headers.VERSION))
         session = self._connection(request).session
         batches = session.era is not None and session.era.batches
@@ -457,6 +456,20 @@ async def _write_parts(response: web.StreamResponse, data: bytes) -> None:
     """Write what is large in parts: the transport copies what the client has not read yet."""
     for start in range(0, len(data), PART):
         await response.write(data[start : start + PART])
+
+
+def _is_stateless_by_header_alone(
+    request: web.Request, message: ClientMessage | RequestError
+) -> bool:
+    """Return whether the header names that era and the body does not.
+
+    If both do, and it is not served, the client is to find out that there is an older one.
+    """
+    if request.headers.get(headers.VERSION) not in STATELESS:
+        return False
+    if isinstance(message, RequestError):
+        return True
+    return not is_stateless(meta_of(message.fields()), VERSIONS)
 
 
 def _mismatch(header: str) -> RequestError:
