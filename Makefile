@@ -175,4 +175,4 @@ $(PLAIN): pyproject.toml $(STALE)
 
 $(STAMP): $(PLAIN)
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $@
+	@printf '%s\n' "$$HERE" > $@
