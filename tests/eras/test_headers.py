@@ -14,6 +14,7 @@ from holdfast._core.eras.headers import (
     BadParamHeader,
     encode_value,
     header_paths,
+    mismatch,
     param_headers,
     standard,
 )
@@ -256,3 +257,21 @@ def test_an_annotation_in_a_definition_is_refused_after_parts_that_have_none() -
     }
     with pytest.raises(BadParamHeader, match="not on a plain property"):
         header_paths(schema)
+
+
+@pytest.mark.req("X2")
+@pytest.mark.parametrize(
+    ("sent", "wrong"),
+    [
+        ("say", None),
+        ("=?base64?c2F5?=", None),
+        ("=?base64?c2F4?=", "Mcp-Name"),
+        ("=?base64?c2F?=", "Mcp-Name"),
+        ("=?base64?/w==?=", "Mcp-Name"),
+        (None, "Mcp-Name"),
+    ],
+)
+def test_a_name_is_compared_as_it_is_decoded(sent: str | None, wrong: str | None) -> None:
+    headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call"}
+    named = headers if sent is None else {**headers, "Mcp-Name": sent}
+    assert mismatch(named, "2026-07-28", "tools/call", {"name": "say"}) == wrong

@@ -434,6 +434,7 @@ def test_requests_before_the_answer_to_initialize_wait_for_it() -> None:
 @pytest.mark.req("Y1")
 def test_what_waited_for_a_session_that_is_refused_is_refused() -> None:
     wire = slow_start(fails=True)
+    wire.send(method="notifications/initialized")
     wire.send(id=2, method="tools/list")
     first, second = wire.rest()
     assert (first["id"], first["error"]["code"]) == (1, -32000)
