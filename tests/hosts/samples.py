@@ -143,7 +143,7 @@ SAMPLES: Final[dict[str, Sample]] = {
     "cursor-many": Sample(
         "cursor",
         '{"mcpServers": {\n'
-        + ",\n".join(f'  "s{n}": {{"command": "c{n}", "args": ["a{n}"]}}' for n in range(20))
+        + ",\n".join(f'  "s{n}": {{"command": "c{n}", "args": ["a{n}"]}}' for n in range(60))
         + "\n}}\n",
     ),
     "cursor-unknown-fields": Sample(
