@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import holdfast
+from holdfast._core import line_queue
 
 row, repetitions, command = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 HELLO = {"text": "hello, world"}
@@ -42,7 +43,9 @@ async def progress() -> None:
 
 
 async def written(flush: Callable[[], None], **options: Any) -> None:
-    """Calls with what is written about them: every 50 of them one waits for the writer."""
+    """Calls with what is written about them, every 50 of them."""
+    # What a thread finds each time that it looks would depend on how slow the counting is.
+    line_queue.GATHER = 3600.0  # type: ignore[misc]
     async with holdfast.connect(command, **options) as server:
         for number in range(repetitions):
             await server.call_tool("echo", HELLO)
@@ -56,6 +59,7 @@ async def trace() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = TraceFile(Path(folder) / "run.jsonl")
         await written(file.flush, trace=file)
+        file.close()
 
 
 async def call_log() -> None:
@@ -64,6 +68,7 @@ async def call_log() -> None:
     with tempfile.TemporaryDirectory() as folder:
         log = CallLog(Path(folder) / "calls.jsonl")
         await written(log.flush, log=log)
+        log.close()
 
 
 ROWS = {"cold": cold, "connect": connect, "call": call, "parallel": parallel, "progress": progress}
