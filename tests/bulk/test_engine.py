@@ -210,6 +210,27 @@ async def test_leaving_early_cancels_the_calls_under_way(peer: Peer) -> None:
 
 
 @pytest.mark.req("S4")
+@pytest.mark.parametrize("ordered", [False, True])
+async def test_calls_that_ended_are_told_after_an_interruption(ordered: bool) -> None:
+    """A row without an outcome is called again: those whose calls ended would run twice."""
+    ended: list[int] = []
+
+    async def call(number: int, row: Any) -> Any:
+        ended.append(number)
+        raise ValidationError("no")
+
+    work = Bulk(call, ({} for _ in range(100)), concurrency=3, ordered=ordered)
+    batches = work.batches()
+    first = await anext(batches)
+    for _ in range(200):
+        await asyncio.sleep(0)
+    await batches.aclose()
+    remaining = work.remaining()
+    assert len(remaining) > 3 * 2  # more than the queue holds: workers waited to put theirs
+    assert sorted(outcome.row for outcome in (*first, *remaining)) == ended
+
+
+@pytest.mark.req("S4")
 async def test_a_failure_of_the_reading_comes_after_the_outcomes(peer: Peer) -> None:
     def rows() -> Iterator[dict[str, int]]:
         yield {"number": 1}

@@ -72,14 +72,22 @@ async def run_load(
     async def call(number: int, row: Any) -> ToolResult:
         return await client.call_tool(row["name"], row["arguments"])
 
+    def count(outcome: RowOutcome) -> None:
+        stats.elapsed = loop.time() - begun
+        stats.add(calls[outcome.row % len(calls)][0], outcome, stats.elapsed)
+
     rows = planned() if rate is None else paced(TokenBucket(parse_rate(rate), begun))
+    bulk = Bulk(call, rows, concurrency=jobs)
     try:
-        async with aclosing(Bulk(call, rows, concurrency=jobs).outcomes()) as outcomes:
+        async with aclosing(bulk.outcomes()) as outcomes:
             async for outcome in outcomes:
-                stats.elapsed = loop.time() - begun
-                stats.add(calls[outcome.row % len(calls)][0], outcome, stats.elapsed)
+                count(outcome)
                 if on_outcome is not None:
                     on_outcome(stats, outcome)
+    except asyncio.CancelledError:
+        for outcome in bulk.remaining():
+            count(outcome)
+        raise
     finally:
         stats.elapsed = loop.time() - begun
         stats.reconnects = max(0, stats.reconnects)

@@ -101,6 +101,8 @@ class Bulk:
         """Outcomes that wait for those of rows before them."""
         self._held: deque[asyncio.Future[None]] = deque()
         """Those of the last of these rows whose workers wait until the slowest has moved on."""
+        self._unqueued: list[RowOutcome] = []
+        """Outcomes whose workers were interrupted while the queue was full."""
 
     async def outcomes(self) -> AsyncGenerator[RowOutcome]:
         """Make the calls; yield how each ends."""
@@ -129,11 +131,20 @@ class Bulk:
                 task.cancel()
             await asyncio.wait((*workers, ending))
 
+    def remaining(self) -> list[RowOutcome]:
+        """Return the outcomes that an interrupted iteration did not get to: their calls have ended.
+
+        Who leaves them out calls these rows again.
+        """
+        batch = self._drain([])[0] + self._unqueued
+        return self._in_order(batch) if self._ordered else batch
+
     def _drain(self, items: list[RowOutcome | None]) -> tuple[list[RowOutcome], bool]:
         """Return all outcomes that are there, and whether they are the last."""
         while not self._queue.empty():
             items.append(self._queue.get_nowait())
-        return [item for item in items if item is not None], items[-1] is None
+        outcomes = [item for item in items if item is not None]
+        return outcomes, len(outcomes) < len(items)
 
     def _in_order(self, batch: list[RowOutcome]) -> list[RowOutcome]:
         """Return the outcomes whose turn it is; keep the others."""
@@ -162,9 +173,16 @@ class Bulk:
                 await self._keep_near(number)
             outcome = await self._outcome(number, row)
             if queue.full():
-                await queue.put(outcome)
+                await self._put(outcome)
             else:
                 queue.put_nowait(outcome)  # a tenth of a row cheaper
+
+    async def _put(self, outcome: RowOutcome) -> None:
+        try:
+            await self._queue.put(outcome)
+        except asyncio.CancelledError:
+            self._unqueued.append(outcome)
+            raise
 
     async def _keep_near(self, number: int) -> None:
         """Wait until a row is not too far ahead of the slowest."""

@@ -123,6 +123,7 @@ async def _write_all(
                     source.end(outcome.row)
                 screen.advance()
     except asyncio.CancelledError:
+        sink.write(*bulk.remaining())
         screen.end()
         if out != PIPE:
             done = counted(sum(sink.counts.values()), "row")
