@@ -213,6 +213,29 @@ def test_a_log_record_hides_secrets_also_in_its_traceback(
     del holder
 
 
+@pytest.mark.req("T8", "L8")
+def test_a_secret_that_cannot_be_read_now_is_neither_shown_nor_forgotten(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Without descriptors the modules that read it cannot be loaded."""
+    failures = [OSError(24, "Too many open files") for _ in range(3)]
+
+    def read() -> list[str]:
+        if failures:
+            raise failures.pop()
+        return [SECRET]
+
+    holder = KNOWN.held(read)
+    unread = "(not shown: it cannot be searched for secrets: Too many open files)"
+    error = TransportError(f"it said {SECRET}")
+    assert error.message == unread
+    logging.getLogger("holdfast").warning("it said %s", SECRET)
+    assert caplog.messages == [unread]
+    assert not failures
+    assert error.message == f"it said {HIDDEN}"
+    del holder
+
+
 @pytest.mark.req("T8")
 def test_a_redactor_has_the_secrets_that_it_is_given() -> None:
     register = KnownSecrets()

@@ -82,6 +82,29 @@ class Holder:
     __slots__ = ("__weakref__",)
 
 
+class UnreadSecrets:
+    """Stands for the index while a secret cannot be read: nothing is shown.
+
+    A process that has used up its descriptors cannot load the modules that read it, and that is
+    when errors are shown.
+    """
+
+    longest: Final = 0
+
+    def __init__(self, error: Exception) -> None:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        self._text = f"(not shown: it cannot be searched for secrets: {reason})"
+
+    def hide(self, text: str) -> str:
+        return self._text if text else text
+
+    def hide_in(self, value: Any) -> Any:
+        return value if value is None or isinstance(value, bool | int | float) else self._text
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        return [(0, len(text))]
+
+
 class KnownSecrets:
     """A register of secrets, each known as long as its owner lives, and for a while after."""
 
@@ -151,13 +174,16 @@ class KnownSecrets:
         index = self.settle()
         return 0 if index is None else index.longest
 
-    def settle(self) -> NeedleIndex | None:
+    def settle(self) -> NeedleIndex | UnreadSecrets | None:
         """Bring the index up to date; return it, or None if nothing is known."""
         if self._arrived or self._ended or self._is_settling:
             with self._lock:
                 self._is_settling = True
                 try:
                     self._read_arrived()
+                except (OSError, ImportError) as error:
+                    self.version += 1  # what is hidden now may be shown later
+                    return UnreadSecrets(error)
                 finally:
                     self._is_settling = False
         return self._index or None
@@ -165,7 +191,12 @@ class KnownSecrets:
     def _read_arrived(self) -> None:
         while self._arrived:
             held = self._arrived.popleft()
-            held.values = self._added(held.read())
+            try:
+                held.values = self._added(held.read())
+            except BaseException:
+                # Without descriptors no module can be loaded: the secret is not forgotten for that.
+                self._arrived.appendleft(held)
+                raise
             if held.values:
                 self._holds[id(held)] = held
         while self._ended:
