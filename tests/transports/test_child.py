@@ -255,6 +255,16 @@ class TestPortableChild(ChildContract):
                 thread.join(60)
                 assert not thread.is_alive(), thread
 
+    async def test_a_broken_input_is_no_news_of_a_child_that_has_exited(self) -> None:
+        """Its caller was told of the exit without what the program had printed."""
+        heard = Heard()
+        child = cast(PortableChild, self.start(heard, "cat"))
+        child.exited = True  # and its output is still to be read
+        child._input_broken(BrokenPipeError())
+        assert heard.broken is None
+        child.exited = False
+        await self.end(child, heard)
+
     async def test_no_thread_and_no_descriptor_is_left(self) -> None:
         before = (_threads(), _descriptors())
         heard = Heard()

@@ -37,7 +37,7 @@ class PortableChild:
         self._exit_told = self._released = False
         self._output_open = True
         """The end of stdout has not been told, when the process ended."""
-        on_broken, on_room = listener.on_input_broken, listener.on_room
+        on_broken, on_room = self._input_broken, listener.on_room
         self._writer = writer = ThreadWriter(process.stdin, loop, backlog, on_broken, on_room)
         self.send: Callable[..., bool] = writer.send
         self.withdraw: Callable[[WireId], bool] = writer.withdraw
@@ -68,6 +68,11 @@ class PortableChild:
     def _guard(self) -> None:
         if not self._released:
             self._tree.guard()
+
+    def _input_broken(self, error: OSError) -> None:
+        # The exit of a child is told once its last words are read; this must not come before.
+        if not self.exited:
+            self._listener.on_input_broken(error)
 
     # Output
 
