@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import holdfast
-from holdfast._core import line_queue
 
 row, repetitions, command = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 HELLO = {"text": "hello, world"}
@@ -44,6 +43,8 @@ async def progress() -> None:
 
 async def written(flush: Callable[[], None], **options: Any) -> None:
     """Calls with what is written about them, every 50 of them."""
+    from holdfast._core import line_queue
+
     # What a thread finds each time that it looks would depend on how slow the counting is.
     line_queue.GATHER = 3600.0  # type: ignore[misc]
     async with holdfast.connect(command, **options) as server:
