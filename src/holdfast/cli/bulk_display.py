@@ -144,11 +144,11 @@ def display(
         kind = Bar
     shown = kind(output, counts, measured)
     unshared: list[LimitsUnshared] = []
-    remove = client.events.subscribe(unshared.append, LimitsUnshared.name)
+    if client._policy.limits.store is not None:  # to listen has each call tell its events
+        client.events.subscribe(unshared.append, LimitsUnshared.name)
     try:
         yield shown
     finally:
-        remove()
         shown.end()
         if unshared:
             text = f"The limits were not shared with other processes: {unshared[0].error}"
