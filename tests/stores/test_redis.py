@@ -305,6 +305,20 @@ async def test_a_holder_ends_in_peace_though_the_lock_cannot_be_given_back(
     await store.close()
 
 
+async def test_a_lock_that_could_not_be_given_back_is_free_when_redis_is_back(
+    own_server: RedisServer,
+) -> None:
+    """A minute without it would be a minute in which no worker can renew a login."""
+    store, other = (RedisStore(own_server.url, patience=LONG, rest=0.01) for _ in range(2))
+    async with store.lock("a", ttl=1000):
+        own_server.stop()
+    own_server.start()
+    async with asyncio.timeout(LONG), other.lock("a", ttl=1000):
+        pass
+    await store.close()
+    await other.close()
+
+
 # What it may forget
 
 

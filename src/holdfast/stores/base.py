@@ -47,7 +47,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Final, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
@@ -181,6 +181,41 @@ async def poll(attempt: Callable[[], Awaitable[T | None]]) -> T:
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE)
     return value
+
+
+async def give_back(
+    release: Callable[[], Awaitable[object]], ttl: float, is_open: Callable[[], bool]
+) -> None:
+    """Give a lock back; if the store fails, as soon as it works again, as long as it is open.
+
+    Its lease would end by itself, but that of a login lasts a minute, in which nobody can renew it.
+    """
+    try:
+        await release()
+    except StoreError:
+        task = asyncio.create_task(_give_back_later(release, ttl, is_open))
+        _GIVING_BACK.add(task)
+        task.add_done_callback(_GIVING_BACK.discard)
+
+
+async def _give_back_later(
+    release: Callable[[], Awaitable[object]], ttl: float, is_open: Callable[[], bool]
+) -> None:
+    async def attempt() -> bool | None:
+        if is_open():
+            try:
+                await release()
+            except StoreError:
+                return None
+        return True
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ttl):
+            await poll(attempt)
+
+
+_GIVING_BACK: Final[set[asyncio.Task[None]]] = set()
+"""Locks that are being given back; a loop holds its tasks by weak references."""
 
 
 @asynccontextmanager

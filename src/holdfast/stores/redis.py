@@ -67,6 +67,7 @@ from holdfast.stores.base import (
     StoreUnreachable,
     TaskLocks,
     Watcher,
+    give_back,
     poll,
     renewed,
     require_entry,
@@ -263,15 +264,16 @@ class RedisStore:
         async def renew() -> bool:
             return bool(await self._script(_KEEP, (place,), owner, _milliseconds(ttl)))
 
+        async def release() -> None:
+            await _whole(self._script(_KEEP, (place,), owner, ""))
+
         async with self._tasks.hold(name):
             try:
                 number = await poll(attempt)
                 async with renewed(self, name, ttl, renew):
                     yield number
             finally:
-                # If it cannot be given back, it ends by itself; whoever held it is done.
-                with contextlib.suppress(StoreError):
-                    await _whole(self._script(_KEEP, (place,), owner, ""))
+                await give_back(release, ttl, lambda: asyncio.get_running_loop() in self._loops)
 
     async def may_forget(self) -> str | None:
         """Return why entries that have no end may be lost; None: they are kept, or it is unknown.

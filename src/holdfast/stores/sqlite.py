@@ -29,7 +29,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import secrets
 import threading
@@ -44,6 +43,7 @@ from holdfast.stores.base import (
     LOCK_TTL,
     StoreError,
     TaskLocks,
+    give_back,
     poll,
     renewed,
     require_entry,
@@ -175,15 +175,16 @@ class SqliteStore:
         async def renew() -> bool:
             return await self._change(_RENEW, self._clock() + ttl, name, owner) > 0
 
+        async def release() -> None:
+            await self._change(_RELEASE, name, owner)
+
         async with self._tasks.hold(name):
             try:
                 number = await poll(attempt)
                 async with renewed(self, name, ttl, renew):
                     yield number
             finally:
-                # If it cannot be given back, it ends by itself; whoever held it is done.
-                with contextlib.suppress(StoreError):
-                    await self._change(_RELEASE, name, owner)
+                await give_back(release, ttl, lambda: self._thread is not None)
 
     @property
     def is_open(self) -> bool:
