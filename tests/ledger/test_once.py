@@ -319,6 +319,11 @@ async def test_a_living_owner_is_waited_for_within_the_calls_time(
         with pytest.raises(RequestTimeout, match="is under way") as failure:
             await hasty.call_tool("charge", {}, once="order-1", **options)
         assert failure.value.outcome_unknown
+        patient = asyncio.create_task(hasty.call_tool("charge", {}, once="order-1", timeout=600))
+        await asyncio.sleep(0.05)
+        await hasty.close()
+        with pytest.raises(ShutdownError, match="another call with this key may have run"):
+            await patient
         second = asyncio.create_task(two.call_tool("charge", {}, once="order-1"))
         await asyncio.sleep(0.05)
         release.set()

@@ -121,15 +121,17 @@ class OnceCall(Struct, eq=False):
 
     async def _claim(self, call: ToolCall, tool: ReadyTool) -> Claim:
         requester = call.pipeline.requester
-        return await self.ledger.claim(
-            self.key,
-            tool=call.name,
-            arguments=self.arguments,
-            server=requester.name,
-            scope=self._scope(call.pipeline),
-            pending=None if call.answers is None else _answered(call.answers),
-            until=_waits_until(call, tool),
-        )
+        closed = texts.shut(texts.about(requester.name, call.name, self.key))
+        async with requester.waits.until_closed(closed):
+            return await self.ledger.claim(
+                self.key,
+                tool=call.name,
+                arguments=self.arguments,
+                server=requester.name,
+                scope=self._scope(call.pipeline),
+                pending=None if call.answers is None else _answered(call.answers),
+                until=_waits_until(call, tool),
+            )
 
     def _scope(self, pipeline: Pipeline) -> str:
         if pipeline.key_scope is None:
@@ -207,11 +209,9 @@ class OnceCall(Struct, eq=False):
         if isinstance(error, HoldfastError) and _is_answer(call, error):
             await self._settle(ran=False, error=error)
         elif may_have_run(call, error):
-            note = error.redacted if isinstance(error, HoldfastError) else type(error).__name__
-            await self._settle(note=note)
+            await self._settle(note=_reason(error))
         else:
-            note = error.redacted if isinstance(error, HoldfastError) else type(error).__name__
-            await self._settle(ran=False, note=note)
+            await self._settle(ran=False, note=_reason(error))
 
     async def _settle(self, **facts: Any) -> None:
         """Note how the call ended, for at most `SETTLE_TIME`.
@@ -273,6 +273,13 @@ def _is_answer(call: ToolCall, error: HoldfastError) -> bool:
     refused = isinstance(error, HandshakeRefused) or error.code == BUSY
     is_out = call.request is not None or call.is_another
     return isinstance(error, RpcError) and is_out and not refused and not error.outcome_unknown
+
+
+def _reason(error: BaseException) -> str:
+    """Return why a call ended, for its record."""
+    if isinstance(error, asyncio.CancelledError):
+        return "its caller was cancelled"
+    return error.redacted if isinstance(error, HoldfastError) else type(error).__name__
 
 
 def may_have_run(call: ToolCall, error: BaseException) -> bool:

@@ -12,6 +12,7 @@ from holdfast.errors import (
     HoldfastError,
     OutcomeUnknown,
     RequestTimeout,
+    ShutdownError,
     StateError,
     ValidationError,
 )
@@ -46,6 +47,12 @@ def late(subject: str, key: str, *, is_waiting: bool) -> HoldfastError:
     text = "another call with this key is under way, and was not done in time"
     hint = Hint("once", "gets its outcome, if the call is made again", key)
     return RequestTimeout(f"{subject}: {text}", hints=(hint,), outcome_unknown=True)
+
+
+def shut(subject: str) -> ShutdownError:
+    """Return the error of a call that was waiting when its client was closed."""
+    text = "the client was closed; nothing was sent, but another call with this key may have run"
+    return ShutdownError(f"{subject}: {text}", outcome_unknown=True)
 
 
 def difference(record: Record, tool: str) -> str:
