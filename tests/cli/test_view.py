@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
@@ -79,9 +80,12 @@ def test_a_line_without_an_end_is_not_held_in_memory(
 ) -> None:
     monkeypatch.setattr("holdfast.trace.format.LONGEST_LINE", 1000)
     text = trace.read_text(encoding="utf-8")
-    trace.write_text(text.replace("\n", "\n" + "x" * 5000 + "\n", 1), encoding="utf-8")
+    # What stands behind the bound looks like a line, and is none.
+    inside = "x" * 1001 + '{"t": 1, "kind": "stderr", "text": "smuggled"}'
+    trace.write_text(text.replace("\n", f"\n{inside}\n", 1), encoding="utf-8")
     done = cli("view", str(trace))
-    assert (done.code, "Lines that cannot be read: 1," in done.err) == (0, True)
+    reason = "Lines that cannot be read: 1, the first in line 2: longer than 1000 bytes"
+    assert (done.code, reason in done.err) == (0, True)
 
 
 @pytest.mark.req("W2")
@@ -93,15 +97,18 @@ def test_wrong_input_is_refused_and_nothing_is_lost(cli: Cli, trace: Path, tmp_p
     log.write_text('{"name":"add","arguments":{},"_phase":"before","_seq":1}\n', encoding="utf-8")
     page.write_text("<!doctype html>\n", encoding="utf-8")
     empty.touch()
+    packed = tmp_path / "run.jsonl.gz"
+    packed.write_bytes(gzip.compress(before))
     older.write_bytes(before)
     for words, reason in [
         ([str(log)], "it is a call log; --trace-file"),
         ([str(page)], "it is a page; open it in a browser"),
         ([str(empty)], "it is empty"),
+        ([str(packed)], "it is compressed; gunzip -c FILE | holdfast view -"),
         ([str(trace), "-o", str(older)], "this is the trace itself"),
         ([str(tmp_path / "none.jsonl")], "No such file"),
         ([str(tmp_path)], "Is a directory"),
-        ([str(other)], "not a trace"),
+        ([str(other)], "not a trace: its first line is not a header; --trace-file"),
         ([str(trace), "-o", str(trace)], "this is the trace itself"),
         ([str(trace), "-o", str(tmp_path / "no" / "where.html")], "No such file"),
         ([str(trace), "--open", "--to", "har"], "--open shows the page"),

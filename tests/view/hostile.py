@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from tests.view.sample import TraceWriter
 
 _RUN = "window.pwned=1"
@@ -107,3 +110,51 @@ def hostile_trace() -> str:
         trace.put(t + 0.88, server, "login", why=text)
         trace.put(t + 0.9, server, text, "<", text=text, sidecar=text)
     return trace.text()
+
+
+ODD: tuple[Any, ...] = (12345678901234567890123, None, [[{"toString": 1}]])
+"""What stands where a text is expected; JavaScript cannot make a text of each of them."""
+
+_MESSAGES: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("request", "tools/call", {"params": {"name": "x", "arguments": {"a": [1]}}}),
+    ("request", "initialize", {"params": {"protocolVersion": "x"}}),
+    ("result", "", {"result": {"content": [{"type": "text", "text": "t"}], "isError": True}}),
+    ("result", "", {"result": {"content": [{"type": "image", "mimeType": "", "data": ""}]}}),
+    ("error", "", {"error": {"code": -1, "message": "m"}}),
+    ("notification", "notifications/progress", {"params": {"progress": 1, "total": 2}}),
+    ("notification", "notifications/message", {"params": {"data": "x", "message": "x"}}),
+    ("notification", "notifications/cancelled", {"params": {"reason": "x"}}),
+    ("stderr", "", {"text": "x"}),
+    ("junk", "", {"text": "x"}),
+    ("http", "", {"status": 1, "headers": {"a": "b"}}),
+    ("dropped", "", {"count": 1}),
+    ("later", "", {"text": "x", "body": 1}),
+)
+
+
+def odd_trace() -> str:
+    """Return a trace with a value of another type in each place of each kind of message."""
+    trace = TraceWriter({"git": {}})
+    t = 0.0
+    for kind, method, message in _MESSAGES:
+        for body in _misshapen(message):
+            t += 0.1
+            fields: dict[str, Any] = {"method": method} if method else {}
+            if kind in ("result", "error"):
+                wire_id = trace.tool(t - 0.05, "git", "log", {})
+                fields |= {"id": wire_id, "of": wire_id}
+            elif kind == "request":
+                fields["id"] = round(t * 1000) + 10_000
+            trace.put(t, "git", kind, ">" if kind == "request" else "<", body=body, **fields)
+    return trace.text()
+
+
+def _misshapen(value: Any) -> Iterator[Any]:
+    """Yield copies of a value with one part of another type."""
+    yield from ODD
+    if isinstance(value, dict | list):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            for odd in _misshapen(part):
+                copy: Any = value.copy()
+                copy[key] = odd
+                yield copy

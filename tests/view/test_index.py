@@ -170,6 +170,7 @@ def test_what_is_dropped_is_counted() -> None:
     index = Index()
     index.add(Line(1.0, "dropped", count=12))
     index.add(Line(2.0, "dropped", count=3))
+    index.add(Line(3.0, "dropped", count=-7))
     assert index.dropped == 15
 
 

@@ -14,7 +14,7 @@ import pytest
 from holdfast.cli.arguments import parse
 from holdfast.trace.format import Reading
 from holdfast.view.page import build_page
-from tests.view.hostile import HOSTILE, hostile_trace
+from tests.view.hostile import HOSTILE, hostile_trace, odd_trace
 from tests.view.sample import TraceWriter, bad_day, text_result
 from tools.chromium import Tab, new_tab
 
@@ -27,6 +27,44 @@ ROWS = "[...document.querySelectorAll('#space .row')].map(row => row.innerText)"
 def page_of(text: str, name: str = "run.jsonl") -> str:
     reading = Reading(name)
     return build_page(reading, reading.lines(text.encode().splitlines(keepends=True)))
+
+
+TAGS = {
+    *("div", "span", "b", "i", "p", "h2", "h3", "section", "details", "summary", "button", "br"),
+    *("svg", "path", "rect", "circle", "defs", "pattern", "canvas"),
+}
+"""The elements of which the list and the detail are made."""
+LOADING = {"href", "src", "srcset", "srcdoc", "action", "formaction", "data", "poster"}
+
+# Chooses every row, unfolds all of it, and returns what elements and attributes there were. What
+# is out of sight is not laid out, which would take most of the time: elements are there as before.
+WALK = """
+(async () => {
+  const { port1, port2 } = new MessageChannel(), tags = new Set(), attributes = new Set();
+  const turn = () => new Promise(go => { port1.onmessage = go; port2.postMessage(0); });
+  const places = ["detail", "list", "stage", "gutter"].map(id => document.getElementById(id));
+  const look = sight => places.forEach(place => { place.style.contentVisibility = sight; });
+  const write = history.replaceState.bind(history), chosen = () => address?.match(/m=[0-9]+/)[0];
+  let address = location.hash, before;
+  history.replaceState = (...facts) => { address = facts[2]; };
+  look("hidden");
+  do {
+    before = chosen();
+    do await turn(); while (document.querySelector("#detail .loading"));
+    for (let deep = 0; deep < 3; deep++)
+      document.querySelectorAll("#detail details").forEach(node => { node.open = true; });
+    for (const node of document.querySelectorAll("#detail *, #space *")) {
+      tags.add(node.localName);
+      for (const name of node.getAttributeNames()) attributes.add(name);
+    }
+    dispatchEvent(new KeyboardEvent("keydown", { key: "j" }));
+  } while (chosen() !== before);
+  history.replaceState = write;
+  write(null, "", address);
+  look("");
+  return [[...tags], [...attributes]];
+})()
+"""
 
 
 class Browser:
@@ -55,7 +93,11 @@ class Browser:
         return [
             *self.tab.told("Runtime.exceptionThrown"),
             *self.tab.told("Page.javascriptDialogOpening"),
-            *(entry for entry in self.tab.told("Log.entryAdded")),
+            *(
+                entry
+                for entry in self.tab.told("Log.entryAdded")
+                if entry["entry"]["level"] != "verbose"
+            ),
             *(url for url in urls if not url.startswith((self._file.as_uri(), "data:", "blob:"))),
         ]
 
@@ -321,22 +363,11 @@ async def test_whatever_a_server_writes_nothing_runs_and_no_request_leaves(
 ) -> None:
     count = hostile_trace().count("\n") - 1
     tab = await chrome.show(hostile_trace(), "#wire&m=0")
-    # Every row is chosen, and all of it unfolded; then the statistics, the lanes and the filter.
-    await tab.ask(
-        """
-        (async () => {
-          const turn = () => new Promise(resolve => setTimeout(resolve));
-          for (let row = 0; row < COUNT; row++) {
-            await turn();
-            for (let deep = 0; deep < 3; deep++)
-              document.querySelectorAll("#detail details").forEach(node => { node.open = true; });
-            dispatchEvent(new KeyboardEvent("keydown", { key: "j" }));
-          }
-        })()
-        """.replace("COUNT", str(count))
-    )
-    await tab.until(f"location.hash.includes('m={count - 1}')")
+    tags, attributes = await tab.ask(WALK)
+    assert await tab.until(f"location.hash.includes('m={count - 1}')")
     assert f"of {count} messages" in await tab.ask(SHOWN)
+    assert set(tags) <= TAGS
+    assert not [name for name in attributes if name.startswith("on") or name in LOADING]
     for fragment in ("#wire", "#stats", "#"):
         await tab.ask(f"location.hash = {json.dumps(fragment)}")
         for key in "jjj]]]":
@@ -355,6 +386,18 @@ async def test_whatever_a_server_writes_nothing_runs_and_no_request_leaves(
     assert "U+202E" in shown
     assert chrome.faults() == []
     assert len(HOSTILE) >= 60
+
+
+@pytest.mark.req("W2")
+async def test_a_part_of_another_type_is_shown_as_json(chrome: Browser) -> None:
+    tab = await chrome.show(odd_trace(), "#wire&m=0")
+    await tab.ask(WALK)
+    # A server's JSON on stdout is no message: its words are in the list all the same.
+    await set_query(tab, "kind:junk 12345678901234567890123")
+    assert '"text":12345678901234567890123' in (await tab.until(f"{ROWS}.length && {ROWS}"))[1]
+    await set_query(tab, "kind:http")
+    await tab.until(f"{ROWS}.some(row => row.includes('12345678901234567890123 a: b'))")
+    assert chrome.faults() == []
 
 
 @pytest.mark.req("W2")

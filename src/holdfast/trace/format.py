@@ -82,12 +82,20 @@ class Line(Struct, rename={"to_state": "to", "from_state": "from"}):
     """What is known of a server that joins later, in a line of the kind ``server``."""
 
 
-_NO_HEADER: Final = "its first line is not a header"
+_NO_HEADER: Final = (
+    "its first line is not a header; --trace-file, or trace= in Python, writes a trace"
+)
 _OTHERS: Final = (
     (b'"_phase"', "it is a call log; --trace-file, or trace= in Python, writes a trace"),
     (b"<!doctype html", "it is a page; open it in a browser"),
 )
-"""What a file begins with that is often given instead, and what to do."""
+"""What the first line of a file has that is often given instead, and what to do."""
+_PACKED: Final = {
+    b"\x1f\x8b": "it is compressed; gunzip -c FILE | holdfast view -",
+    b"\x28\xb5\x2f\xfd": "it is compressed; zstd -dc FILE | holdfast view -",
+    b"PK\x03\x04": "it is an archive; unpack it first",
+}
+"""What packed files begin with."""
 
 
 _header = msgspec.json.Decoder(Header)
@@ -124,10 +132,8 @@ class Reading:
         """
         rows = iter(rows)
         self.read_header(next(rows, b""))
-        for row in rows:
-            # A line without an end is cut, unless another file of the same run follows.
-            self.is_cut = not row.endswith(b"\n")
-            line = None if self.is_cut else self.read_line(row)
+        for row in self._whole(rows):
+            line = self.read_line(row)
             if line is not None and line.kind == "server":
                 facts = {"transport": line.transport, "target": line.target}
                 self.header.servers[line.server] = facts
@@ -135,6 +141,21 @@ class Reading:
                 if line.kind == "state":
                     self._states[line.server] = line.to_state
                 yield line
+
+    def _whole(self, rows: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield the rows that are whole: no part of a line that is too long, no line that is cut.
+
+        A line without an end is cut, unless another file of the same run follows.
+        """
+        is_part = False
+        for row in rows:
+            self.is_cut = not row.endswith(b"\n")
+            if not self.is_cut and is_part:
+                self._number += 1
+                self._skip(f"longer than {LONGEST_LINE} bytes")
+            elif not self.is_cut:
+                yield row
+            is_part = self.is_cut and (is_part or len(row) > LONGEST_LINE)
 
     @property
     def unclosed(self) -> list[str]:
@@ -153,10 +174,8 @@ class Reading:
                 raise msgspec.DecodeError(f"{len(row)} bytes")
             self.header = _header.decode(row)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            why = next((why for mark, why in _OTHERS if mark in row[:LONGEST_HEADER]), _NO_HEADER)
-            raise ValidationError(
-                f"{self.name}: not a trace: {why if row else 'it is empty'}"
-            ) from None
+            why = _other_than_a_trace(row[:LONGEST_HEADER])
+            raise ValidationError(f"{self.name}: not a trace: {why}") from None
         if self.header.format > FORMAT:
             raise ValidationError(
                 f"{self.name}: a trace of version {self.header.format}; this program reads {FORMAT}"
@@ -174,10 +193,21 @@ class Reading:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             # A rotated file begins with a header of its own.
             if not row.startswith(b'{"' + MARK.encode()):
-                self.skipped += 1
-                if len(self.unreadable) < 20:
-                    self.unreadable.append((self._number, str(error)))
+                self._skip(str(error))
             return None
+
+    def _skip(self, why: str) -> None:
+        self.skipped += 1
+        if len(self.unreadable) < 20:
+            self.unreadable.append((self._number, why))
+
+
+def _other_than_a_trace(row: bytes) -> str:
+    """Return what a file is whose first row is not a header, and what to do."""
+    if not row:
+        return "it is empty"
+    packed = (why for mark, why in _PACKED.items() if row.startswith(mark))
+    return next(packed, next((why for mark, why in _OTHERS if mark in row), _NO_HEADER))
 
 
 def rotated(path: Path) -> list[Path]:

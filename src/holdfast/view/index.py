@@ -232,7 +232,7 @@ class Index:
         return changed
 
     def _take_dropped(self, number: int, row: Row, line: Line) -> list[int]:
-        self.dropped += line.count
+        self.dropped += max(0, line.count)
         return []
 
     def _take_other(self, number: int, row: Row, line: Line) -> list[int]:

@@ -76,6 +76,7 @@ class Page {
   }
 
   drawFooter() {
+    if (this.tab !== "messages") return $("shown").replaceChildren(this.tab === "stats" ? counted(this.stats.count, "tool") : "");
     const noun = this.isWire ? "message" : "row", hidden = this.chosen && !this.list.rows.includes(this.chosen);
     const parts = [`${grouped(this.list.rows.length)} of ${counted(this.listed, noun)}${this.search?.isRunning ? ", searching…" : ""}`];
     if (hidden) parts.push(el("span", "hidden-choice", " · the chosen one is hidden by the filter or the range"));

@@ -4,7 +4,7 @@ const NO_ANSWER = {
   pending: "No answer yet.", open: "No answer came before the trace ended.", cancelled: "No answer: the call was cancelled, and the server told.",
   unknown: "No answer came before the link was lost.", timeout: "No answer came in time.", failed: "It was never sent.",
 };
-const BEFORE = 1.2, AFTER = 1.8, MOST_STDERR = 40, LONGEST_VERDICT = 500;
+const BEFORE = 1.2, AFTER = 1.8, MOST_STDERR = 40, LONGEST_VERDICT = 500, LONGEST_FACT = 60;
 
 class Detail {
   constructor(page) {
@@ -90,7 +90,7 @@ class Detail {
   async stderrNear(row) {
     const { rows } = this.trace, from = row.t - BEFORE, to = row.end + AFTER, lines = [];
     for (let n = lowerBound(rows, from); n < rows.length && rows[n].t <= to && lines.length < MOST_STDERR; n++)
-      if (rows[n].kind === "stderr" && rows[n].server === row.server) lines.push([rows[n], (await this.trace.bodyOf(rows[n]))?.text ?? ""]);
+      if (rows[n].kind === "stderr" && rows[n].server === row.server) lines.push([rows[n], textOf(await this.trace.bodyOf(rows[n]))]);
     return lines;
   }
 
@@ -118,7 +118,11 @@ function withoutSubject(row) {
   return row.note.startsWith(subject) ? row.note.slice(subject.length).replace(/^[^:]*: /, "") : row.note;
 }
 const sentence = text => text.charAt(0).toUpperCase() + text.slice(1) + (/[\p{L}\d)]$/u.test(text) ? "." : "");
-const fact = (name, value) => el("div", "num", el("span", "", name), ...visible(value, 120));
+function fact(name, value) {
+  const node = el("div", "num", el("span", "", name), ...visible(value, LONGEST_FACT));
+  if (inWords(value).length > LONGEST_FACT) node.title = inWords(value).slice(0, 500);
+  return node;
+}
 const loading = () => el("div", "loading", el("i"), el("i"), el("i"));
 
 function answerWords(answer) {

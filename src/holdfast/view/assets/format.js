@@ -26,7 +26,7 @@ const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f
 
 /** Return text nodes in which unseen characters are spelled out, so that no name looks like another. */
 function visible(text, longest = 2000) {
-  const whole = String(text), shown = whole.length > longest ? whole.slice(0, longest) : whole;
+  const whole = inWords(text), shown = whole.length > longest ? whole.slice(0, longest) : whole;
   const nodes = [];
   let from = 0;
   for (const match of shown.matchAll(UNSEEN)) {
@@ -48,6 +48,12 @@ function parsed(text) {
 
 /** Return a value as a person reads it: a string as it is, anything else as JSON. */
 const inWords = value => typeof value === "string" ? value : JSON.stringify(value) ?? "";
+
+/** Return the text of a line that is no message; JSON on stdout is a text, too. */
+function textOf(body) {
+  const isText = typeof body?.text === "string" && Object.keys(body).every(key => key === "text" || key === "sidecar");
+  return isText ? body.text : body === null || body === undefined ? "" : beginning(body, MOST_WORDS);
+}
 
 const MOST_WORDS = 300;
 /** Return arguments for a person to read, nearly as the command line takes them. */

@@ -2,7 +2,10 @@
    Above them the whole run as an overview. Where there are more calls than pixels, a column of
    pixels shows how many there were, in the colour of the worst. */
 const WINDOWS = [10, 20, 30, 60];
-const STEPS = [.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
+const STEPS = [.00001, .00002, .00005, .0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
+const MOST_BINS = 150;
+/** Return a round step by which a span of time has no more parts. */
+const stepFor = (span, most) => STEPS.find(step => span / step <= most) || Math.ceil(span / most / 86400) * 86400;
 const TOP = 52, LANE = 66, NARROW = 720, BELOW = 430;
 const COLORS = ["bg", "panel", "sunk", "line", "line2", "text", "muted", "faint", "accent", "ok", "tool", "rpc", "timeout", "cancelled", "unknown", "late", "junk"];
 const GROUNDS = { starting: ["late", .07, "."], initializing: ["late", .12, "|"], backoff: ["rpc", .07, "/"], closing: ["cancelled", .1, "|"], closed: ["cancelled", .06, ""] };
@@ -82,7 +85,7 @@ class Lanes {
       const name = el("b", server.name.length > 14 ? "long" : "", place, el("span", "name", ...visible(server.name, 60)));
       name.title = inWords(server.target || server.name).slice(0, 500);
       return el("div", "label", name, el("span", "num", ...visible(inWords(server.transport || "server"), 20), ` · ${counted(calls.length, "call")}`),
-        el("span", "num", `${links > 1 ? `${links} links, ` : ""}${trouble ? `${grouped(trouble)} in trouble` : "no trouble"}`));
+        el("span", "num", ...(links > 1 ? [el("span", "wide", `${links} links, `)] : []), trouble ? `${grouped(trouble)} in trouble` : "no trouble"));
     });
     $("labels").replaceChildren(...labels);
     $("stage").style.height = `${TOP + Math.max(1, this.shownServers.length) * LANE}px`;
@@ -99,8 +102,8 @@ class Lanes {
       if (!servers.length) return [];
       const trouble = servers.reduce((sum, server) => sum + this.troubleOf(server), 0);
       // Two ways at once have room for numbers alone.
-      const isAlone = !above.length || !below.length, words = trouble ? isAlone ? ` · ${grouped(trouble)} in trouble` : ` · ${grouped(trouble)} ✕` : "";
-      const node = button(trouble ? "bad" : "", () => this.scroll(by), `${arrow} ${servers.length}`, ...(isAlone ? [el("span", "wide", " more")] : []), words);
+      const isAlone = !above.length || !below.length, words = trouble ? [` · ${grouped(trouble)}`, ...(isAlone ? [el("span", "wide", " in trouble"), el("span", "narrow", " ✕")] : [" ✕"])] : [];
+      const node = button(trouble ? "bad" : "", () => this.scroll(by), `${arrow} ${grouped(servers.length)}`, ...(isAlone ? [el("span", "wide", " more")] : []), ...words);
       node.title = `${counted(servers.length, "server")} ${where}${trouble ? `, ${counted(trouble, "call")} in trouble` : ""}; the wheel scrolls, too`;
       return [node];
     };
@@ -188,10 +191,10 @@ class Lanes {
   }
 
   drawOverview() {
-    const g = this.context, bins = 120, width = this.width / bins, counts = new Float64Array(bins), worst = new Array(bins).fill(-1);
-    for (const row of this.trace.rows) counts[Math.min(bins - 1, Math.floor(row.t / this.horizon * bins))]++;
+    const g = this.context, step = stepFor(this.horizon, MOST_BINS), bins = Math.ceil(this.horizon / step), width = step / this.horizon * this.width, counts = new Float64Array(bins), worst = new Array(bins).fill(-1);
+    for (const row of this.trace.rows) counts[Math.min(bins - 1, Math.floor(row.t / step))]++;
     for (const call of this.trace.calls) if (isTrouble(call)) {
-      const bin = Math.min(bins - 1, Math.floor(call.end / this.horizon * bins));
+      const bin = Math.min(bins - 1, Math.floor(call.end / step));
       worst[bin] = Math.max(worst[bin], RANK.indexOf(call.outcome));
     }
     const most = counts.reduce((a, b) => Math.max(a, b), 1);
@@ -201,7 +204,7 @@ class Lanes {
       g.fillRect(bin * width + .5, 27 - height, width - 1, height);
       if (worst[bin] >= 0) { g.fillStyle = this.ink(RANK[worst[bin]]); g.fillRect(bin * width + .5, 27, width - 1, 3); }
     }
-    $("scale").textContent = this.isBlank ? "" : `messages per ${duration(this.horizon / bins)}`;
+    $("scale").replaceChildren(...(this.isBlank ? [] : [el("span", "wide", "messages "), `per ${step > 60 ? duration(step) : roundDuration(step)}`]));
     // Where messages were dropped, the overview has a gap.
     for (const row of this.trace.losses) {
       const x = Math.min(this.width - 6, row.t / this.horizon * this.width);
@@ -223,14 +226,15 @@ class Lanes {
   drawAxis() {
     if (this.isBlank) return;
     const g = this.context, span = this.to - this.from;
-    const most = Math.max(2, Math.min(14, this.width / 75)), step = STEPS.find(step => span / step <= most) || Math.ceil(span / most / 86400) * 86400;
+    const most = Math.max(2, Math.min(14, this.width / 75)), step = stepFor(span, most);
     const digits = Math.max(0, -Math.floor(Math.log10(step))), words = t => step < 60 || t < 1 ? `${t.toFixed(digits)} s` : longDuration(Math.round(t));
     g.strokeStyle = this.ink("line");
     g.fillStyle = this.ink("faint");
     g.lineWidth = 1;
     for (let t = Math.ceil(this.from / step) * step; t <= this.to + 1e-6; t += step) {
       const x = Math.round(this.x(t)) + .5, isLeft = x < 12, isRight = x > this.width - 24;
-      g.beginPath(); g.moveTo(x, TOP - 6); g.lineTo(x, this.height); g.stroke();
+      // At the left edge stands the border already.
+      if (x > 1) { g.beginPath(); g.moveTo(x, TOP - 6); g.lineTo(x, this.height); g.stroke(); }
       g.textAlign = isLeft ? "left" : isRight ? "right" : "center";
       g.fillText(words(t), isLeft ? 4 : isRight ? this.width - 8 : x, 40);
     }

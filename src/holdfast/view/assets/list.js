@@ -56,7 +56,7 @@ class List {
     else if (row.kind === "state") what.append(...visible(`${row.method || "new"} → ${row.name}`, 120));
     else if (row.kind !== "stderr" && row.kind !== "junk") what.append(...visible(row.name, 120));
     if (row.faults) what.append(el("span", "say", "✕ schema"));
-    if (summary) what.append(el(look === "text" ? "span" : "i", "", ...visible(String(summary).slice(0, MOST_SUMMARY))));
+    if (summary) what.append(el(look === "text" ? "span" : "i", "", ...visible(inWords(summary).slice(0, MOST_SUMMARY))));
     const span = row.end - row.t, took = el("span", "took num right-align", duration(span));
     if (isCall) took.style.setProperty("--w", `${Math.max(4, Math.min(100, Math.log10(Math.max(1, span * 1000)) / 4 * 100))}%`);
     const bytes = row.total || row.bytes;
@@ -74,9 +74,9 @@ class List {
     if (row.kind === "state" || row.kind === "outcome") return row.note;
     const body = this.trace.body(row, () => this.page.redrawList());
     if (body === undefined || body === null) return row.note;
-    if (row.kind === "stderr" || row.kind === "junk") return body.text || "";
-    if (row.kind === "http") return `${body.status || ""} ${Object.entries(body.headers || {}).map(([name, value]) => `${name}: ${value}`).join(", ")}`;
-    if (row.kind === "dropped") return `${body.count} messages were not recorded`;
+    if (row.kind === "stderr" || row.kind === "junk") return textOf(body);
+    if (row.kind === "http") return `${inWords(body.status || "")} ${Object.entries(body.headers || {}).map(([name, value]) => `${name}: ${inWords(value)}`).join(", ")}`;
+    if (row.kind === "dropped") return `${inWords(body.count ?? "")} messages were not recorded`;
     if (row.kind === "request") return requestSummary(row, body, this.trace);
     if (row.kind === "result") return row.outcome === "late" ? "late answer" : "answer";
     if (row.kind === "error") return `error ${inWords(body.error?.code ?? "")}: ${inWords(body.error?.message ?? "")}`;

@@ -66,6 +66,7 @@ class Stats {
 
   draw() {
     const groups = this.groups();
+    this.count = groups.length;
     this.axis = new Axis(groups.flatMap(group => group.spans.length ? [group.spans[0], group.spans.at(-1)] : []));
     if (!groups.some(group => group.key === this.chosen)) this.chosen = groups[0]?.key ?? null;
     const body = el("tbody", "", ...groups.slice(0, MOST_TOOLS).map(group => this.row(group)));
