@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import holdfast
+from holdfast.cli.verbs.serve import close_all
 from holdfast.errors import RpcError
 from tests.cli.conftest import Cli
 from tests.relay import stdio_server
@@ -152,6 +153,22 @@ async def test_several_servers_are_served_as_one(config: str) -> None:
 
 
 @pytest.mark.req("Y3")
+async def test_servers_end_side_by_side() -> None:
+    """Each may take two seconds, and hosts do not wait for one after the other."""
+
+    class Slow:
+        def __init__(self, own: asyncio.Event, other: asyncio.Event) -> None:
+            self._own, self._other = own, other
+
+        async def close(self) -> None:
+            self._own.set()
+            await self._other.wait()
+
+    first, second = asyncio.Event(), asyncio.Event()
+    clients: list[Any] = [Slow(first, second), Slow(second, first)]
+    await close_all(clients)
+
+
 async def test_rules_hold_before_anything_is_sent(config: str, tmp_path: Path) -> None:
     log = tmp_path / "calls.jsonl"
     rules = ["--allow", "*.pid", "--allow", "b.cwd", "--deny", "b.pid", "--log", str(log)]

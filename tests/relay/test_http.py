@@ -350,6 +350,20 @@ async def test_a_session_is_of_one_path_and_ends_with_delete() -> None:
             await asyncio.sleep(0)
 
 
+async def test_the_response_to_an_id_that_is_in_use_ends() -> None:
+    pair = Pair("handshake", "handshake")
+    peer = offering(pair)
+    peer.on("tools/call", SILENCE)
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "say"}}
+    async with serving(peer) as served:
+        url = f"{served.url}/s0"
+        sent = {"Mcp-Session-Id": (await post(url))[1]["Mcp-Session-Id"]}
+        first = asyncio.ensure_future(post(url, call, **sent))
+        await peer.expect("tools/call")
+        assert (await post(url, call, **sent))[0] == 200
+        first.cancel()
+
+
 @pytest.mark.parametrize("ends", ["cancellation", "delete"])
 async def test_the_response_to_a_call_that_is_not_answered_ends(ends: str) -> None:
     """Hosts of the handshake era cancel by another request, and may wait for the first to end."""

@@ -96,6 +96,15 @@ async def test_tools_and_prompts_have_the_names_of_their_servers(pair: Pair) -> 
             await host.request("tools/call", {"name": "say"})
 
 
+async def test_a_tool_whose_name_leads_to_another_server_is_left_out(pair: Pair) -> None:
+    """Hosts refuse two tools of one name, and the second server has it."""
+    peers = {"a": offering(pair, "one"), "a.b": offering(pair, "two")}
+    peers["a"].tool("b.say")(lambda: "never")
+    async with merged(pair, peers) as host:
+        assert [tool.name for tool in await host.list_tools()] == ["a.say", "a.b.say"]
+        assert (await host.call_tool("a.b.say")).text == "two"
+
+
 async def test_resources_are_read_where_they_are(pair: Pair) -> None:
     peers = {name: offering(pair, name) for name in ("a", "b")}
     async with merged(pair, peers) as host:

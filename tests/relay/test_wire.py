@@ -567,6 +567,32 @@ async def test_notifications_pass_with_numbers_that_python_does_not_have(
         assert await host.line() == head + params + b"}\n"
 
 
+@pytest.mark.parametrize("method", ["notifications/tools/list_changed", "vendor/told"])
+async def test_a_notification_without_parameters_has_none(method: str) -> None:
+    pair = Pair("handshake", "handshake")
+    peer = pair.peer()
+    async with raw_host(pair, peer) as host:
+        line = b'{"jsonrpc":"2.0","method":"%s"}\n' % method.encode()
+        peer.write(line)
+        assert await host.line() == line
+
+
+async def test_a_host_is_told_to_list_again_after_a_crash(pair: Pair) -> None:
+    """Another program may be there now, with other tools: nobody else can tell the host."""
+    peer = pair.peer(capabilities={"tools": {"listChanged": True}, "prompts": {}})
+    peer.on("tools/call", echo)
+    async with raw_host(pair, peer) as host:
+        if pair.is_host_stateless:
+            filters = {"toolsListChanged": True, "promptsListChanged": True}
+            host.request("stream", "subscriptions/listen", notifications=filters)
+            await host.read()
+        await host.call(1)
+        peer.hang_up()
+        told = await host.call(2)
+        assert told["method"] == "notifications/tools/list_changed"
+        assert (await host.read())["id"] == 2
+
+
 async def test_progress_passes_as_it_came_with_the_token_of_the_host(pair: Pair) -> None:
     peer = pair.peer()
     report = b'"progress":1e0,"total":-0,"message":"m","n":1e400,"_meta":{"k":1.50}'

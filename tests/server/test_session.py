@@ -192,7 +192,7 @@ def test_change_notifications_go_to_those_who_asked(version: str) -> None:
     session.announce("notifications/tools/list_changed")
     for uri in ("x://a", "x://b"):
         session.announce("notifications/resources/updated", {"uri": uri})
-    heard = [(one["method"], one["params"].get("uri")) for one in client.wire.rest()]
+    heard = [(one["method"], one.get("params", {}).get("uri")) for one in client.wire.rest()]
     assert heard == [
         ("notifications/tools/list_changed", None),
         ("notifications/resources/updated", "x://a"),

@@ -174,12 +174,18 @@ class MergedRelay:
     # Lists
 
     async def _list_named(self, request: ServerRequest) -> Json:
-        """Return the tools or prompts of all servers, each under the name of its server."""
+        """Return the tools or prompts of all servers, each under the name of its server.
+
+        One whose name would lead to another server is left out: hosts refuse names that are there
+        twice.
+        """
         items, key = [], LISTED[request.method]
         for server, item in await self._collect(request):
             fields = fields_of.decode(item)
             name = msgspec.json.decode(fields.get("name", b'""'))
-            items.append(Raw(encode({**fields, "name": f"{server}.{name}"})))
+            full_name = f"{server}.{name}"
+            if self._resolve(full_name)[0] == server:
+                items.append(Raw(encode({**fields, "name": full_name})))
         return {key: items}
 
     async def _list_resources(self, request: ServerRequest) -> Json:

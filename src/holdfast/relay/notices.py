@@ -79,8 +79,9 @@ class Notices:
 
     def _announce(self, sessions: list[ServerSession], notification: Notification) -> None:
         """Tell the host of a change."""
-        method, params = notification.method, _fields_of(notification)
-        uri = msgspec.json.decode(params.get("uri", b"null"))
+        method = notification.method
+        params = None if notification.raw is None else _fields_of(notification)
+        uri = msgspec.json.decode((params or {}).get("uri", b"null"))
         watched = self._relay.shared.watched_for(uri)
         for session in sessions:
             if method == UPDATED and watched is None and session.era is not None:

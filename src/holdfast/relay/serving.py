@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
@@ -67,8 +68,7 @@ class ServedRelays:
 
     async def close(self) -> None:
         """Have every host leave. The clients are not closed."""
-        for shared in self._servers.values():
-            await shared.close()
+        await asyncio.gather(*(shared.close() for shared in self._servers.values()))
 
 
 class _RelayEndpoint:

@@ -180,6 +180,7 @@ class SharedRelay:
             self.declared = self._common()
             self.client._attach_answerer(self._answer, capabilities=self.declared)
             self.client.on_notification(self._notified)
+            self.client._unsolicited.reconnected = self._reconnected
         else:
             self._redeclare()
 
@@ -321,6 +322,12 @@ class SharedRelay:
     def _ambiguity(self) -> str:
         calls = sum(host.open_calls for host in self._hosts)
         return f"{len(self._hosts)} hosts share this server, with {calls} calls open"
+
+    def _reconnected(self) -> None:
+        """Have hosts list again what the server announces: it may be another program now."""
+        facts = self.client._facts
+        for section in [] if facts is None else facts.changing:
+            self._notified(Notification(f"notifications/{section}/list_changed", None))
 
     def _notified(self, notification: Notification) -> None:
         """Pass a notification of the server to the hosts that want it."""

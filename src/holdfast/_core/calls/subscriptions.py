@@ -248,13 +248,7 @@ class Subscriptions(Struct, eq=False):
         is_used = self._listeners or self._tools.guarded or self._requester.policy.cache.watch
         if not is_used or facts is None:
             return []
-        declared = facts.server_capabilities
-        sections = {name: getattr(declared, name) for name in ("tools", "prompts", "resources")}
-        return [
-            f"{name}ListChanged"
-            for name, section in sections.items()
-            if section and section.list_changed
-        ]
+        return [f"{name}ListChanged" for name in facts.changing]
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         def ended(task: asyncio.Task[None]) -> None:

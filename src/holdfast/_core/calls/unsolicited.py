@@ -60,6 +60,8 @@ class Unsolicited(Struct, eq=False):
     events: Events | None = None
     """The events of the client; None until the application asks for them."""
     _subscriptions: Subscriptions | None = None
+    reconnected: Callable[[], object] | None = None
+    """Called once the server is there again after a lost connection."""
     _ready_before: bool = False
     _registered: list[tuple[str | None, NotificationHandler]] = []
     """Handlers, each with the method that it is for, or None for all."""
@@ -176,6 +178,8 @@ class Unsolicited(Struct, eq=False):
             if self._ready_before:
                 # The server may have changed meanwhile.
                 self._cache.invalidate()
+                if self.reconnected is not None:
+                    self.reconnected()
             self._ready_before = True
             if self._subscriptions is not None or self._requester.policy.cache.watch:
                 self.subscriptions.restore()

@@ -74,6 +74,13 @@ class Facts(Struct, frozen=True):
             return False
         return bytes(declared.get(capability, b"")).startswith(b"{")
 
+    @property
+    def changing(self) -> list[str]:
+        """The lists whose changes the server announces: tools, prompts, resources."""
+        declared = self.server_capabilities
+        sections = {name: getattr(declared, name) for name in ("tools", "prompts", "resources")}
+        return [name for name, section in sections.items() if section and section.list_changed]
+
 
 _declared = msgspec.json.Decoder(dict[str, Raw])
 

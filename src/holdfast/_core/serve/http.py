@@ -344,7 +344,7 @@ class HttpServer:
             ids = _requests(messages)
             if not ids and written.empty():
                 return web.Response(status=202)
-            written.is_whole = lambda: not any(map(session.is_running, ids))
+            written.is_whole = lambda: not any(session.is_running(id_, written.add) for id_ in ids)
             return await _answer(request, written, extra or {}, statuses or {})
         finally:
             self._open.discard(written)

@@ -117,16 +117,16 @@ class ServerSession:
 
         ``watched`` is the resource that must be subscribed to, if it is not that of ``params``.
         """
-        params = params or {}
-        subject = params if watched is None else {"uri": watched}
+        fields = params or {}
+        subject = fields if watched is None else {"uri": watched}
         if self.era is not None and (
             method != "notifications/resources/updated" or subject.get("uri") in self.subscribed
         ):
             self.notify(method, params)
         for stream, filters in self.streams.items():
             if grants(filters, method, subject):
-                meta = subscription_meta(stream, params.get("_meta"))
-                self.notify(method, {**params, **meta}, self._running[stream].write)
+                meta = subscription_meta(stream, fields.get("_meta"))
+                self.notify(method, {**fields, **meta}, self._running[stream].write)
 
     async def ask(
         self, method: str, params: Json | Raw | None = None, write: Write | None = None
@@ -196,9 +196,10 @@ class ServerSession:
         """True while a request waits for its answer, other than a stream of changes."""
         return any(request_id not in self.streams for request_id in self._running)
 
-    def is_running(self, request_id: Id) -> bool:
-        """Return whether a request waits for its answer."""
-        return request_id in self._running
+    def is_running(self, request_id: Id, write: Write) -> bool:
+        """Return whether a request, of which ``write`` takes the answer, waits for that."""
+        request = self._running.get(request_id)
+        return request is not None and request.write == write
 
     def _take(self, message: ClientMessage, write: Write) -> None:
         try:

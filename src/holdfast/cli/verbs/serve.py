@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from holdfast._pool import raise_first
 from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.output import Exit
 from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb
@@ -92,8 +93,7 @@ async def serve(
             stack.callback(records.close)
             target.options["observability"] = Observability(audit=records)
         clients = _clients(target, names)
-        for client in clients.values():
-            await stack.enter_async_context(client)
+        stack.push_async_callback(close_all, [*clients.values()])
         relays = {
             name: SharedRelay(
                 client, _rules(name, allow, deny, [*clients]), is_cached=cache is not None
@@ -141,6 +141,13 @@ def _clients(target: ServerTarget, names: Sequence[str]) -> dict[str, Client]:
     for failure in failures:
         target.output.note(f"not served: {failure}")
     return clients
+
+
+async def close_all(clients: Sequence[Client]) -> None:
+    """End the servers side by side: hosts wait some two seconds before they kill what is left."""
+    ends = (client.close() for client in clients)
+    results = await asyncio.gather(*ends, return_exceptions=True)
+    raise_first(result for result in results if isinstance(result, BaseException))
 
 
 def _rules(name: str, allow: Sequence[str], deny: Sequence[str], names: list[str]) -> ToolPolicy:
