@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -156,6 +157,21 @@ def test_what_was_written_before_an_error_is_said(cli: Cli, two_files: list[Path
     assert ["holdfast" in path.read_text() for path in two_files] == [True, False]
 
 
+def test_a_full_disk_is_named(cli: Cli, cursor: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one of the backups: the file of the host is on another."""
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = cursor.read_bytes()
+    monkeypatch.setattr(os, "fsync", full)
+    done = cli("install", "cursor", "-y")
+    assert done.code == 3
+    place = Path(os.environ["XDG_STATE_HOME"], "holdfast/hosts")
+    assert f"{cursor}: cannot be written: No space left on device ({place}/cursor-" in done.err
+    assert cursor.read_bytes() == before
+
+
 def test_the_words_that_a_host_gets(cli: Cli, cursor: Path) -> None:
     done = cli(
         *("install", "cursor", "-y", "--trace-file", "t-{name}.jsonl", "--log", "l.jsonl"),
@@ -183,6 +199,13 @@ def test_wrong_words_are_refused(cli: Cli, cursor: Path) -> None:
         ("cursor", "--program", "evil"): "not known as Holdfast",
         ("zed",): "Zed has no file here",
         ("windsurf", "--project"): "Windsurf has no file in a project",
+        # What `serve` would refuse: the host would only say that its server does not start.
+        ("cursor", "--timeout", "nan"): "--timeout nan: must be more than 0, and finite",
+        ("cursor", "--timeout", "0"): "--timeout 0: must be more than 0",
+        ("cursor", "--protocol", "2024"): "--protocol 2024: there are 2026-07-28, 2025-",
+        ("cursor", "--log", "/no/such/{name}.jsonl"): "--log: there is no folder /no/such",
+        ("cursor", "--trace-file", "."): "--trace-file: there is no file ",
+        ("cursor", "--lock", "no.lock"): "--lock: there is no file ",
     }
     for words, message in refusals.items():
         done = cli("install", *words, "-y")

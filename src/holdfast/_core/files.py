@@ -308,6 +308,10 @@ def write_atomic(path: StrPath, data: bytes, *, private: bool = False) -> None:
                     os.fsync(descriptor)
                 finally:
                     os.close(descriptor)
+    except OSError as error:
+        if error.filename is None:  # of a write, the system names no file
+            error.filename = target
+        raise
     finally:
         with suppress(FileNotFoundError):
             os.unlink(spare)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Final
 
+from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast._core.text import did_you_mean, join_words, visible
 from holdfast.config import load
 from holdfast.config.relayed import MARK, SERVE, read_relay
@@ -41,6 +43,7 @@ class Installer:
         options: Mapping[str, object] | None = None,
     ) -> None:
         self._files, self._names, self._options = files, names, options or {}
+        _require_served(self._options)
         self._program = self._choose_program(program)
         self._is_found = program is None and not files.is_project
         self._servers = {path: files.servers(path) for path in files.present()}
@@ -139,12 +142,29 @@ class Installer:
         return path
 
 
+def _require_served(options: Mapping[str, object]) -> None:
+    """Refuse what ``serve`` would refuse: a host would only say that its server does not start."""
+    seconds, revision = options.get("timeout"), options.get("protocol")
+    if isinstance(seconds, float) and not 0 < seconds < math.inf:
+        raise ValidationError(f"--timeout {seconds:g}: must be more than 0, and finite")
+    if revision is not None and revision not in (*HANDSHAKE, *STATELESS):
+        known = ", ".join((*STATELESS, *HANDSHAKE))
+        raise ValidationError(f"--protocol {visible(str(revision), 80)}: there are {known}")
+
+
 def _option_text(key: str, value: object, name: str) -> str:
     """Return the value of an option; a path is absolute, with the server's name in it."""
     if key not in PATHS:
         return f"{value:g}" if isinstance(value, float) else str(value)
     path = os.path.abspath(os.path.expanduser(str(value)))
-    return path.replace("{name}", re.sub(r"[^\w.-]", "_", name))
+    path = path.replace("{name}", re.sub(r"[^\w.-]", "_", name))
+    folder = os.path.dirname(path)
+    option = f"--{key.replace('_', '-')}"
+    if not os.path.isdir(folder):
+        raise ValidationError(f"{option}: there is no folder {visible(folder)}")
+    if os.path.isdir(path) or (key == "lock" and not os.path.exists(path)):
+        raise ValidationError(f"{option}: there is no file {visible(path)}")
+    return path
 
 
 def uninstalling(files: HostFiles, names: Sequence[str]) -> dict[str, MakePlan]:

@@ -86,7 +86,7 @@ def install(
     words = None if program is None else shlex.split(program)
     files = _files(host, project)
     installer = Installer(files, names, words, options)
-    if _Session(files, output, "install").carry_out(installer.installing(), yes):
+    if _Session(files, output).carry_out(installer.installing(), yes):
         output.note(installer.note)
 
 
@@ -106,7 +106,7 @@ def uninstall(host: str, names: tuple[str, ...], project: bool, yes: bool, outpu
     from holdfast.hosts.installer import uninstalling
 
     files = _files(host, project)
-    _Session(files, output, "uninstall").carry_out(uninstalling(files, names), yes)
+    _Session(files, output).carry_out(uninstalling(files, names), yes)
 
 
 def _files(host: str, project: bool) -> HostFiles:
@@ -123,8 +123,8 @@ def _files(host: str, project: bool) -> HostFiles:
 class _Session:
     """Shows what would be done to the files of a host, asks, does it, and says so."""
 
-    def __init__(self, files: HostFiles, output: Output, verb: str) -> None:
-        self._files, self._output, self._verb = files, output, verb
+    def __init__(self, files: HostFiles, output: Output) -> None:
+        self._files, self._output = files, output
 
     def carry_out(self, makers: dict[str, MakePlan], yes: bool) -> bool:
         """Return whether anything was written."""
@@ -161,8 +161,7 @@ class _Session:
         if yes or not plans:
             return
         if is_json or not is_interactive():
-            command = f"holdfast {self._verb} {self._files.host.name} … --yes"
-            raise TrustError(f"nobody to ask; after reading it: {command}")
+            raise TrustError("nobody to ask; read the change, then add --yes")
         question = "Write it?" if len(plans) == 1 else f"Write these {len(plans)} files?"
         if not (is_read and confirm(question)):
             raise TrustError("nothing was written")
