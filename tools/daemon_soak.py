@@ -61,14 +61,20 @@ class Starved:
     STEP = 0.05
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._before = 0.0
+        self._due = self._loop.time()
+
+    @property
+    def seconds(self) -> float:
+        """Those until now, also if this is asked before the watch has had its turn."""
+        return self._before + max(0.0, self._loop.time() - self._due)
 
     async def watch(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
-            began = loop.time()
+            self._due = self._loop.time() + 2 * self.STEP
             await asyncio.sleep(self.STEP)
-            self.seconds += max(0.0, loop.time() - began - 2 * self.STEP)
+            self._before = self.seconds
 
 
 async def be_host(mark: str, seed: int) -> None:

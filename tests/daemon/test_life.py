@@ -250,6 +250,13 @@ def test_it_is_started_with_the_times_that_were_asked_for(cli: Cli) -> None:
     assert Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[-3:-1] == [b"70.0", b"80.0"]
 
 
+@pytest.mark.parametrize("seconds", ["nan", "0", "-1", "soon"])
+def test_a_time_that_is_none_is_refused(cli: Cli, seconds: str) -> None:
+    for verb, option in (("start", "--idle"), ("run", "--linger")):
+        done = cli("daemon", verb, option, seconds)
+        assert (done.code, f"Invalid value for '{option}'" in done.err) == (2, True)
+
+
 @pytest.mark.req("Y4")
 def test_it_runs_in_the_foreground_for_a_supervisor() -> None:
     process = subprocess.Popen([*COMMAND, "daemon", "run"], stderr=subprocess.PIPE, text=True)

@@ -154,13 +154,16 @@ def definition(**fields: Any) -> Definition:
 def test_the_key_is_made_of_all_that_a_server_sees() -> None:
     key = sharing_key(definition())
     assert key == sharing_key(definition(name="another name"))
-    assert key == sharing_key(definition(environ={"A": "1", "TERM": "dumb"}))
+    terminal = {"TERM": "dumb", "SHLVL": "3", "_": "/bin/x", "SSH_TTY": "/dev/pts/7"}
+    assert key == sharing_key(definition(environ={"A": "1", **terminal}))
     others: list[dict[str, Any]] = [
         {"command": ("x", "y")},
         {"cwd": "/c"},
         {"project": "/q"},
         {"environ": {"A": "2"}},
         {"environ": {"A": "1", "B": ""}},
+        {"environ": {"A": "1", "TMUX_PANE": "%1"}},
+        {"environ": {"A": "1", "SSH_AUTH_SOCK": "/x"}},
         {"protocol": STATELESS[0]},
         {"grace": 9.0},
         {"shutdown_request": True},

@@ -31,8 +31,17 @@ log: logging.Logger = logging.getLogger("holdfast")
 
 HANDSHAKE: Final = 120.0
 """Seconds for a server to connect; each client has its own patience, and goes before that."""
-_OF_A_TERMINAL: Final = frozenset({"TERM"})
-"""Variables that say where a program was started, and nothing to a server without a terminal."""
+_OF_A_TERMINAL: Final = frozenset(
+    (
+        *("TERM", "COLUMNS", "LINES", "TERM_SESSION_ID", "SHLVL", "OLDPWD", "_"),
+        *("SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY"),
+    )
+)
+"""Variables that say where a program was started, and nothing to a server without a terminal.
+
+Hosts in two windows differ in them. Those that name something to act on are not among them: the
+window (``WINDOWID``), the pane (``TMUX_PANE``), the agent with the keys (``SSH_AUTH_SOCK``).
+"""
 _READY: Final = b"!ready\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -15,16 +16,31 @@ from holdfast.cli.views import table
 if TYPE_CHECKING:
     from holdfast._core.transports.daemon_socket import Welcome
 
+
+class _Seconds(click.FloatRange):
+    """A time: more than 0, and a number."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """Return the number."""
+        seconds = float(super().convert(value, param, ctx))
+        if math.isnan(seconds):
+            self.fail(f"{value} is not in the range x>0.", param, ctx)
+        return seconds
+
+
 _IDLE = option(
     "--idle SECONDS",
     "How long a server runs on that nobody uses.",
-    type=click.FloatRange(min=0, min_open=True),
+    type=_Seconds(),
     default=600.0,
 )
 _LINGER = option(
     "--linger SECONDS",
     "How long the daemon runs on without servers.",
-    type=click.FloatRange(min=0, min_open=True),
+    type=_Seconds(),
     default=1800.0,
 )
 
