@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
 import sqlite3
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -121,6 +123,30 @@ async def test_a_store_that_failed_works_when_its_reason_is_gone(tmp_path: Path)
         await store.get("a")
     (tmp_path / "later").mkdir()
     assert await store.get("a") is None
+    store.close()
+
+
+@pytest.mark.req("B15")
+async def test_a_failure_after_a_cancellation_leaves_no_traceback(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    is_cancelled = threading.Event()
+
+    def broken_clock() -> float:
+        is_cancelled.wait()
+        raise OSError("the clock is broken")
+
+    store = SqliteStore(tmp_path / "entries.db", clock=broken_clock)
+    reading = asyncio.create_task(store.get("a"))
+    await asyncio.sleep(0)
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+    is_cancelled.set()
+    with pytest.raises(StoreError):
+        await store.get("a")
+    del reading
+    gc.collect()
+    assert caplog.text == ""
     store.close()
 
 

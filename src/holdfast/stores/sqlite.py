@@ -211,7 +211,9 @@ class SqliteStore:
 
             self._thread = ThreadPoolExecutor(1, "holdfast-sqlite")
             _USED.add(self)
-        return asyncio.shield(asyncio.wrap_future(self._thread.submit(self._perform, work)))
+        future = asyncio.wrap_future(self._thread.submit(self._perform, work))
+        future.add_done_callback(_look_at)  # whoever is cancelled meanwhile does not
+        return asyncio.shield(future)
 
     def _perform(self, work: Callable[[sqlite3.Connection], Any]) -> Any:
         import sqlite3
@@ -259,6 +261,11 @@ class SqliteStore:
     def begin_in_fork(self) -> None:
         """Have a thread of this process."""
         self._thread = self._database = None
+
+
+def _look_at(future: asyncio.Future[Any]) -> None:
+    if not future.cancelled():
+        future.exception()
 
 
 _USED: Final[WeakSet[SqliteStore]] = WeakSet()
