@@ -27,9 +27,28 @@ def test_a_row_that_is_not_utf_8_is_one_rows_error() -> None:
     assert read(data) == [
         {"a": "1", "b": "café"},
         "row 1 (line 3): not UTF-8",
-        "row 2 (line 5): not UTF-8",
+        "row 2 (line 4): not UTF-8",
         {"a": "4", "b": "x"},
     ]
+
+
+@rows(
+    "data, expected",
+    [
+        (b"a;b\n1;2,5\n", [{"a": "1", "b": "2,5"}]),
+        (b'"a";"b"\r\n"1;2";3\r\n', [{"a": "1;2", "b": "3"}]),
+        (b"a\tb\n1\t2;3\n", [{"a": "1", "b": "2;3"}]),
+        (b"a,b;c\n1,2;3\n", [{"a": "1", "b;c": "2;3"}]),
+        (b"a\n1;2\n", [{"a": "1;2"}]),
+        (
+            b'a,b\n1,2\n\n3,"x\n4,5\n',
+            [{"a": "1", "b": "2"}, "row 1 (line 4): not CSV: a quote has no end, so all that"],
+        ),
+    ],
+)
+def test_the_first_line_tells_what_parts_the_cells(data: bytes, expected: list[Any]) -> None:
+    shown = [row[: len(str(expected[-1]))] if isinstance(row, str) else row for row in read(data)]
+    assert shown == expected
 
 
 @rows(

@@ -207,6 +207,7 @@ def test_what_cannot_work_is_usage_and_touches_nothing(cli: Cli, tmp_path: Path)
         "--resume needs a file": (str(rows), "--resume"),
         "must be of transport": (str(rows), "--retry", "always"),
         "must be of jsonl": (str(rows), "--format", "xlsx"),
+        "a is given twice": (str(rows), "--arg", "a=.a", "--arg", "a=1"),
         "Give one file": (),
         "There is no tool": (),
     }
@@ -329,6 +330,16 @@ def test_a_terminal_shows_a_bar_that_fits(seen: Seen, tmp_path: Path, columns: i
     assert "100 %" in text
     assert "20 ok" in text
     assert ("━" in text) is (columns == 120)
+
+
+@pytest.mark.req("S4")
+def test_a_terminal_that_shows_the_outcomes_has_no_bar_between_them(
+    seen: Seen, tmp_path: Path
+) -> None:
+    rows = write_rows(tmp_path / "rows.jsonl")
+    text = seen("map", "add", str(rows), "--", *DEMO, columns=120).text
+    assert "20 ok, 0 error" in text
+    assert "━" not in text
 
 
 JSON_ROWS = b'{"a": 1}\n\n{"a": "\xc3\xa4"}\n{"a": 3}\n no\n{"a": 5}\n\n'

@@ -134,11 +134,19 @@ def _progress(size: float | None) -> tuple[Progress, TaskID]:
 
 @contextmanager
 def display(
-    output: Output, counts: Mapping[str, int], measured: Measured, client: Client
+    output: Output,
+    counts: Mapping[str, int],
+    measured: Measured,
+    client: Client,
+    *,
+    writes_stdout: bool = False,
 ) -> Iterator[Display]:
-    """Show how far it is, as the terminal can, while the block runs; then what it ran into."""
+    """Show how far it is, as the terminal can, while the block runs; then what it ran into.
+
+    Nothing is shown between lines that are written to the terminal meanwhile.
+    """
     kind: type[Display] = ProgressLines
-    if output.json:
+    if output.json or (writes_stdout and sys.stdout.isatty()):
         kind = Display
     elif sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         kind = Bar

@@ -8,6 +8,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any, BinaryIO, Final
 
 import msgspec
@@ -53,7 +54,7 @@ def read_rows(
     """
     rows = _json_rows(stream, on_read)
     if kind != "jsonl":
-        rows = _csv_rows(stream, name, "\t" if kind == "tsv" else ",", on_read)
+        rows = _csv_rows(stream, name, "\t" if kind == "tsv" else ",;\t", on_read)
     try:
         yield from rows
     except OSError as error:
@@ -119,36 +120,44 @@ def _lines(stream: BinaryIO, on_read: Callable[[int], None]) -> Iterator[bytes |
 
 
 def _csv_rows(
-    stream: BinaryIO, name: str, delimiter: str, on_read: Callable[[int], None]
+    stream: BinaryIO, name: str, delimiters: str, on_read: Callable[[int], None]
 ) -> Iterator[tuple[int, Parsed]]:
     lines = _TextLines(stream, name, on_read)
     csv.field_size_limit(LONGEST_LINE)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    text = iter(lines)
+    first = next(text, "")
+    # Spreadsheets write semicolons where the comma is in the numbers.
+    delimiter = next((sign for sign in delimiters if sign in first), delimiters[0])
+    reader = csv.reader(chain((first,), text), delimiter=delimiter, strict=True)
     header = _header(reader, lines, name)
-    number = 0
+    number, begun = 0, reader.line_num + 1
     while (cells := _cells(reader)) is not None:
+        place, begun = begun, reader.line_num + 1
         if cells == []:
             continue
         row: Parsed
-        if isinstance(cells, csv.Error):
-            row = _fault(number, reader.line_num, f"not CSV: {cells}")
+        if isinstance(cells, str):
+            row = _fault(number, place, f"not CSV: {cells}")
         elif lines.take_fault():
-            row = _fault(number, reader.line_num, "not UTF-8")
+            row = _fault(number, place, "not UTF-8")
         elif len(cells) != len(header):
             reason = f"{counted(len(cells), 'cell')}, not {len(header)}"
-            row = _fault(number, reader.line_num, reason)
+            row = _fault(number, place, reason)
         else:
             row = dict(zip(header, cells, strict=True))
         yield number, row
         number += 1
 
 
-def _cells(reader: Iterator[list[str]]) -> list[str] | csv.Error | None:
+def _cells(reader: Iterator[list[str]]) -> list[str] | str | None:
     """Return the cells of the next row, or why it has none; None at the end."""
     try:
         return next(reader, None)
     except csv.Error as error:
-        return error
+        return _UNCLOSED if str(error) == "unexpected end of data" else str(error)
+
+
+_UNCLOSED: Final = "a quote has no end, so all that follows is one cell"
 
 
 class _TextLines:
@@ -182,7 +191,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 def _header(reader: Iterator[list[str]], lines: _TextLines, name: str) -> list[str]:
     header = _cells(reader) or []
-    if isinstance(header, csv.Error):
+    if isinstance(header, str):
         raise ValidationError(f"{name}: the first line is not CSV: {header}")
     if lines.take_fault() or any("\0" in column for column in header):
         raise ValidationError(f"{name}: the first line is not UTF-8")
@@ -232,6 +241,8 @@ class Selection:
             name, sign, value = text.partition("=")
             if not sign or not name:
                 raise ValidationError(f"--arg {text!r}: must be NAME=.FIELD or NAME=VALUE")
+            if name in self._fields or name in self._fixed:
+                raise ValidationError(f"--arg {text!r}: {name} is given twice")
             if value.startswith("."):
                 self._fields[name] = _Path(value)
             else:

@@ -107,7 +107,8 @@ async def map_(
                 retry=kinds,
                 numbered=True,
             )
-            screen = stack.enter_context(display(target.output, sink.counts, source, client))
+            showing = display(target.output, sink.counts, source, client, writes_stdout=out == PIPE)
+            screen = stack.enter_context(showing)
             await _write_all(bulk, sink, source, screen, out)
     return _report(target.output, sink, out)
 
@@ -132,8 +133,10 @@ async def _write_all(
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
-        rest = "" if out == PIPE else "; with room again, --resume goes on"
-        raise ValidationError(f"{out}: {files.reason(error)}{rest}") from None
+        place, rest = out, "; with room again, --resume goes on"
+        if out == PIPE:
+            place, rest = "stdout", ""
+        raise ValidationError(f"{place}: {files.reason(error)}{rest}") from None
 
 
 def _caller(client: Client, name: str, rows: Rows) -> Any:
