@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -359,6 +360,44 @@ def test_the_synchronous_face_maps_as_well(peer: Peer) -> None:
             assert outcome.ok
             break
         assert client.call_tool("double", {"number": 4}).text == "8"
+
+
+@pytest.mark.req("S4")
+def test_without_await_a_row_is_called_when_it_is_there(peer: Peer) -> None:
+    """A row may depend on the outcome of the one before it, and the last on a broken link."""
+    ended: list[int] = []
+    has_ended = threading.Event()
+
+    def rows() -> Iterator[dict[str, int]]:
+        for number in range(5):
+            yield {"number": number}
+            assert has_ended.wait(60)
+            has_ended.clear()
+        raise ConnectionError("the database is gone")
+
+    with sync.connect(peer) as client:
+        with pytest.raises(ConnectionError, match="the database is gone"):
+            for outcome in client.map("double", rows()):
+                ended.append(outcome.row)
+                has_ended.set()
+    assert ended == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.req("S4")
+def test_without_await_a_map_that_is_left_ends_the_reading(peer: Peer) -> None:
+    is_closed = threading.Event()
+
+    def rows() -> Iterator[dict[str, int]]:
+        try:
+            while True:
+                yield {"number": 1}
+        finally:
+            is_closed.set()
+
+    with sync.connect(peer) as client:
+        for _ in client.map("double", rows()):
+            break
+        assert is_closed.wait(60)
 
 
 @pytest.mark.req("S2", "S4")

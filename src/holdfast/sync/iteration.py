@@ -1,8 +1,8 @@
 """Iterate in a thread over what is made on the loop."""
 
 # Handing one value from thread to thread takes longer than many a call. So the outcomes that are
-# there are fetched together. The rows are read in a thread as well, a few at a time: a generator
-# that waits for a database must not stand in the way of the loop and of all clients on it.
+# there are fetched together. The rows are read in a thread as well: a generator that waits for a
+# database must not stand in the way of the loop and of all clients on it.
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import asyncio
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
-    AsyncIterator,
     Callable,
     Iterable,
     Iterator,
     Sequence,
 )
-from itertools import islice
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
+from holdfast._core.bulk.ahead import read_ahead
 from holdfast._core.bulk.outcomes import RowOutcome
 from holdfast.sync.portal import Portal
 
@@ -36,15 +35,15 @@ def in_batches(
     rows: Iterable[Any] | AsyncIterable[Any],
 ) -> Iterator[T]:
     """Return an iterator over what ``make`` gives for the rows, on the portal's loop."""
+    reading: AsyncGenerator[Any] | None = None
     if not isinstance(rows, Sequence | AsyncIterable) and hasattr(rows, "__iter__"):
-        rows = _read_in_thread(iter(rows))
+        rows = reading = read_ahead(iter(rows), ROWS)
     # At once: what is wrong with the options is raised by the call, not by the first step.
     outcomes = portal.do(lambda: make(rows))
-    return _fetched(portal, outcomes)
+    return _fetched(portal, _Buffer(outcomes, reading))
 
 
-def _fetched(portal: Portal, outcomes: AsyncGenerator[T]) -> Iterator[T]:
-    buffer = _Buffer(outcomes)
+def _fetched(portal: Portal, buffer: _Buffer[T]) -> Iterator[T]:
     try:
         while batch := portal.run(buffer.fetch()):
             yield from batch
@@ -52,22 +51,20 @@ def _fetched(portal: Portal, outcomes: AsyncGenerator[T]) -> Iterator[T]:
         portal.run(buffer.close())
 
 
-async def _read_in_thread(rows: Iterator[Any]) -> AsyncIterator[Any]:
-    loop = asyncio.get_running_loop()
-    while chunk := await loop.run_in_executor(None, lambda: list(islice(rows, ROWS))):
-        for row in chunk:
-            yield row
+class _Buffer(Generic[T]):
+    """Takes outcomes from a generator in a task, and holds a few of them.
 
+    Args:
+        outcomes: The outcomes of rows.
+        reading: What reads these rows, and ends with them.
+    """
 
-class _Buffer:
-    """Takes outcomes from a generator in a task, and holds a few of them."""
-
-    def __init__(self, outcomes: AsyncGenerator[T]) -> None:
-        self._outcomes = outcomes
+    def __init__(self, outcomes: AsyncGenerator[T], reading: AsyncGenerator[Any] | None) -> None:
+        self._outcomes, self._reading = outcomes, reading
         self._queue: asyncio.Queue[Any] = asyncio.Queue(ROWS)
         self._task: asyncio.Task[None] | None = None
 
-    async def fetch(self) -> list[Any]:
+    async def fetch(self) -> list[T]:
         """Return the outcomes that are there, at least one; none at the end."""
         if self._task is None:
             self._task = asyncio.create_task(self._take())
@@ -99,3 +96,5 @@ class _Buffer:
                     self._queue.get_nowait()
                 await asyncio.sleep(0)
         await self._outcomes.aclose()
+        if self._reading is not None:
+            await self._reading.aclose()

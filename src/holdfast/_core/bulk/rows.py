@@ -130,23 +130,23 @@ def _csv_rows(
     delimiter = next((sign for sign in delimiters if sign in first), delimiters[0])
     reader = csv.reader(chain((first,), text), delimiter=delimiter, strict=True)
     header = _header(reader, lines, name)
-    number, begun = 0, reader.line_num + 1
+    number, place = 0, reader.line_num + 1
     while (cells := _cells(reader)) is not None:
-        place, begun = begun, reader.line_num + 1
-        if cells == []:
-            continue
-        row: Parsed
-        if isinstance(cells, str):
-            row = _fault(number, place, f"not CSV: {cells}")
-        elif lines.take_fault():
-            row = _fault(number, place, "not UTF-8")
-        elif len(cells) != len(header):
-            reason = f"{counted(len(cells), 'cell')}, not {len(header)}"
-            row = _fault(number, place, reason)
-        else:
-            row = dict(zip(header, cells, strict=True))
-        yield number, row
-        number += 1
+        if cells != []:
+            fault = _fault_of(cells, lines, len(header))
+            row = _fault(number, place, fault) if fault else dict(zip(header, cells, strict=True))
+            yield number, row
+            number += 1
+        place = reader.line_num + 1
+
+
+def _fault_of(cells: list[str] | str, lines: _TextLines, columns: int) -> str:
+    """Return why cells are no row; "" if they are one."""
+    if isinstance(cells, str):
+        return f"not CSV: {cells}"
+    if lines.take_fault():
+        return "not UTF-8"
+    return "" if len(cells) == columns else f"{counted(len(cells), 'cell')}, not {columns}"
 
 
 def _cells(reader: Iterator[list[str]]) -> list[str] | str | None:
@@ -237,12 +237,7 @@ class Selection:
         self._fields: dict[str, _Path] = {}
         self._fixed: dict[str, Any] = {}
         self._is_whole = not texts
-        for text in texts:
-            name, sign, value = text.partition("=")
-            if not sign or not name:
-                raise ValidationError(f"--arg {text!r}: must be NAME=.FIELD or NAME=VALUE")
-            if name in self._fields or name in self._fixed:
-                raise ValidationError(f"--arg {text!r}: {name} is given twice")
+        for name, value in _named(texts).items():
             if value.startswith("."):
                 self._fields[name] = _Path(value)
             else:
@@ -279,6 +274,19 @@ class Selection:
             return str(value)
         shown = self._once.shown
         raise ValidationError(f"the field {shown!r} is no key: it must be a text or a number")
+
+
+def _named(texts: tuple[str, ...]) -> dict[str, str]:
+    """Return the values of ``NAME=VALUE`` by name."""
+    values: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise ValidationError(f"--arg {text!r}: must be NAME=.FIELD or NAME=VALUE")
+        if name in values:
+            raise ValidationError(f"--arg {text!r}: {name} is given twice")
+        values[name] = value
+    return values
 
 
 class _Path:

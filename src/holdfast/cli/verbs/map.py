@@ -6,7 +6,6 @@ import asyncio
 import io
 import os
 import sys
-import threading
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import ExitStack, aclosing, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 import click
 
 from holdfast._core import files
+from holdfast._core.bulk.ahead import read_ahead
 from holdfast._core.bulk.engine import Bulk, check_retry
 from holdfast._core.bulk.outcomes import RETRYABLE
 from holdfast._core.bulk.resume import OutcomeFile, OutcomeStream, RowSet
@@ -227,7 +227,11 @@ async def piped_rows(stream: Any, kind: str, done: RowSet) -> AsyncIterator[tupl
     if sys.platform != "win32":
         with suppress(OSError, ValueError):
             os.set_blocking(stream.fileno(), True)  # else a pause looks like the end
-    rows = _json_lines(stream) if kind == "jsonl" else _read_ahead(read_rows(stream, STDIN, kind))
+    rows = (
+        _json_lines(stream)
+        if kind == "jsonl"
+        else read_ahead(read_rows(stream, STDIN, kind), AHEAD)
+    )
     async for row in rows:
         if row[0] not in done:
             yield row
@@ -236,7 +240,7 @@ async def piped_rows(stream: Any, kind: str, done: RowSet) -> AsyncIterator[tupl
 async def _json_lines(stream: Any) -> AsyncIterator[tuple[int, Any]]:
     """Yield rows, many at a time where the pipe is full."""
     rows, line = JsonRows(), _Line()
-    async for data in _read_ahead(iter(lambda: stream.read1(CHUNK), b"")):
+    async for data in read_ahead(_of_pipe(iter(lambda: stream.read1(CHUNK), b"")), AHEAD):
         *ends, rest = data.split(b"\n")
         for end in ends:
             line.add(end)
@@ -269,34 +273,12 @@ class _Line:
         return line
 
 
-async def _read_ahead(items: Iterator[T]) -> AsyncIterator[T]:
-    """Yield what a thread reads, a few items ahead: the loop does not wait for a pipe.
-
-    It is a daemon: a pipe that says nothing more must not keep the program from ending.
-    """
-    loop = asyncio.get_running_loop()
-    queue: asyncio.Queue[T | Exception | None] = asyncio.Queue()
-    room = threading.Semaphore(AHEAD)
-
-    def read() -> None:
-        end: Exception | None = None
-        try:
-            for item in items:
-                room.acquire()
-                loop.call_soon_threadsafe(queue.put_nowait, item)
-        except OSError as error:
-            end = ValidationError(f"{STDIN}: {files.reason(error)}")
-        except Exception as error:
-            end = error
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(queue.put_nowait, end)
-
-    threading.Thread(target=read, name="holdfast-rows", daemon=True).start()
-    while (item := await queue.get()) is not None:
-        room.release()
-        if isinstance(item, Exception):
-            raise item
-        yield item
+def _of_pipe(items: Iterator[T]) -> Iterator[T]:
+    """Yield items; say whose fault it is if the pipe cannot be read."""
+    try:
+        yield from items
+    except OSError as error:
+        raise ValidationError(f"{STDIN}: {files.reason(error)}") from None
 
 
 class _Raw(io.RawIOBase):
