@@ -27,7 +27,7 @@ from holdfast.policies import ToolPolicy
 from holdfast.relay.finding import Finder
 from holdfast.relay.sharing import SharedRelay
 from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
-from tests.relay.rig import Pair
+from tests.relay.rig import Pair, input_required
 
 pytestmark = pytest.mark.req("Y1")
 
@@ -422,6 +422,18 @@ async def test_questions_pass_raw_with_answers_and_refusals() -> None:
         host.send({"jsonrpc": "2.0", "id": "server-99", "result": {}})
         host.send({"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": ""}})
         assert (await host.call(9))["method"] == "elicitation/create"
+
+
+async def test_a_call_ends_with_the_refusal_of_what_a_stateless_server_asks() -> None:
+    """Its rounds have answers alone, so the server cannot be told that the host refuses."""
+    pair = Pair("handshake", "stateless")
+    peer = pair.peer()
+    peer.on("tools/call", input_required("roots/list", {}))
+    async with raw_host(pair, peer) as host:
+        asked = await host.call()
+        fault = {"code": -1, "message": "User rejected", "data": {"why": [1]}}
+        host.send({"jsonrpc": "2.0", "id": asked["id"], "error": fault})
+        assert await host.read() == {"jsonrpc": "2.0", "id": 1, "error": fault}
 
 
 async def test_pings_are_answered_on_both_sides() -> None:

@@ -144,6 +144,8 @@ class Inputs(Struct, eq=False):
             if error.code == codes.METHOD_NOT_FOUND:
                 text = f"{name}: the server asks for {question.method}, which was not declared"
                 raise ProtocolError(text, hints=error.hints) from None
+            if self.answerer is not None:
+                raise  # the host's own words, which its call ends with
             raise ProtocolError(f"{name}: {error.message}") from error
 
     async def sample(self, handler: Callable[..., Any], params: Raw) -> Any:
