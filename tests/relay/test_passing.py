@@ -11,6 +11,7 @@ from msgspec import Raw
 
 import holdfast
 from holdfast import Handlers, ToolPolicy, types
+from holdfast._core.boundary import Call
 from holdfast._core.eras.revisions import STATELESS, VERSIONS
 from holdfast.errors import DriftError, ResourceNotFoundError, RpcError
 from holdfast.relay.sharing import SharedRelay
@@ -81,10 +82,10 @@ async def test_arguments_and_meta_pass(pair: Pair) -> None:
     peer = answering(pair)
     async with pair.connect(peer) as host:
         meta = {"traceparent": "00-1"}
-        params = {"name": "add", "arguments": {"a": 5, "z": "é"}, "later": [1], "_meta": meta}
+        params = {"name": "add", "arguments": {"a": 5, "z": "é"}, "later": [1]}
         peer.on("tools/call", {"content": []})
-        raw = Raw(msgspec.json.encode(params))
-        await host._requester.forward("tools/call", raw, on_progress=lambda step: None)
+        call = Call("tools/call", params, meta, progress=True)
+        await host._requester.forward(call, on_progress=lambda step: None)
     (request,) = calls(peer)
     sent = dict(request.params)
     sent_meta = sent.pop("_meta")

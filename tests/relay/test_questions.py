@@ -10,6 +10,7 @@ import pytest
 from msgspec import Raw
 
 import holdfast
+from holdfast._core.boundary import Call
 from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from holdfast._core.serve.runner import LoopRunner
 from holdfast._core.server.session import ServerSession
@@ -45,8 +46,7 @@ class Asking:
 async def send(host: holdfast.Client, times: int = 1, **fields: Any) -> Any:
     """Send the call as it is, without the host's own rounds."""
     params = {"name": "ask", "arguments": {"times": times}, **fields}
-    raw = Raw(msgspec.json.encode(params))
-    return msgspec.json.decode(await host._requester.forward("tools/call", raw))
+    return msgspec.json.decode(await host._requester.forward(Call("tools/call", params)))
 
 
 def answered(result: Any) -> dict[str, Any]:

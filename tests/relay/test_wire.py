@@ -366,6 +366,16 @@ async def test_a_request_that_cannot_be_read_is_refused_by_its_id(text: bytes) -
     assert (answer["id"], answer["error"]["code"]) == ("a", -32700)
 
 
+@pytest.mark.parametrize("tools", [None, ToolPolicy(deny=["y"])], ids=["all", "allowed"])
+async def test_a_name_that_cannot_be_read_is_refused(tools: ToolPolicy | None) -> None:
+    pair = Pair("handshake", "handshake")
+    async with raw_host(pair, pair.peer(), tools) as host:
+        host.send(b'{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":1e400}}')
+        error = (await host.read())["error"]
+    assert error["code"] == -32602
+    assert "prompts/get: the parameters cannot be forwarded: " in error["message"]
+
+
 @pytest.mark.parametrize(
     "line", [b"{", b"[]", b"null", b'{"jsonrpc":"1.0","id":1,"method":"ping"}']
 )

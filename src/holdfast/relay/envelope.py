@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Raw
 
-from holdfast._core.eras.revisions import PREFIX
+from holdfast._core.eras.revisions import (
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    LOG_LEVEL,
+    PREFIX,
+    PROTOCOL_VERSION,
+)
 from holdfast._core.eras.serving import Json
+from holdfast._core.server.request import ServerRequest
 from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.errors import (
@@ -105,6 +112,40 @@ def of_other_era(result: Raw) -> Any:
     except MALFORMED:
         return result
 
+
+_OF_HOP_ONLY: Final = frozenset(
+    {PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL, "progressToken"}
+)
+"""Entries of ``_meta`` that do not pass, and nearly always are the only ones."""
+
+
+def passing_meta(request: ServerRequest) -> Json:
+    """Return the entries of ``_meta`` that pass, as they came.
+
+    Raises:
+        MALFORMED: They cannot be read.
+    """
+    if request.meta.keys() <= _OF_HOP_ONLY:
+        return {}
+    meta = without_hop(fields_of.decode(request.fields["_meta"]))
+    meta.pop("progressToken", None)
+    return meta
+
+
+def subject_of(fields: Mapping[str, Any]) -> str:
+    """Return what a request is about, for messages.
+
+    Raises:
+        MALFORMED: It cannot be read.
+    """
+    for name in ("name", "uri", "taskId"):
+        if name in fields:
+            subject = _decode(fields[name])
+            return subject if isinstance(subject, str) else ""
+    return ""
+
+
+_decode: Final = msgspec.json.Decoder().decode
 
 _FACTS: Final = frozenset(
     {"protocolVersion", "supportedVersions", "serverInfo", "capabilities", "instructions"}

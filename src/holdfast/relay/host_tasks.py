@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Raw
 
+from holdfast._core.boundary import Call
 from holdfast._core.calls.deadline import Deadline
 from holdfast._core.calls.task_poller import TaskPoller, TaskView
 from holdfast._core.calls.tasks import Tasks
@@ -48,7 +49,7 @@ from holdfast.relay.envelope import (
     fields_of,
     items_of,
     may_be_asked,
-    without_hop,
+    passing_meta,
 )
 from holdfast.relay.extension_polls import ExtensionPolls
 from holdfast.relay.task_shapes import created
@@ -217,9 +218,7 @@ class HostTasks:
         support = "" if not isinstance(name, str) else await self._support(name)
         if support == "required" or (support == "optional" and is_task_wanted):
             return await self._create(request, form, is_task_wanted)
-        # A host of another revision may mean something else by it.
-        params = self._without_wish(request) if "task" in request.fields else None
-        return await self.relay.forward(request, params=params)
+        return await self.relay.forward(request, fields=_without_wish(request))
 
     async def _support(self, name: str) -> str:
         """Return whether a tool may be called as a task: that is in the list alone."""
@@ -242,7 +241,7 @@ class HostTasks:
         try:
             result = await self.relay.forward(
                 request,
-                params=self._augmented(request, form),
+                fields=form.augment(_without_wish(request)),
                 extensions=form.extensions,
                 on_sent=view.tracking(None, sink, self._client._requester),
             )
@@ -258,15 +257,6 @@ class HostTasks:
             return await self._drive(request, state, deadline, view)
         finally:
             view.end(self._client._requester)
-
-    def _augmented(self, request: ServerRequest, form: TaskForm) -> Raw:
-        """Return the parameters of a call that is to become a task."""
-        return Raw(encode(form.augment(dict(fields_of.decode(self._without_wish(request))))))
-
-    def _without_wish(self, request: ServerRequest) -> Raw:
-        fields: dict[str, Any] = dict(fields_of.decode(self.relay.outgoing(request) or b"{}"))
-        fields.pop("task", None)
-        return Raw(encode(fields))
 
     def _ended(self, request: ServerRequest, result: Raw) -> Raw:
         """Return the task of a call that the server has answered at once."""
@@ -397,19 +387,20 @@ class HostTasks:
 
     async def send(self, request: ServerRequest, method: str, task_id: str, form: TaskForm) -> Raw:
         """Ask the server about a task; doing so twice does no harm."""
-        passed = {key: value for key, value in request.meta.items() if key != "progressToken"}
-        meta = {**without_hop(passed), **self.relay.hop(request)}
-        params: Json = {"taskId": task_id, **({"_meta": meta} if meta else {})}
-        total = self.relay.time_for(method)
-        return await self._client._requester.forward(
+        span = self.relay.time_for(method)
+        call = Call(
             method,
-            Raw(encode(params)),
-            timeout=total,
-            total_timeout=total,
+            {"taskId": task_id},
+            {**passing_meta(request), **self.relay.hop(request)} or None,
+            idle=span,
+            total=span,
+            about=task_id,
+            since=asyncio.get_running_loop().time(),
+            place_within=span,
             extensions=form.extensions,
             repeatable=True,
-            passes_questions=True,
         )
+        return await self._client._requester.forward(call, passes_questions=True)
 
     async def get(
         self, request: ServerRequest, task_id: str, form: TaskForm
@@ -470,6 +461,11 @@ class HostTasks:
 def _has_core_tasks(request: ServerRequest) -> bool:
     """Return whether the host's revision has tasks in its core, or as an extension."""
     return request.era.knows("initialize", "tasks")
+
+
+def _without_wish(request: ServerRequest) -> Json:
+    """Return the parameters of a call without the wish for a task: a server may not expect it."""
+    return {name: value for name, value in request.fields.items() if name != "task"}
 
 
 def _task_id(request: ServerRequest) -> str:

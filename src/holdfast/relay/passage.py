@@ -30,42 +30,25 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Raw
 
 from holdfast._core.boundary import Call
-from holdfast._core.calls.requester import NAMING
 from holdfast._core.engine.state import State
 from holdfast._core.eras.base import COMPLETE
-from holdfast._core.eras.revisions import (
-    CLIENT_CAPABILITIES,
-    CLIENT_INFO,
-    LOG_LEVEL,
-    PROTOCOL_VERSION,
-)
 from holdfast._core.server.request import SILENCE, ServerRequest, outcome
 from holdfast._core.waiting import Receiver
 from holdfast._core.wire.codes import cancel_reason
-from holdfast._core.wire.jsonrpc import MALFORMED
-from holdfast.relay.envelope import fields_of, without_hop
+from holdfast.errors import ValidationError
 from holdfast.relay.questions import MAY_ASK, OpenCall, Questions
 from holdfast.types.lifecycle import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from holdfast._core.boundary import Ticket
     from holdfast._core.driver import Driver
-    from holdfast._core.eras.base import Era
     from holdfast._core.waiting import Failure
     from holdfast.relay.passing import Relay
-
-_OF_HOP_ONLY: Final = frozenset(
-    {PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL, "progressToken"}
-)
-"""Entries of ``_meta`` that do not pass."""
 
 
 class Passage(Receiver):
@@ -199,40 +182,14 @@ async def _follow(
 def begin(relay: Relay, request: ServerRequest) -> object | None:
     """Send a request on the straight way; None if it needs another, or is not to be sent."""
     driver = straight_driver(relay)
-    era = None if driver is None else driver.engine.link.era
-    if driver is None or era is None or _needs_more(relay, request):
+    if driver is None or driver.engine.link.era is None or _needs_more(relay, request):
         return None
-    if not request.fields and len(request.params_raw) > len("{}"):
-        return None  # it is refused where that is explained
     try:
-        call = _call(relay, request, era, driver.loop.time())
-    except MALFORMED:
-        return None  # the same
+        call = relay.call(request)
+    except ValidationError:
+        return None  # it is refused where that is explained
     Passage(relay, request, call, driver).begin()
     return SILENCE
-
-
-def _call(relay: Relay, request: ServerRequest, era: Era, now: float) -> Call:
-    """Return what the server is sent; raise `MALFORMED` for what cannot be read."""
-    fields: dict[str, Any] = request.fields
-    about = _subject(fields)
-    meta, progress = None, False
-    if era.listens or request.meta:
-        meta, progress = _meta(relay, request, era), "progressToken" in request.meta
-    if "_meta" in fields:
-        fields = fields.copy()
-        del fields["_meta"]
-    span = relay.times.get(request.method) or relay.time_for(request.method)
-    return Call(
-        request.method,
-        fields or None,
-        meta,
-        idle=span,
-        total=span,
-        about=about,
-        progress=progress,
-        since=now,
-    )
 
 
 def straight_driver(relay: Relay) -> Driver | None:
@@ -258,25 +215,3 @@ def _needs_more(relay: Relay, request: ServerRequest) -> bool:
     if not request.stateless or request.method not in MAY_ASK:
         return False
     return "requestState" in request.fields or "inputResponses" in request.fields
-
-
-def _meta(relay: Relay, request: ServerRequest, era: Era) -> dict[str, Any] | None:
-    """Return the entries of ``_meta`` that pass, and those of this hop."""
-    hop = relay.hop(request, era) if era.listens else {}
-    if request.meta.keys() <= _OF_HOP_ONLY:
-        return hop or None
-    meta = without_hop(fields_of.decode(request.fields["_meta"]))
-    meta.pop("progressToken", None)
-    return {**meta, **hop} or None
-
-
-def _subject(fields: Mapping[str, Raw]) -> str:
-    """Return what a request is about, for messages."""
-    for name in NAMING:
-        if name in fields:
-            subject = _decode(fields[name])
-            return subject if isinstance(subject, str) else ""
-    return ""
-
-
-_decode: Final = msgspec.json.Decoder().decode

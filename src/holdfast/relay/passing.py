@@ -7,17 +7,16 @@ progress, and the entries of ``_meta`` that describe the connection. All else pa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw
 
-from holdfast._core.boundary import Call, LinkChanged
+from holdfast._core.boundary import Call, LinkChanged, WireId
 from holdfast._core.calls.handlers import Notification
 from holdfast._core.calls.requester import Requester
-from holdfast._core.eras.base import Era
 from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, LOG_LEVEL, VERSIONS
 from holdfast._core.eras.serving import LEVELS, STATELESS_FIELDS, Json, ServingEra
 from holdfast._core.server.lifecycle import begin_session
@@ -31,10 +30,11 @@ from holdfast._core.wire.codes import (
     METHOD_NOT_FOUND,
     RequestError,
 )
-from holdfast._core.wire.jsonrpc import MALFORMED, encode
+from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.errors import (
     HoldfastError,
     RpcError,
+    ValidationError,
 )
 from holdfast.relay import passage
 from holdfast.relay.core_polls import following
@@ -43,10 +43,10 @@ from holdfast.relay.envelope import (
     fault_of,
     fields_of,
     introduction,
-    is_of_hop,
     may_be_asked,
     of_other_era,
-    without_hop,
+    passing_meta,
+    subject_of,
 )
 from holdfast.relay.host_tasks import HostTasks
 from holdfast.relay.host_wishes import HostWishes
@@ -366,34 +366,68 @@ class Relay:
         return await self.shared.cache.answer(self, request, lambda: self.forward(request))
 
     async def forward(
-        self, request: ServerRequest, *, params: Raw | None = None, **options: Any
+        self,
+        request: ServerRequest,
+        *,
+        fields: Json | None = None,
+        extensions: tuple[str, ...] = (),
+        on_sent: Callable[[WireId], None] | None = None,
     ) -> Raw:
         """Send a request of the host to the server as it is, or with other parameters.
 
-        ``options`` are those of `Requester.forward`.
+        ``on_sent`` is called with the id of each message.
         """
-        total = self.time_for(request.method)
-        wants_progress = "progressToken" in request.meta
         is_call = request.method == "tools/call"
+        wants_progress = "progressToken" in request.meta
         self.shared.begin_call(self)
         try:
             while True:
                 checked = await self.rules.check_call(request) if is_call else {}
                 try:
-                    return await self._client._requester.forward(
-                        request.method,
-                        params or self.outgoing(request),
-                        timeout=total,
-                        total_timeout=total,
+                    return await self.requester.forward(
+                        self.call(request, fields, extensions=extensions, **checked),
                         on_progress=partial(self.report, request) if wants_progress else None,
                         passes_questions=request.stateless,
-                        **checked,
-                        **options,
+                        on_sent=on_sent,
                     )
                 except LinkChanged:
                     continue  # not sent: the server was replaced after it was checked
         finally:
             self.open_calls -= 1
+
+    def call(self, request: ServerRequest, fields: Json | None = None, **options: Any) -> Call:
+        """Return what the server is sent for a request of the host, or with other parameters.
+
+        Its ``_meta`` describes this hop, not the host's.
+
+        Raises:
+            ValidationError: The parameters cannot be read.
+        """
+        passed: Json = request.fields if fields is None else fields
+        try:
+            if not passed:
+                fields_of.decode(request.params_raw)  # may be unreadable
+            about = subject_of(passed)
+            meta = {**passing_meta(request), **self.hop(request)}
+        except MALFORMED as error:
+            text = f"{request.method}: the parameters cannot be forwarded: {error}"
+            raise ValidationError(text) from error
+        if "_meta" in passed:
+            passed = passed.copy()
+            del passed["_meta"]
+        span = self.time_for(request.method)
+        return Call(
+            request.method,
+            passed or None,
+            meta or None,
+            idle=span,
+            total=span,
+            about=about,
+            progress="progressToken" in request.meta or bool(self.requester.progress_handlers),
+            since=asyncio.get_running_loop().time(),
+            place_within=span,
+            **options,
+        )
 
     def report(self, request: ServerRequest, progress: Progress) -> None:
         """Pass the progress of a call as it came, with the token of the host."""
@@ -403,20 +437,9 @@ class Relay:
             fields = fields_of.decode(vars(progress)["_source"])
             followed.notify("notifications/progress", {**fields, "progressToken": token})
 
-    def outgoing(self, request: ServerRequest) -> Raw | None:
-        """Return the parameters with the ``_meta`` that describes this hop, not the host's."""
-        raw, hop = request.params_raw, self.hop(request)
-        if bytes(raw) == b"{}" and not hop:
-            return None
-        if not hop and not any(map(is_of_hop, request.meta)):
-            return raw
-        fields: dict[str, Any] = dict(fields_of.decode(raw))
-        meta = {**without_hop(fields_of.decode(fields.pop("_meta", Raw(b"{}")))), **hop}
-        return Raw(encode({**fields, "_meta": meta} if meta else fields))
-
-    def hop(self, request: ServerRequest, era: Era | None = None) -> Json:
+    def hop(self, request: ServerRequest) -> Json:
         """Return what a stateless server is told of this host with a request."""
-        era = era or self.requester.opener.era()
+        era = self.requester.opener.era()
         if era is None or not era.listens:
             return {}
         capabilities = request.era.capabilities if request.stateless else self.capabilities

@@ -185,49 +185,22 @@ class Requester(Struct, eq=False):
 
     async def forward(
         self,
-        method: str,
-        params: Raw | None = None,
+        call: Call,
         *,
-        timeout: float | None = None,
-        total_timeout: float | None = None,
         on_progress: ProgressHandler | None = None,
         passes_questions: bool = False,
-        param_headers: dict[str, str] | None = None,
-        epoch: int | None = None,
-        extensions: tuple[str, ...] = (),
-        repeatable: bool = False,
         on_sent: Callable[[WireId], None] | None = None,
     ) -> Raw:
         """Send the request of another client, and return its result as it came.
 
-        For a relay: nothing is decoded but the names of the parameters, nothing is checked, and
-        no handler but the raw one (`Inputs.answerer`) sees a question of the server. Without one,
-        or with ``passes_questions``, the questions of the stateless revisions are the result. The
-        entries of ``_meta`` pass, apart from those that belong to the connection, which are this
-        client's, and the token of progress: ``on_progress`` is called instead. A call that is
-        cancelled is cancelled at the server. ``param_headers``, ``epoch``, ``extensions`` and
-        ``repeatable`` are those of `Call`; where the tasks extension is declared, a result may be a
-        task. ``on_sent`` is called with the id of each message.
+        For a relay: nothing is checked, and no handler but the raw one (`Inputs.answerer`) sees a
+        question of the server. Without one, or with ``passes_questions``, the questions of the
+        stateless revisions are the result. A call that is cancelled is cancelled at the server.
+        Where the tasks extension is declared, a result may be a task. ``on_sent`` is called with
+        the id of each message.
         """
-        require_type("method", method)
-        fields, meta, about = _split(method, params)
-        deadline = self.deadline(method, timeout, total_timeout, about=about)
-        call = Call(
-            method,
-            fields,
-            meta,
-            idle=deadline.idle,
-            total=deadline.total,
-            about=about,
-            progress=on_progress is not None or bool(self.progress_handlers),
-            since=deadline.since,
-            place_within=deadline.idle if deadline.by_caller else None,
-            param_headers=param_headers,
-            epoch=epoch,
-            extensions=extensions,
-            repeatable=repeatable,
-        )
         passes = passes_questions or self.inputs.answerer is None
+        deadline = self._deadline_of(call)
         raw, _ = await self.request(
             call, deadline, on_progress, passes_questions=passes, on_sent=on_sent
         )
@@ -235,11 +208,12 @@ class Requester(Struct, eq=False):
 
     async def go_on(self, call: Call, raw: Raw, on_progress: ProgressHandler | None = None) -> Raw:
         """Answer the questions that a forwarded call was answered with; return its final result."""
-        deadline = self.deadline(
-            call.method, call.idle, call.total, since=call.since, about=call.about
-        )
+        deadline = self._deadline_of(call)
         work = self._exchange(deadline, self.sink(on_progress), False, call, raw=raw)
         return (await work)[0]
+
+    def _deadline_of(self, call: Call) -> Deadline:
+        return self.deadline(call.method, call.idle, call.total, call.since, about=call.about)
 
     async def request(
         self,
@@ -390,36 +364,6 @@ class Requester(Struct, eq=False):
 
     def broken(self, call: Call, reason: str, *hints: Hint) -> HoldfastError:
         return messages.bad_answer(self.name, call, reason, *hints)
-
-
-NAMING: Final = ("name", "uri", "taskId")
-"""Parameters that name what a request is about: some transports repeat them in headers."""
-
-
-def _split(
-    method: str, params: Raw | None
-) -> tuple[dict[str, Any] | None, dict[str, Any] | None, str]:
-    """Return the fields of parameters, each as it came, the entries of ``_meta``, and the subject.
-
-    Raises:
-        ValidationError: The parameters are no JSON object.
-    """
-    if params is None:
-        return None, None, ""
-    try:
-        fields: dict[str, Any] = _fields.decode(params)
-        meta = _fields.decode(fields.pop("_meta")) if "_meta" in fields else {}
-        for name in NAMING:
-            if name in fields:
-                fields[name] = msgspec.json.decode(fields[name])
-    except UNREADABLE as error:
-        raise ValidationError(f"{method}: the parameters cannot be forwarded: {error}") from error
-    meta.pop("progressToken", None)
-    subject = next((fields[name] for name in NAMING if name in fields), "")
-    return fields, meta or None, subject if isinstance(subject, str) else ""
-
-
-_fields: Final = msgspec.json.Decoder(dict[str, Raw])
 
 
 def _readable(params: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -6,6 +6,9 @@ import base64
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+import msgspec
+from msgspec import Raw
+
 VERSION: Final = "MCP-Protocol-Version"
 SESSION: Final = "Mcp-Session-Id"
 METHOD: Final = "Mcp-Method"
@@ -34,6 +37,8 @@ def standard(version: str, method: str, params: Mapping[str, Any] | None) -> dic
     headers = {VERSION: version, METHOD: method}
     source = _NAMED.get(method)
     target = None if source is None or params is None else params.get(source)
+    if isinstance(target, Raw):  # of a relay
+        target = msgspec.json.decode(target)
     if isinstance(target, str):
         headers[NAME] = encode_value(target)
     return headers
