@@ -22,7 +22,7 @@ STALE := stale
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo demo-browser demo-service test interop conformance relay-conformance frameworks lint docs screenshots
+.PHONY: help venv demo demo-browser demo-service test thorough interop conformance relay-conformance frameworks lint docs screenshots
 .PHONY: bench count bench-view trace-soak bench-peers relay-peers daemon requirements ledger walk coverage fuzz hostile release-check audit clean stale
 
 .PHONY: bulk
@@ -43,6 +43,9 @@ demo-service: $(STAMP) ## a web service under load while its servers are killed
 
 test: $(STAMP) ## run the test suite (ARGS="-k name" for a part of it)
 	@$(RUN) -m pytest $(addprefix --ignore=tests/,$(ELSEWHERE)) $(PARALLEL) $(ARGS)
+
+thorough: $(STAMP) ## run whole what `make test` runs in short: all rows of large tables, more examples
+	@HOLDFAST_THOROUGH=1 $(RUN) -m pytest -m thorough $(addprefix --ignore=tests/,$(ELSEWHERE)) $(PARALLEL) $(ARGS)
 
 conformance: $(STAMP) ## run the official conformance suite (needs npm)
 	@$(RUN) -m pytest tests/conformance $(ARGS)

@@ -1,9 +1,9 @@
 """The clock of the tests: deadlines pass without being waited for.
 
-As long as nothing but a timer can wake the loop, the clock stands still while the program works,
-so that no deadline passes because a machine is slow, and jumps to the next timer where it would
-wait. Where a process, a socket or a thread may answer it goes on as clocks do, but no wait goes
-past a timer that has yet to fire.
+The clock stands still while the program works, so that no deadline passes because a machine is
+slow. Where the program waits, and nothing but a timer can wake it, the clock jumps to that timer;
+where a process, a socket or a thread may answer, it goes on as clocks do while the program waits,
+but not past a timer that has yet to fire.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Selector(selectors.DefaultSelector):
     def __init__(self, polls_child: Callable[[], bool]) -> None:
         super().__init__()
         self._polls_child = polls_child
-        self.now = self._last = time.monotonic()
+        self.now = time.monotonic()
         self.jobs = 0
         """Functions that run in the loop's executor."""
         self._threads = set(threading.enumerate())
@@ -34,10 +34,10 @@ class _Selector(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         waits = timeout is None or timeout > 0
         alone = not self._serves_others() and not (waits and self._has_threads())
+        began = time.monotonic()
         events = super().select(0 if alone and timeout is not None else timeout)
-        last, self._last = self._last, time.monotonic()
         if not alone:
-            passed = self._last - last
+            passed = time.monotonic() - began
             self.now += min(passed, timeout) if timeout is not None and waits else passed
         elif timeout is not None and not events:
             self.now += max(0.0, timeout)

@@ -26,6 +26,7 @@ from holdfast.config.files import JsonFile, parse
 from holdfast.errors import StateError, ValidationError
 from tests.config.rig import DATA, World, read_data, read_one, source
 from tests.rows import rows
+from tests.thorough import THOROUGH
 
 pytestmark = pytest.mark.req("F3")
 
@@ -134,7 +135,8 @@ _COMMA = st.sampled_from(["", ","])
 _SPACE = st.sampled_from(["", " ", "\n", "\n  ", "/* } , */", "// ]\n"])
 
 
-@settings(max_examples=150)
+@pytest.mark.thorough
+@settings(max_examples=150 if THOROUGH else 100)
 @given(st.data(), st.lists(_NAMES, unique=True, max_size=4), _NAMES)
 def test_any_file_is_edited_and_back(data: Any, names: list[str], new: str) -> None:
     def space() -> str:

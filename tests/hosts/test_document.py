@@ -16,6 +16,7 @@ from holdfast.hosts.document import HostDocument, HostFile
 from holdfast.hosts.plan import plan_install
 from tests.hosts.rig import HEAD, head, installed, servers, uninstalled
 from tests.rows import rows
+from tests.thorough import THOROUGH
 
 pytestmark = pytest.mark.req("Y6")
 
@@ -345,13 +346,15 @@ def toml_files(draw: Any) -> str:
     return str(newline.join([*top, *tables]) + ending)
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.thorough
+@settings(max_examples=150 if THOROUGH else 100, deadline=None)
 @given(json_files())
 def test_any_json_comes_back(text: str) -> None:
     _check(HostFile(HOSTS["cursor"], "mcp.json", text.encode()))
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.thorough
+@settings(max_examples=150 if THOROUGH else 100, deadline=None)
 @given(toml_files())
 def test_any_toml_comes_back(text: str) -> None:
     _check(HostFile(HOSTS["codex"], "config.toml", text.encode()))

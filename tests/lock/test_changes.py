@@ -17,6 +17,7 @@ from holdfast.lock.changes import (
 )
 from tests.rows import rows
 from tests.schema.test_diff import JSON, shuffled
+from tests.thorough import THOROUGH
 
 
 def told(before: Any, after: Any) -> list[str]:
@@ -301,7 +302,8 @@ def test_a_registry_in_another_order_is_the_same(registry: dict[str, Any]) -> No
 
 
 @pytest.mark.req("H8")
-@settings(max_examples=150)
+@pytest.mark.thorough
+@settings(max_examples=150 if THOROUGH else 100)
 @given(before=REGISTRY, after=REGISTRY)
 def test_every_difference_is_a_change_and_the_same_one_every_time(
     before: dict[str, Any], after: dict[str, Any]

@@ -27,11 +27,13 @@ from holdfast.testing import Peer, RequestError
 from holdfast.trace.writer import TraceFile
 from tests.http.rogue import Modern, Reply, Request
 from tests.redact.wraps import ENCODINGS, ESCAPES, PLACES, SECRETS, WRAPS
+from tests.thorough import one_in
 
 SERVER = Path(__file__).with_name("echo_server.py")
 ARGUMENT = "arg-Secret/99"
 FLAG = "flag-Secret/77"
 HOWS = ("result", "tool_error", "error", "stderr", "notification", "junk", "death")
+WITH_CODED = ("error", "junk")
 CASES = [
     *((wrap, "alone") for wrap in ESCAPES),
     *(("JSON", place) for place in PLACES),
@@ -39,7 +41,12 @@ CASES = [
 ]
 """Every wrapping, and every place; all of both together are searched in test_needles.py."""
 CODED = [(wrap, "alone") for wrap in ENCODINGS]
-CASES_OF = {"death": CASES[:6], "error": [*CASES, *CODED], "junk": [*CASES, *CODED]}
+CASES_OF = {
+    **{how: list(one_in(4, CASES, place=place)) for place, how in enumerate(HOWS)},
+    **{how: list(one_in(4, [*CASES, *CODED], place=place)) for place, how in enumerate(WITH_CODED)},
+    "death": CASES[:6],
+}
+"""What is tried in each way: in short, each case in one way or two."""
 
 
 class Sinks:
@@ -134,6 +141,7 @@ def leaked(text: str, secrets: list[str], wrapping: str) -> list[str]:
 
 
 @pytest.mark.req("T8")
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", HOWS)
 async def test_no_secret_of_a_command_is_shown(
     how: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -155,7 +163,7 @@ async def test_no_secret_of_a_command_is_shown(
     client.events.subscribe(sinks.add_event)
     failures = []
     async with client:
-        for wrapping, place in CASES_OF.get(how, CASES):
+        for wrapping, place in CASES_OF[how]:
             sinks.clear()
             arguments = {"wrap": wrapping, "place": place, "how": how, "text": ARGUMENT}
             try:
@@ -169,6 +177,7 @@ async def test_no_secret_of_a_command_is_shown(
 
 
 @pytest.mark.req("T8")
+@pytest.mark.thorough
 @pytest.mark.parametrize("by", ["password", "token"])
 async def test_no_secret_of_a_url_is_shown(
     by: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -207,9 +216,11 @@ async def test_no_secret_of_a_url_is_shown(
         failures = []
         async with holdfast.connect(target, **options) as client:  # type: ignore[arg-type]
             client.events.subscribe(sinks.add_event)
-            for wrapping, place in [*CASES, *CODED]:
-                hows = ("body", "refused", "wrong type", "broken", "error")
-                for how in hows if wrapping in ESCAPES else hows[:1]:
+            hows = ("body", "refused", "wrong type", "broken", "error")
+            coded = one_in(4, CODED, place=len(by))
+            for number, (wrapping, place) in enumerate([*CASES, *coded]):
+                each = one_in(len(hows), hows, place=number)
+                for how in each if wrapping in ESCAPES else hows[:1]:
                     sinks.clear()
                     lines = [
                         PLACES[place].replace("{}", WRAPS[wrapping](value)) for value in secrets

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from holdfast._core.redact.escapes import SearchBudget
 from holdfast._core.redact.glance import is_bare
 from tests.redact.wraps import WRAPS, index_of
+from tests.thorough import THOROUGH
 
 VALUE = "s3cr3t-Value-42"
 WRAPPED = st.sampled_from(sorted(WRAPS)).map(lambda name: WRAPS[name](VALUE))
@@ -29,7 +30,8 @@ PIECES = st.one_of(
 @given(st.lists(PIECES, max_size=5).map("".join), st.booleans())
 @example("s3c r3t " + VALUE[:9], False)
 @example("115; 51; 99; 114; 51; 116; 45; 86; 97; 108; 117; 101; 45; 52; 50", False)
-@settings(max_examples=600, deadline=None)
+@pytest.mark.thorough
+@settings(max_examples=600 if THOROUGH else 100, deadline=None)
 def test_what_a_glance_passes_over_has_no_value_in_it(text: str, is_crowded: bool) -> None:
     index = index_of(VALUE, *(f"other-{number}-value" for number in range(99 * is_crowded)))
     assert index.spans(text) == (

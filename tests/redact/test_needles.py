@@ -15,16 +15,18 @@ from holdfast._core.redact.escapes import MOST_ESCAPES, SearchBudget, unescaped
 from holdfast._core.redact.needles import needles_of
 from holdfast._core.text import HIDDEN
 from tests.redact.wraps import ENCODINGS, ESCAPES, PLACES, SECRETS, WRAPS, index_of
+from tests.thorough import THOROUGH, one_in
 
 
 @pytest.mark.req("T8")
+@pytest.mark.thorough
 @pytest.mark.parametrize("others", [0, 300], ids=["few", "many"])
 def test_a_value_is_found_in_every_wrapping_and_every_place(others: int) -> None:
     index = index_of(*SECRETS.values(), *(f"other-{number * 7919}-x" for number in range(others)))
     failures = []
-    for value in SECRETS.values():
-        for wrapping, wrap in (ESCAPES if others else WRAPS).items():
-            for place, template in PLACES.items():
+    for turn, value in enumerate(SECRETS.values()):
+        for number, (wrapping, wrap) in enumerate((ESCAPES if others else WRAPS).items()):
+            for place, template in one_in(3, PLACES.items(), place=number + turn):
                 if place == "inside of a word" and wrapping in ENCODINGS:
                     continue  # no text of which an encoding is a part
                 wrapped = wrap(value)
@@ -55,6 +57,7 @@ def test_a_value_with_few_letters_or_odd_ones_is_found(value: str) -> None:
 
 
 @pytest.mark.req("T8")
+@pytest.mark.thorough
 @given(
     st.text(min_size=6, max_size=30),
     st.sampled_from(sorted(ESCAPES)),
@@ -63,7 +66,7 @@ def test_a_value_with_few_letters_or_odd_ones_is_found(value: str) -> None:
 )
 @example("0000\x1f}", "HTML", "HTML of JSON", "")
 @example("00000\r", "HTML", "shell, backslashes", "")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 if THOROUGH else 100, deadline=None)
 def test_any_value_is_found_in_two_wrappings(
     value: str, inner: str, outer: str, before: str
 ) -> None:

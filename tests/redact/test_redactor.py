@@ -16,10 +16,10 @@ from holdfast._core.redact.redactor import HIDDEN, MOST_CHARACTERS, Redactor
 from holdfast._core.redact.text import PlainWords, hide_credentials
 from holdfast.policies import SECRETS, Redaction
 from tests.redact.corpus import OPEN_TEXTS, OPEN_VALUES, TEXTS, TOKENS, VALUES, pem
+from tests.thorough import THOROUGH
 
 redactor = Redactor(Redaction())
 plain = PlainWords(redactor._stems)
-
 
 # The corpus, each of its lists as one test: what fails is listed, all of it.
 
@@ -170,7 +170,8 @@ def test_a_text_of_values_is_read_once(unit: str) -> None:
 @given(
     st.lists(st.sampled_from([*PIECES, *READ_TWICE, *TOKENS, "hunter2", "a b", "Qx7"]), max_size=6)
 )
-@settings(max_examples=200, deadline=None)
+@pytest.mark.thorough
+@settings(max_examples=200 if THOROUGH else 100, deadline=None)
 def test_a_text_that_needs_no_search_has_nothing_to_find(pieces: list[str]) -> None:
     text = " ".join(pieces)
     redacted = hide_credentials(text, redactor.is_secret, redactor._stems)

@@ -21,6 +21,7 @@ from holdfast.schema.report import (
 )
 from holdfast.schema.walk import Budget
 from tests.rows import rows
+from tests.thorough import THOROUGH
 
 PLENTY = 20_000
 
@@ -558,7 +559,8 @@ JSON = st.recursive(
 
 
 @pytest.mark.req("H8")
-@settings(max_examples=300)
+@pytest.mark.thorough
+@settings(max_examples=300 if THOROUGH else 100)
 @given(before=JSON, after=JSON, returns=st.booleans())
 def test_nothing_raises_and_a_difference_is_never_silent(
     before: Any, after: Any, returns: bool
@@ -655,7 +657,8 @@ def accepts(schema: Any, value: Any) -> bool | None:
 
 
 @pytest.mark.req("H8")
-@settings(max_examples=120)
+@pytest.mark.thorough
+@settings(max_examples=120 if THOROUGH else 100)
 @given(pair=relatives(), values=st.lists(VALUE, min_size=6, max_size=6))
 def test_what_is_called_safe_is_safe(pair: tuple[Any, Any], values: list[Any]) -> None:
     before, after = pair

@@ -179,8 +179,9 @@ def plan_uninstall(
     )
     if not leaving:
         return plan
+    relayed = [server for server in document.servers() if server.relay is not None]
     for backup in backups:
-        restored = _restored(file._replace(data=backup), document, leaving)
+        restored = _restored(file._replace(data=backup), document.text, relayed, leaving)
         if restored is not None:
             return replace(plan, after=restored.data if restored.is_changed else backup)
     _take_out(document, leaving)
@@ -209,12 +210,14 @@ def _leaving(server: HostServer) -> ServerChange:
 
 
 def _restored(
-    backup: HostFile, today: HostDocument, leaving: list[HostServer]
+    backup: HostFile, today: str, relayed: list[HostServer], leaving: list[HostServer]
 ) -> HostDocument | None:
-    """Return a backup with the servers that stay; None if it does not lead to today's text."""
-    relayed = [server for server in today.servers() if server.relay is not None]
+    """Return a backup with the servers that stay; None if it does not lead to today's text.
+
+    ``relayed`` are the servers that go through Holdfast today.
+    """
     try:
-        if _replayed(backup, relayed).text != today.text:
+        if _replayed(backup, relayed).text != today:
             return None
         gone = {server.path for server in leaving}
         document = _replayed(backup, [entry for entry in relayed if entry.path not in gone])
