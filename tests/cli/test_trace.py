@@ -133,21 +133,26 @@ def test_every_verb_that_talks_to_a_server_writes_a_trace(
 def test_junk_errors_and_questions_are_named() -> None:
     lines = shown(
         ("←", "hello"),
+        ("←", '{"level":"info","id":1}'),
         ("→", '{"id":1,"method":"resources/read","params":{"uri":"file:///a"}}'),
         ("←", '{"id":1,"error":{"code":-32002,"message":"no such file"}}'),
         ("→", '{"id":2,"method":"tools/call","params":{"name":"pay"}}'),
         ("←", '{"id":2,"result":{"inputRequests":{"a":{}}}}'),
         ("←", '{"id":9,"result":{}}'),
         ("←", '{"method":"notifications/progress","params":{"progress":1,"total":4}}'),
+        ("→", '{"method":"notifications/cancelled","params":{"requestId":2,"reason":"late"}}'),
     )
+    assert "  · of #2 · " in lines[-1]
     assert [line[12:].split("  · ")[0] for line in lines] == [
         "junk  hello",
+        'junk  {"level":"info","id":1}',
         "resources/read file:///a",
         "resources/read file:///a  error -32002: no such file",
         "tools/call pay",
         "tools/call pay  asks 1 question",
         "answer to no request  ok",
         "notifications/progress  1 of 4",
+        "notifications/cancelled  late",
     ]
 
 

@@ -475,11 +475,12 @@ async def test_a_page_that_loses_its_feed_says_so_and_misses_nothing(devtools: s
         await tab.until(f"{PILL}.startsWith('no feed since')")
         banner = "document.getElementById('banner')"
         assert "has ended, or does not answer" in await tab.ask(f"{banner}.innerText")
+        assert await tab.ask("document.getElementById('questions').inert")
         page.feed.add(notes(range(50, 80)))
         page.server = LiveServer(page.feed)
         page.server._token = before._token
         await page.server.start(port)
-        await tab.until(f"{PILL} === 'live'")
+        await tab.until(f"{PILL} === 'live' && !document.getElementById('questions').inert")
         await tab.until(f"{ROWS}.some(row => row.includes('note79'))")
         count = len(page.feed)
         await tab.until(f"document.getElementById('meta').innerText.includes('{count} messages')")

@@ -332,6 +332,10 @@ async def test_every_message_is_shown_as_it_was_whatever_its_shape(chrome: Brows
         trace.put(number + 10.5, "git", kind, "<", id=wire_id, of=wire_id, body=answer)
     # Hours later: times, and a size that has more than 32 bits.
     trace.put(30_000.25, "git", "result", "<", id=99, text="the beginning of it", bytes=2**32)
+    sidecar = "run.jsonl.bodies/1-result.json"
+    trace.put(30_000.3, "git", "result", "<", id=98, text='{"js', bytes=200_000, sidecar=sidecar)
+    trace.put(30_000.4, "git", "result", "<", id=97, text='{"js', bytes=200_000)
+    trace.put(30_000.5, "git", "result", "<", id=96, bytes=17_000_000)
     tab = await chrome.show(trace.text())
     await tab.ask(
         "window.copied = []; Object.defineProperty(navigator, 'clipboard', "
@@ -353,6 +357,15 @@ async def test_every_message_is_shown_as_it_was_whatever_its_shape(chrome: Brows
     await tab.until(f"{DETAIL}.includes('the beginning of it')")
     assert "30000.250000 s" in await tab.ask(DETAIL)
     assert "4.3 GB" in await tab.ask(DETAIL)
+    for number, words in enumerate(
+        (
+            f"The beginning of 200 kB. The whole message is in {sidecar}.",
+            "The beginning of 200 kB. The rest is not in the trace.",
+            "The trace has the size of this message alone: 17.0 MB.",
+        )
+    ):
+        await tab.ask(f"location.hash = '#wire&m={2 * len(PAIRS) + 1 + number}'")
+        await tab.until(f"{DETAIL}.includes({json.dumps(words)})")
     assert "8 h 20 m" in await tab.ask("document.getElementById('meta').innerText")
     assert chrome.faults() == []
 

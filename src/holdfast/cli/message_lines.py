@@ -24,6 +24,9 @@ MOST_WORDS: Final = 100
 MOST_BODY: Final = 4000
 """Characters of a body that are shown."""
 _MOST_OPEN: Final = 10_000
+_RELATED: Final = ("notifications/cancelled", "notifications/progress")
+_PARTS: Final = frozenset({"method", "result", "error"})
+"""What has none of them is no message."""
 _LISTS: Final = ("tools", "resources", "resourceTemplates", "prompts", "skills")
 
 Paint = Callable[[str, str], str]
@@ -59,7 +62,7 @@ class MessageLines:
             message = json.loads(frame)
         except (ValueError, RecursionError):
             message = None
-        if not isinstance(message, dict):
+        if not isinstance(message, dict) or message.keys().isdisjoint(_PARTS):
             # A secret may go on behind what is shown.
             text = self._safe(frame[: 100 * MOST_WORDS].decode("utf-8", "replace"))
             head = f"{arrow} {seconds:8.3f}  junk  {text}  · {_size(len(frame))}"
@@ -89,7 +92,10 @@ class MessageLines:
                 self._open[arrow, wire_id] = (what, seconds)
                 if len(self._open) > _MOST_OPEN:
                     self._open.popitem(last=False)
-            return f"{what}  {self._words(method, params)}".rstrip(), [], ""
+            about = params.get("requestId", params.get("progressToken"))
+            is_related = method in _RELATED and isinstance(about, int | str)
+            facts = [f"of #{visible(str(about), 40)}"] if is_related else []
+            return f"{what}  {self._words(method, params)}".rstrip(), facts, ""
         key = ("←" if arrow == "→" else "→", wire_id)
         what, since = self._open.pop(key, ("answer to no request", None))
         took = [] if since is None else [_span(seconds - since)]

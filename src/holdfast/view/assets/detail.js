@@ -43,9 +43,9 @@ class Detail {
     const verdict = this.verdict(row, answer);
     if (verdict) head.append(verdict);
     head.append(smallLane(row, this.trace));
-    const request = el("section", "", el("h3", "", row.dir === "<" ? "The server asked" : "Request", el("span", "num", row.t.toFixed(6))), body === undefined ? loading() : treeOf(body));
+    const request = el("section", "", el("h3", "", row.dir === "<" ? "The server asked" : "Request", el("span", "num", row.t.toFixed(6))), body === undefined ? loading() : messageOf(row, body));
     const reply = el("section", "", el("h3", "", row.answer < 0 && row.late >= 0 ? "Late answer" : "Answer", el("span", "num", answered ? answered.t.toFixed(6) : "")));
-    if (answered) reply.append(answer === undefined ? loading() : treeOf(answer, row.faults));
+    if (answered) reply.append(answer === undefined ? loading() : messageOf(answered, answer, row.faults));
     else reply.append(el("div", "none", this.noAnswer(row) || "No answer."));
     if (row.outcome === "unknown") this.whatNext(row, reply);
     return [head, el("div", "pair", request, reply)];
@@ -83,8 +83,8 @@ class Detail {
       node.style.setProperty("--c", colorOf(signOf(row)));
       head.append(node);
     }
-    if (body === null) return [head];
-    return [head, el("div", "pair single", el("section", "", el("h3", "", row.kind === "stderr" || row.kind === "junk" ? "Text, as it came" : "Body"), body === undefined ? loading() : treeOf(body)))];
+    if (body === null && !MESSAGES.has(row.kind)) return [head];
+    return [head, el("div", "pair single", el("section", "", el("h3", "", row.kind === "stderr" || row.kind === "junk" ? "Text, as it came" : "Body"), body === undefined ? loading() : messageOf(row, body)))];
   }
 
   async stderrNear(row) {
@@ -160,10 +160,10 @@ function lowerBound(rows, t) {
 /** One call as a small lane: sent, progress, the end, and an answer that came too late. */
 function smallLane(row, trace) {
   const width = Math.max(300, $("detail").clientWidth - 40), late = row.late >= 0 ? trace.rows[row.late].t : null, end = late ?? row.end;
-  const x = t => (t - row.t) / (end - row.t || 1) * width, stop = Math.max(3, x(row.end)), ink = colorOf(row.outcome), isOpen = row.outcome === "unknown", isHatched = row.outcome === "cancelled";
+  const x = t => (t - row.t) / (end - row.t || 1) * width, stop = Math.max(3, x(row.end)), ink = colorOf(row.outcome), isOpen = row.outcome === "unknown", isHatched = row.outcome === "cancelled", isWaiting = row.outcome === "pending";
   const lane = svg("svg", { class: "small-lane", viewBox: `0 0 ${width} 16`, preserveAspectRatio: "none", "aria-hidden": "true" }), labels = el("div", "small-labels num");
   if (isHatched) lane.append(svg("defs", {}, svg("pattern", { id: "hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, svg("rect", { width: 1.5, height: 5, fill: ink }))));
-  lane.append(svg("rect", { x: .5, y: 4, width: Math.max(2, stop - 1), height: 8, rx: isOpen ? 0 : 2, fill: isHatched ? "url(#hatch)" : ink, "fill-opacity": isOpen ? .22 : row.outcome === "ok" ? .8 : 1, stroke: isOpen || isHatched ? ink : "none", "stroke-width": 1.2, "stroke-dasharray": isOpen ? "4 3" : "none" }));
+  lane.append(svg("rect", { x: .5, y: 4, width: Math.max(2, stop - 1), height: 8, rx: isOpen ? 0 : 2, fill: isHatched ? "url(#hatch)" : ink, "fill-opacity": isOpen || isWaiting ? .22 : row.outcome === "ok" ? .8 : 1, stroke: isOpen || isHatched || isWaiting ? ink : "none", "stroke-width": 1.2, "stroke-dasharray": isOpen ? "4 3" : "none" }));
   if (isOpen) lane.append(svg("path", { d: `M${stop - 1} 1l-4 5 5 2-5 3 4 5`, fill: "var(--panel)", stroke: ink, "stroke-width": 1.6, "stroke-linejoin": "round" }));
   if (row.outcome === "timeout") lane.append(svg("rect", { x: stop - 3, y: 0, width: 3, height: 16, fill: ink }));
   const ticks = trace.ticks.get(row.n) || [];

@@ -375,7 +375,7 @@ class Lanes {
     this.drawProgress(call, top, height);
     this.drawEnd(call, x + width, top, height);
     g.globalAlpha = 1;
-    if (this.page.chosen === call) { g.strokeStyle = this.ink("text"); g.lineWidth = 2; g.beginPath(); g.roundRect(x - 4, top - 4, width + 8, height + 8, 5); g.stroke(); }
+    if (this.page.chosen === call) { g.strokeStyle = this.ink("text"); g.lineWidth = 2; const left = Math.max(1, x - 4), right = Math.min(this.width - 1, x + width + 4); g.beginPath(); g.roundRect(left, top - 4, Math.max(6, right - left), height + 8, 5); g.stroke(); }
   }
 
   drawProgress(call, top, height) {

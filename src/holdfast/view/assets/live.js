@@ -181,6 +181,8 @@ class LivePage extends Page {
     const words = this.lostAt ? `no feed since ${this.lostAt.toLocaleTimeString("en-GB")}` : this.trace.isFed ? "live" : "connecting";
     if (words !== this.pillWords) $("live").replaceChildren(el("span", `pill${this.trace.isFed ? "" : " lost"}`, words));
     this.pillWords = words;
+    // What is answered now reaches nobody; what was filled in stays.
+    $("questions").inert = Boolean(this.lostAt);
     $("follow").hidden = this.isFollowing || this.tab !== "messages";
     if (!$("follow").textContent) $("follow").textContent = "follow ↓";
   }

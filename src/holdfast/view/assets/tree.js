@@ -65,6 +65,15 @@ function treeOf(body, faults) {
   return el("div", "tree", ...entries.map(([key, value]) => tree(value, key, 0, `/${pointerStep(key)}`, faults)));
 }
 
+/** Return a message as a tree; a large one says how much of it the trace has. */
+function messageOf(row, body, faults) {
+  if (!MESSAGES.has(row.kind)) return treeOf(body, faults);
+  if (body === null) return el("div", "none", `The trace has the size of this message alone: ${size(row.bytes)}.`);
+  if (typeof body.text !== "string" || !body.text.startsWith("{") || "jsonrpc" in body) return treeOf(body, faults);
+  const where = body.sidecar ? ["The whole message is in ", el("code", "", ...visible(body.sidecar, 300)), "."] : ["The rest is not in the trace."];
+  return el("div", "", el("p", "help cut", `The beginning of ${size(row.bytes)}. `, ...where), treeOf({ text: body.text }));
+}
+
 /** A branch with a fault in it is open, so that the fault is seen. */
 const hasFault = (faults, path) => Boolean(faults) && Object.keys(faults).some(place => place.startsWith(`${path}/`));
 
