@@ -102,8 +102,9 @@ def test_two_processes_write_to_one_file_and_neither_moves_it_away(path: Path) -
 
 
 @pytest.mark.req("W1")
+@pytest.mark.parametrize("is_closed_before", [False, True])
 def test_a_process_follows_the_file_that_another_has_begun(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch, is_closed_before: bool
 ) -> None:
     trace = TraceFile(path)
     tap = trace.tap("git")
@@ -114,6 +115,8 @@ def test_a_process_follows_the_file_that_another_has_begun(
     monkeypatch.setattr(writer, "ROTATE_AT", 300)
     tap(message(3))
     trace.flush()
+    if is_closed_before:
+        trace.close()
     other.write(4)
     trace.close()
     other.end()
@@ -121,6 +124,23 @@ def test_a_process_follows_the_file_that_another_has_begun(
     assert [file.name for file in files] == ["run.jsonl.1", "run.jsonl"]
     ids = [[line["id"] for line in lines_of(file) if "id" in line] for file in files]
     assert ids == [[1, 2], [3, 4]]
+
+
+@pytest.mark.req("W1")
+def test_a_file_that_somebody_emptied_or_took_away_begins_with_a_header_again(path: Path) -> None:
+    trace = TraceFile(path)
+    tap = trace.tap("git")
+    for number, disturb in enumerate(("", "emptied", "taken away")):
+        if disturb == "emptied":
+            path.write_bytes(b"")
+        elif disturb:
+            path.unlink()
+        tap(message(number))
+        trace.flush()
+        header, *lines = lines_of(path)
+        assert "holdfast-trace" in header
+        assert [line["id"] for line in lines if "id" in line] == [number]
+    trace.close()
 
 
 @pytest.mark.req("W1")

@@ -62,6 +62,26 @@ def trace() -> TraceWriter:
 
 
 @pytest.mark.req("W2")
+@pytest.mark.parametrize("is_told", [False, True])
+def test_a_stream_of_notifications_that_is_lost_has_not_run(
+    trace: TraceWriter, is_told: bool
+) -> None:
+    wire_id = trace.request(1.0, "git", "subscriptions/listen", {})
+    trace.tool(1.1, "git", "pay", {})
+    if is_told:
+        trace.put(2.0, "git", "outcome", of=wire_id, outcome="unknown", why="it may have run")
+    trace.state(2.0, "git", ("ready", "backoff"), why="lost")
+    _, rows = read(trace.text())
+    stream = request(rows, "subscriptions/listen")
+    assert (stream.outcome, stream.note, stream.end) == (
+        "cancelled",
+        "the stream ended with its connection",
+        2.0,
+    )
+    assert request(rows, "pay").outcome == "unknown"
+
+
+@pytest.mark.req("W2")
 def test_an_answer_ends_its_request(trace: TraceWriter) -> None:
     trace.result(1.5, "git", trace.tool(1.0, "git", "log", {}), text_result("ok"))
     trace.result(2.5, "git", trace.tool(2.0, "git", "fail", {}), text_result("no", is_error=True))

@@ -357,7 +357,7 @@ async def test_every_message_is_shown_as_it_was_whatever_its_shape(chrome: Brows
     await tab.until(f"{DETAIL}.includes('the beginning of it')")
     assert "30000.250000 s" in await tab.ask(DETAIL)
     assert "4.3 GB" in await tab.ask(DETAIL)
-    for number, words in enumerate(
+    for number, sentence in enumerate(
         (
             f"The beginning of 200 kB. The whole message is in {sidecar}.",
             "The beginning of 200 kB. The rest is not in the trace.",
@@ -365,7 +365,7 @@ async def test_every_message_is_shown_as_it_was_whatever_its_shape(chrome: Brows
         )
     ):
         await tab.ask(f"location.hash = '#wire&m={2 * len(PAIRS) + 1 + number}'")
-        await tab.until(f"{DETAIL}.includes({json.dumps(words)})")
+        await tab.until(f"{DETAIL}.includes({json.dumps(sentence)})")
     assert "8 h 20 m" in await tab.ask("document.getElementById('meta').innerText")
     assert chrome.faults() == []
 

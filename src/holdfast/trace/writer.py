@@ -65,6 +65,8 @@ class TraceFile(Recorder):
         self._written = 0
         """Bytes of what was appended last that are in the file."""
         self._complained = False
+        self._has_begun = False
+        """True once it has written: what is there from then on is no earlier run's."""
         self._is_joined = False
         """True if another process began the file, and may still write to it."""
         folder = f"{self.path}.bodies"
@@ -85,7 +87,7 @@ class TraceFile(Recorder):
     def _prepare(self) -> None:
         # The names of servers depend on whether others write here.
         try:
-            if self._descriptor is not None and not _names(self.path, self._descriptor):
+            if self._descriptor is not None and not _goes_on(self.path, self._descriptor):
                 self._release()
             if self._descriptor is None:
                 self._open()
@@ -147,7 +149,7 @@ class TraceFile(Recorder):
                     is_empty = os.fstat(descriptor).st_size == 0
                     # Another may have begun a new file while this one waited for its turn.
                     is_full = is_full and os.fstat(descriptor).st_size > ROTATE_AT // 2
-                    if not is_empty and (is_full or _lock(descriptor, exclusive=True)):
+                    if not is_empty and (is_full or self._is_of_an_earlier_run(descriptor)):
                         self._move_older()
                     else:
                         self._take(descriptor, is_empty)
@@ -156,6 +158,10 @@ class TraceFile(Recorder):
                 os.close(descriptor)
                 raise
             os.close(descriptor)
+
+    def _is_of_an_earlier_run(self, descriptor: int) -> bool:
+        """Return whether nobody writes to a file any more; one that others began is of this run."""
+        return not self._has_begun and _lock(descriptor, exclusive=True)
 
     def _take(self, descriptor: int, is_empty: bool) -> None:
         """Go on with an open file: begin it by a header, or count time from the one it has."""
@@ -171,7 +177,7 @@ class TraceFile(Recorder):
             self._count_from(_start_of(self.path))
         _end_turn(descriptor)
         self._release()
-        self._descriptor = descriptor
+        self._descriptor, self._has_begun = descriptor, True
 
     def _count_from(self, started: datetime | None) -> None:
         if started is not None:
@@ -197,6 +203,11 @@ def _names(path: str, descriptor: int) -> bool:
         return os.path.samestat(os.lstat(path), os.fstat(descriptor))
     except OSError:
         return False
+
+
+def _goes_on(path: str, descriptor: int) -> bool:
+    """Return whether an open file is still the one to write to: nobody has emptied it, either."""
+    return _names(path, descriptor) and os.fstat(descriptor).st_size > 0
 
 
 def _lock(descriptor: int, *, exclusive: bool) -> bool:

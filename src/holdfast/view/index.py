@@ -38,6 +38,8 @@ _GONE: Final = frozenset({"backoff", "closed"})
 """The states in which a link has no requests any more."""
 _CANCEL: Final = "notifications/cancelled"
 _PROBE, _HANDSHAKE = "server/discover", "initialize"
+_STREAM: Final = "subscriptions/listen"
+_STREAM_ENDED: Final = "the stream ended with its connection"
 _OLDER: Final = (
     "it does not know this request, as servers of older revisions; the handshake follows"
 )
@@ -240,6 +242,9 @@ class Index:
 
     def _end(self, request_number: int, t: float, outcome: str, why: str) -> list[int]:
         request = self.rows[request_number]
+        if request.method == _STREAM and outcome == "unknown":
+            # It does nothing, so there is nothing that may have run.
+            outcome, why = "cancelled", _STREAM_ENDED
         request.outcome, request.note = outcome, why or request.note
         if request.end < 0:
             request.end = t

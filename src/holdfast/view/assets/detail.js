@@ -63,6 +63,7 @@ class Detail {
 
   /** Why there is no answer; a trace that has ended waits for none. */
   noAnswer(row) {
+    if (row.method === "subscriptions/listen") return "A stream: what it brings are notifications.";
     return own(NO_ANSWER, row.outcome === "pending" && !this.trace.isLive ? "open" : row.outcome);
   }
 

@@ -117,7 +117,7 @@ function binned(spans, axis) {
 }
 
 function bars(spans, axis, width, height) {
-  const counts = binned(spans, axis), most = Math.max(1, ...counts), chart = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` }, svg("rect", { x: 0, y: height - 1, width, height: 1, fill: "var(--line2)" }));
+  const counts = binned(spans, axis), most = Math.max(1, ...counts), chart = svg("svg", { "aria-hidden": "true", width, height, viewBox: `0 0 ${width} ${height}` }, svg("rect", { x: 0, y: height - 1, width, height: 1, fill: "var(--line2)" }));
   counts.forEach((count, bin) => {
     if (!count) return;
     const tall = Math.max(2, count / most * (height - 3));
@@ -128,7 +128,7 @@ function bars(spans, axis, width, height) {
 
 function histogram(group, axis) {
   const width = Math.max(320, Math.min(1200, $("detail").clientWidth - 40)), height = 132, counts = binned(group.spans, axis), most = Math.max(1, ...counts);
-  const chart = svg("svg", { class: "histogram", width, height: height + 22, viewBox: `0 0 ${width} ${height + 22}` }), x = span => axis.share(span) * width;
+  const chart = svg("svg", { role: "img", "aria-label": `${counted(group.spans.length, "answer")}, ${group.spans.length ? `the fastest after ${duration(group.spans[0])}, the slowest after ${duration(group.spans.at(-1))}` : "no times"}`, class: "histogram", width, height: height + 22, viewBox: `0 0 ${width} ${height + 22}` }), x = span => axis.share(span) * width;
   const label = (at, y, text, anchor, fill = "var(--faint)") => { const node = svg("text", { x: at, y, "text-anchor": anchor, fill }); node.textContent = text; chart.append(node); };
   axis.decades.forEach((span, place, { length }) => {
     chart.append(svg("path", { d: `M${x(span)} 14V${height}`, stroke: "var(--line)" }));

@@ -30,6 +30,8 @@ class Strip {
     $("segment").classList.toggle("off", !isList);
     $("left").hidden = !isList;
     $("table").hidden = isList;
+    $("table").tabIndex = page.tab === "stats" ? 0 : -1;
+    $("table").setAttribute("aria-labelledby", `tab-${page.tab}`);
     $("range").hidden = !page.range;
     $("query").classList.toggle("bad", page.filter.wrong.length > 0);
     if (page.range) $("range").textContent = `${page.range[0].toFixed(2)} – ${page.range[1].toFixed(2)} s  ✕`;
