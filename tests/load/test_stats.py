@@ -89,6 +89,19 @@ def test_a_test_without_a_call_has_a_page() -> None:
 
 
 @pytest.mark.req("S4")
+@pytest.mark.parametrize(
+    ("seconds", "lines"), [([0], 1), ([0, 1, 2], 1), ([0, 1, 8], 2), ([0, 3, 8], 3)]
+)
+def test_no_line_is_drawn_through_a_time_without_answers(seconds: list[int], lines: int) -> None:
+    stats = LoadStats(10)
+    stats.add("add", outcome("unknown"), 5.0)
+    for second in seconds:
+        stats.add("add", outcome("ok"), second + 0.5)
+    text = page(stats.facts(), "a server that was away")
+    assert text.count('class="trend p50"') == text.count('class="trend p95"') == lines
+
+
+@pytest.mark.req("S4")
 @given(st.floats(1e-6, 1e9))
 def test_an_axis_ends_at_a_number_above_all_values_that_reads_well(value: float) -> None:
     top = round_up(value)

@@ -215,17 +215,29 @@ def _durations(facts: dict[str, Any]) -> str:
     step = WIDTH / _count(facts)
     lines = []
     for name in SPREAD:
-        points = [
-            ((part["at"] / width + 0.5) * step, HEIGHT * (1 - part[name] / top))
-            for part in slices
-            if part[name] is not None
-        ]
-        if len(points) == 1:  # a line of one point cannot be seen
-            points = [(0.0, points[0][1]), (float(WIDTH), points[0][1])]
-        text = " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
-        lines.append(f'<polyline class="trend {name}" points="{text}"/>')
+        for run in _runs(slices, width):
+            points = [
+                ((part["at"] / width + 0.5) * step, HEIGHT * (1 - part[name] / top)) for part in run
+            ]
+            if len(points) == 1:  # a line of one point cannot be seen
+                x, y = points[0]
+                points = [(x - step / 2, y), (x + step / 2, y)]
+            text = " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
+            lines.append(f'<polyline class="trend {name}" points="{text}"/>')
     labels = [milliseconds(value) for value in (top, top / 2, 0.0)]
     return _frame(facts, labels, "".join(lines), "duration of answered calls")
+
+
+def _runs(slices: list[dict[str, Any]], width: float) -> list[list[dict[str, Any]]]:
+    """Return the stretches in which calls were answered: of the time between nothing is known."""
+    runs: list[list[dict[str, Any]]] = []
+    for part in slices:
+        if part["p50"] is None:
+            continue
+        if not runs or part["at"] - runs[-1][-1]["at"] > width * 1.5:
+            runs.append([])
+        runs[-1].append(part)
+    return runs
 
 
 def _frame(facts: dict[str, Any], labels: list[str], marks: str, name: str) -> str:
