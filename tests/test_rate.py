@@ -38,7 +38,7 @@ def test_what_is_no_rate_is_refused_by_its_value(text: str) -> None:
         ValidationError, match=rf"^Limits\(rate={re.escape(repr(text))}\): must be "
     ):
         Limits(rate=text)
-    with pytest.raises(ValidationError, match=r"ToolPolicy\(rate="):
+    with pytest.raises(ValidationError, match=r"ToolPolicy\(rate=\{'send': "):
         ToolPolicy(rate={"send": text})
 
 

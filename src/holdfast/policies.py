@@ -159,7 +159,7 @@ class Limits(Struct, frozen=True, kw_only=True):
         _positive(self, names, whole=True)
         _positive(self, ("lease",))
         if self.rate is not None:
-            _check_rate(self, self.rate)
+            _check_rate(self, self.rate, repr(self.rate))
         _of_type(self, "a string", str | None, "key")
         if self.lease < _SHORTEST_LEASE:
             raise refused(self, "lease", f"at least {_SHORTEST_LEASE:g} second")
@@ -171,14 +171,14 @@ _SHARING = frozenset({"rate", "store", "key", "lease"})
 _SHORTEST_LEASE = 1.0
 
 
-def _check_rate(policy: Struct, rate: Any) -> None:
+def _check_rate(policy: Struct, rate: Any, setting: str) -> None:
     from holdfast._core.rate import parse_rate
 
     try:
         parse_rate(rate)
     except ValidationError as error:
         reason = error.message.removeprefix(f"rate={rate!r}: ")
-        raise ValidationError(f"{type(policy).__name__}(rate={rate!r}): {reason}") from None
+        raise ValidationError(f"{type(policy).__name__}(rate={setting}): {reason}") from None
 
 
 class Backoff(Struct, frozen=True, kw_only=True):
@@ -309,8 +309,8 @@ class ToolPolicy(Struct, frozen=True, kw_only=True):
             if type(places) is not int or places < 1:
                 option = f"ToolPolicy(concurrent={{{tool!r}: {places!r}}})"
                 raise ValidationError(f"{option}: must be a whole number, more than 0")
-        for rate in self.rate.values():
-            _check_rate(self, rate)
+        for tool, rate in self.rate.items():
+            _check_rate(self, rate, f"{{{tool!r}: {rate!r}}}")
 
     @property
     def is_limited(self) -> bool:
