@@ -92,6 +92,53 @@ def test_the_work_does_not_grow_with_the_servers(monkeypatch: pytest.MonkeyPatch
     assert readings_for(40) == readings_for(2)
 
 
+@rows(
+    ("host", "file", "data", "more"),
+    [
+        ("cursor", "mcp.json", '{"mcpServers": {"a": {"command": "a"}}, "n": 1}', ("1}", "2}")),
+        (
+            "cursor",
+            "mcp.json",
+            '{"mcpServers":{"a":{\n"command":"a", // x\n"env":{}}}}',
+            ("{}", "{ }"),
+        ),
+        ("codex", "config.toml", '[mcp_servers.a]\r\ncommand = "a" # x\r\n[b]\r\n', ("b", "c")),
+        ("codex", "config.toml", 'mcp_servers.a.command = "a"\nn = 1', ("1", "2")),
+        ("codex", "config.toml", 'mcp_servers = {a = {command = "a", x = 1}}\n', ("1", "2")),
+        ("goose", "config.yaml", "n: 1\nextensions:\n  a: {type: stdio, cmd: a}\n", ("1", "2")),
+    ],
+)
+def test_a_missing_list_is_missing_again_after_the_host_wrote(
+    host: str, file: str, data: str, more: tuple[str, str]
+) -> None:
+    """The text does not tell whether there was one; a copy of before does."""
+    after = installed(host, file, data.encode()).after
+    assert after is not None
+    written = after.decode().replace(*more).encode()
+    back = uninstalled(host, file, written, backups=[after, b"no {", data.encode()])
+    assert back.after == data.replace(*more).encode()
+
+
+@rows(
+    ("written", "back"),
+    [
+        # Its own order: the list comes first.
+        ('{"args": [HEAD], "command": "h", "z": 1}', '{"command": "a", "z": 1}'),
+        ('{"args": [HEAD],\n"command": "h"}', '{"command": "a"}'),
+        # A comment between them is somebody's, and stays.
+        ('{"command": "h", /* c */ "args": [HEAD]}', '{"command": "a", /* c */ "args": []}'),
+    ],
+)
+def test_a_missing_list_of_a_host_with_its_own_layout(written: str, back: str) -> None:
+    def whole(entry: str) -> bytes:
+        words = ", ".join(map(json.dumps, [*HEAD[1:], "a"]))
+        entry = entry.replace('"h"', json.dumps(HEAD[0])).replace("HEAD", words)
+        return f'{{"mcpServers": {{"a": {entry}}}}}'.encode()
+
+    before = cursor({"a": {"command": "a"}})
+    assert uninstalled("cursor", "m.json", whole(written), backups=[before]).after == whole(back)
+
+
 def test_numbers_in_arguments_stay_numbers() -> None:
     data = cursor({"a": {"command": "a", "args": ["--port", 8080, 1.50]}})
     plan = installed("cursor", "mcp.json", data)

@@ -122,7 +122,7 @@ def test_uninstalling_after_the_host_wrote_keeps_what_it_wrote(desk: Desk) -> No
     content = json.loads(desk.file.read_bytes())
     desk.file.write_text(json.dumps({**content, "n": 7}, indent=4))
     desk.uninstall()
-    expected = {"n": 7, "mcpServers": {"a": {"command": "a", "args": []}}}
+    expected = {"n": 7, "mcpServers": {"a": {"command": "a"}}}
     assert json.loads(desk.file.read_bytes()) == expected
 
 

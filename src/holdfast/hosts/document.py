@@ -25,7 +25,7 @@ looked. For these the backup is asked (`backups`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -36,7 +36,7 @@ from holdfast.config.files import JsonText, UnreadableFileError, parse
 from holdfast.config.hosts import Host
 from holdfast.config.relayed import RelayCommand, read_relay
 from holdfast.hosts.nodes import DocumentMember, DocumentNode, Tree
-from holdfast.hosts.syntax import JsonSyntax, line_start, newline_of, syntax_of
+from holdfast.hosts.syntax import JsonSyntax, line_end, line_start, newline_of, syntax_of
 
 _BOM: Final = "\ufeff"
 _URLS: Final = ("url", "httpUrl", "serverUrl", "uri")
@@ -220,13 +220,29 @@ class HostDocument:
         fields[server.program[-1]] = head[0]
         return edits
 
-    def take_off(self, servers: Sequence[HostServer]) -> None:
-        """Take the words of ``holdfast serve`` off the commands of servers, all or none."""
+    def has_args(self, server: HostServer) -> bool:
+        """Return whether a server has a list of arguments, be it empty."""
+        return "args" in _object_at(dict(self.content), server.program[:-1])
+
+    def take_off(
+        self, servers: Sequence[HostServer], bare: Collection[tuple[str, ...]] = ()
+    ) -> None:
+        """Take the words of ``holdfast serve`` off the commands of servers, all or none.
+
+        Args:
+            servers: The servers.
+            bare: Paths of those whose ``args`` goes as well, if nothing is left in it.
+        """
         tree, expected = self._syntax.tree(self.text), dict(self.content)
-        edits = [self._take_off(tree, expected, server) for server in servers]
+        edits = [
+            self._take_off(tree, expected, server, is_bare=server.path in bare)
+            for server in servers
+        ]
         self._commit(list(chain.from_iterable(edits)), expected)
 
-    def _take_off(self, tree: Tree, expected: dict[str, Any], server: HostServer) -> list[Edit]:
+    def _take_off(
+        self, tree: Tree, expected: dict[str, Any], server: HostServer, *, is_bare: bool
+    ) -> list[Edit]:
         place = _Place(tree, server)
         relay, node, args = server.relay, place.program, place.args
         count = 0 if relay is None else len(relay.head)
@@ -238,13 +254,12 @@ class HostDocument:
         old = items[count - 1]
         fields[server.program[-1]] = fields["args"][count - 1]
         fields["args"] = fields["args"][count:]
-        if args is not None and args.style == "block" and not fields["args"]:
-            # An empty list cannot be written in lines: the key goes with it.
+        removal = _remove_items(self.text, args or node, count)
+        # An empty list cannot be written in lines: the key goes with it.
+        is_in_lines = args is not None and args.style == "block"
+        if not fields["args"] and (is_bare or is_in_lines):
             del fields["args"]
-            line = line_start(self.text, place.member_of("args").start)
-            removal = (line - len(newline_of(self.text)), args.end, "")
-        else:
-            removal = _remove_items(self.text, args or node, count)
+            removal = _remove_member(self.text, place.parent, "args")
         return [(node.start, node.end, self.text[old.start : old.end]), removal]
 
     def add(self, name: str, words: Sequence[str]) -> None:
@@ -409,3 +424,25 @@ def _remove_items(text: str, node: DocumentNode, count: int) -> Edit:
     if comma.startswith(","):  # a host's layout; ours has none
         end = text.index(",", end) + 1
     return items[0].start, end, ""
+
+
+def _remove_member(text: str, parent: DocumentNode, key: str) -> Edit:
+    """Return the edit that takes a member out: its lines, or its part of the braces."""
+    members = sorted((parent.members or {}).items(), key=lambda item: item[1].start)
+    place = [name for name, _ in members].index(key)
+    start, end = members[place][1].start, members[place][1].node.end
+    if parent.style == "block":
+        line = line_start(text, start)
+        if not line:
+            return 0, line_end(text, end) + len(newline_of(text)), ""
+        return line - (2 if text.endswith("\r\n", 0, line) else 1), end, ""
+    gap = end, end
+    if place:
+        gap = members[place - 1][1].node.end, start
+        start = gap[0]
+    elif len(members) > 1:
+        gap = end, members[1][1].start
+        end = gap[1]
+    if text[slice(*gap)].strip(" \t\r\n,"):
+        raise UnreadableFileError("has a comment there")
+    return start, end, ""

@@ -7,12 +7,13 @@ Uninstalling is exact where it can be. Taking the words out of the text restores
 text does not say: an ``args`` that was missing, a table that was empty, a file that was not there.
 So each backup is tried, newest first: if installing the servers of today on it gives today's file
 to the byte, then nothing else has changed since, and the answer is that backup with fewer servers
-installed. Otherwise the words are taken out where they stand.
+installed. Otherwise the words are taken out where they stand, and an empty ``args`` with them where
+a backup has the same command without one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -161,7 +162,7 @@ def _change(server: HostServer, after: tuple[str, ...]) -> ServerChange:
 def plan_uninstall(
     file: HostFile,
     names: Sequence[str],
-    backups: Iterable[bytes | None] = (),
+    backups: Sequence[bytes | None] = (),
 ) -> FilePlan:
     """Return what takes Holdfast out again, before these servers or all; ``backups`` newest first.
 
@@ -184,17 +185,43 @@ def plan_uninstall(
         restored = _restored(file._replace(data=backup), document.text, relayed, leaving)
         if restored is not None:
             return replace(plan, after=restored.data if restored.is_changed else backup)
-    _take_out(document, leaving)
+    _take_out(document, leaving, _bare(file, leaving, backups))
     return replace(plan, after=document.data)
 
 
-def _take_out(document: HostDocument, leaving: list[HostServer]) -> None:
+def _take_out(
+    document: HostDocument, leaving: list[HostServer], bare: set[tuple[str, ...]]
+) -> None:
     """Restore the commands of servers; remove those that are Holdfast alone."""
     restored = [server for server in leaving if server.relay and server.relay.server]
-    document.take_off(restored)
+    try:
+        document.take_off(restored, bare)
+    except UnreadableFileError:
+        document.take_off(restored)
     for server in leaving:
         if server not in restored:
             document.drop(server)
+
+
+def _bare(
+    file: HostFile, leaving: list[HostServer], backups: Sequence[bytes | None]
+) -> set[tuple[str, ...]]:
+    """Return the servers that have no ``args`` in a backup; the text does not tell."""
+    commands = {server.path: server.relay.server for server in leaving if server.relay}
+    bare: set[tuple[str, ...]] = set()
+    if all(len(command or ()) != 1 for command in commands.values()):
+        return bare
+    for backup in backups:
+        try:
+            document = HostDocument(file._replace(data=backup))
+        except UnreadableFileError:
+            continue
+        bare |= {
+            server.path
+            for server in document.servers()
+            if server.words == commands.get(server.path) and not document.has_args(server)
+        }
+    return bare
 
 
 def _leaving(server: HostServer) -> ServerChange:
