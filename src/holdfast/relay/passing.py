@@ -404,18 +404,21 @@ class Relay:
             ValidationError: The parameters cannot be read.
         """
         passed: Json = request.fields if fields is None else fields
+        meta, wants_progress = self.hop(request), bool(self.requester.progress_handlers)
         try:
             if not passed:
                 fields_of.decode(request.params_raw)  # may be unreadable
             about = subject_of(passed)
-            meta = {**passing_meta(request), **self.hop(request)}
+            if request.meta:
+                meta = {**passing_meta(request), **meta}
+                wants_progress |= "progressToken" in request.meta
         except MALFORMED as error:
             text = f"{request.method}: the parameters cannot be forwarded: {error}"
             raise ValidationError(text) from error
         if "_meta" in passed:
             passed = passed.copy()
             del passed["_meta"]
-        span = self.time_for(request.method)
+        span = self.times.get(request.method) or self.time_for(request.method)
         return Call(
             request.method,
             passed or None,
@@ -423,7 +426,7 @@ class Relay:
             idle=span,
             total=span,
             about=about,
-            progress="progressToken" in request.meta or bool(self.requester.progress_handlers),
+            progress=wants_progress,
             since=asyncio.get_running_loop().time(),
             place_within=span,
             **options,
