@@ -87,7 +87,7 @@ class TraceFile(Recorder):
     def _prepare(self) -> None:
         # The names of servers depend on whether others write here.
         try:
-            if self._descriptor is not None and not _goes_on(self.path, self._descriptor):
+            if self._descriptor is not None and not _names(self.path, self._descriptor):
                 self._release()
             if self._descriptor is None:
                 self._open()
@@ -114,8 +114,10 @@ class TraceFile(Recorder):
         appended = b""
         try:
             descriptor = self._open() if self._descriptor is None else self._descriptor
-            if os.fstat(descriptor).st_size + len(data) > ROTATE_AT:
-                descriptor = self._open(is_full=True)
+            size = os.fstat(descriptor).st_size
+            if size == 0 or size + len(data) > ROTATE_AT:
+                # Full; or somebody has emptied it, and what follows needs a header.
+                descriptor = self._open(is_full=size > 0)
             appended = b"\n" * ends + data
             self._append(descriptor, appended)
         except OSError as error:
@@ -203,11 +205,6 @@ def _names(path: str, descriptor: int) -> bool:
         return os.path.samestat(os.lstat(path), os.fstat(descriptor))
     except OSError:
         return False
-
-
-def _goes_on(path: str, descriptor: int) -> bool:
-    """Return whether an open file is still the one to write to: nobody has emptied it, either."""
-    return _names(path, descriptor) and os.fstat(descriptor).st_size > 0
 
 
 def _lock(descriptor: int, *, exclusive: bool) -> bool:
