@@ -167,6 +167,10 @@ async def test_a_misspelt_word_is_marked_and_words_complete(chrome: Browser) -> 
     await tab.ask("document.querySelector('#space .empty button').click()")
     assert await tab.ask("document.getElementById('query').value") == "status:error"
     await tab.until(f"{SHOWN}.startsWith('5 of')")
+    await tab.press("Escape")
+    await tab.press("?")
+    assert "slow:>2s" in await tab.ask("document.querySelector('dialog[open]').innerText")
+    await tab.ask("document.getElementById('dialog').close()")
     await set_query(tab, "tool:brow")
     await tab.until(f"{choices}.includes('tool:browser_click')")
     await tab.press("Tab")
