@@ -27,7 +27,7 @@ from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast._core.transports import daemon_socket
 from holdfast._core.transports.daemon_socket import Definition, Hello, encode_line, socket_path
 from holdfast.daemon import server as daemon_server
-from holdfast.daemon.shared_server import sharing_key
+from holdfast.daemon.shared_server import differences, sharing_key
 from holdfast.relay.sharing import RELAYED
 from tests.daemon.rig import SERVER, connected, is_alive, listen, running, text, until, until_noted
 from tests.skipping import skip
@@ -114,7 +114,7 @@ async def test_a_relay_and_a_client_share_a_server_and_each_has_its_own_limits()
 
 @pytest.mark.req("Y4")
 async def test_two_identities_never_meet(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with running():
+    async with running() as daemon:
         pids = set()
         for account in ("ann", "bob"):
             monkeypatch.setenv("ACCOUNT", account)
@@ -122,6 +122,8 @@ async def test_two_identities_never_meet(monkeypatch: pytest.MonkeyPatch) -> Non
                 assert await text(client, "env", name="ACCOUNT") == account
                 pids.add(await text(client, "pid"))
         assert len(pids) == 2
+        apart = [server["apart"] for server in daemon.status()["servers"]]
+        assert apart == [[], ["ACCOUNT"]]
 
 
 @pytest.mark.req("Y4")
@@ -170,6 +172,9 @@ def test_the_key_is_made_of_all_that_a_server_sees() -> None:
     ]
     keys = {sharing_key(definition(**other)) for other in others}
     assert len(keys | {key}) == len(others) + 1
+    for other in others[1:]:
+        assert differences(definition(), definition(**other)), other
+    assert differences(definition(), definition(environ={"A": "1", **terminal}, name="b")) == []
     assert "secret-value" not in sharing_key(definition(environ={"A": "secret-value"}))
 
 

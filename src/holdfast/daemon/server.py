@@ -27,6 +27,7 @@ from typing import Any, Final
 from holdfast._core.transports.daemon_socket import (
     FINGERPRINT,
     LONGEST_HELLO,
+    Definition,
     Hello,
     Welcome,
     decode_hello,
@@ -35,7 +36,7 @@ from holdfast._core.transports.daemon_socket import (
     read_line,
 )
 from holdfast._version import __version__
-from holdfast.daemon.shared_server import SharedServer, sharing_key
+from holdfast.daemon.shared_server import SharedServer, differences, sharing_key
 from holdfast.errors import TransportError, ValidationError
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -268,7 +269,12 @@ class Daemon:
 
     def status(self) -> dict[str, Any]:
         """Return what the user may want to know."""
-        servers = [server.status() for server in self._servers.values()]
+        servers: list[dict[str, Any]] = []
+        firsts: dict[tuple[str, ...], Definition] = {}
+        for server in self._servers.values():
+            definition = server.definition
+            first = firsts.setdefault(definition.command, definition)
+            servers.append({**server.status(), "apart": differences(first, definition)})
         return {
             "since": self._began,
             "clients": sum(server["clients"] for server in servers),

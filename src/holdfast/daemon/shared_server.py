@@ -63,6 +63,17 @@ def sharing_key(definition: Definition) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def differences(first: Definition, other: Definition) -> list[str]:
+    """Return what keeps two servers of one command apart: names of settings and of variables."""
+    settings = ("cwd", "project", "protocol", "grace", "startup", "shutdown_request")
+    names = [name for name in settings if getattr(first, name) != getattr(other, name)]
+    if relayed(first.limits) != relayed(other.limits):
+        names.append("limits")
+    ours, theirs = first.environ, other.environ
+    variables = {name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)}
+    return [*names, *sorted(variables - _OF_A_TERMINAL)]
+
+
 def relayed(limits: Limits) -> Limits:
     """Return the limits of a server for clients of which one may be a relay.
 
@@ -147,6 +158,7 @@ class SharedServer:
     """
 
     def __init__(self, definition: Definition, ended: Callable[[SharedServer], object]) -> None:
+        self.definition: Definition = definition
         self.name: str = definition.name
         self.project: str = definition.project
         self._ended = ended

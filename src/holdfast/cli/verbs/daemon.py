@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from holdfast._core.text import join_words, visible
 from holdfast.cli.app import option, output_option
 from holdfast.cli.output import Exit, Output
 from holdfast.cli.views import table
@@ -139,6 +140,12 @@ def status(output: Output) -> int:
         output.note(f"log {log_path()}")
     columns = ("server", "state", "clients", "calls", "idle", "project")
     table(output, facts, columns, rows, "The daemon")
+    if not output.json:
+        for server in servers:
+            if apart := server.get("apart"):
+                names = join_words([visible(name, 80) for name in apart], 10)
+                kept = "kept apart from another of the same command by"
+                output.note(f"{visible(server['name'], 80)}: {kept} {names}")
     return Exit.OK
 
 
