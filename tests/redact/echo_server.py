@@ -1,9 +1,9 @@
 """A server over stdio that repeats, wrapped to order, the secrets that it was started with.
 
-The tool ``echo`` repeats ``text``, and the variables of its environment whose names begin with
-``ECHO_``, each in the wrapping and the place that the arguments name; ``how`` says where to:
-``result``, ``tool_error``, ``error`` (message and data), ``stderr``, ``notification``, ``junk`` (a
-line that is no message) or ``death`` (stderr, and the end of the process).
+The tool ``echo`` repeats ``text``, ``password``, and the variables of its environment whose names
+begin with ``ECHO_``, each in the wrapping and the place that the arguments name; ``how`` says where
+to: ``result``, ``tool_error``, ``error`` (message and data), ``stderr``, ``notification``, ``junk``
+(a line that is no message) or ``death`` (stderr, and the end of the process).
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ def send(message: dict[str, Any]) -> None:
 def repeated(arguments: dict[str, Any]) -> str:
     """Every secret, wrapped and in its place, each on a line of its own."""
     secrets = [*SECRETS, *sys.argv[1:]]
-    if "text" in arguments:
-        secrets.append(arguments["text"])
+    secrets += [arguments[name] for name in ("text", "password") if name in arguments]
     place = PLACES[arguments["place"]]
     return "\n".join(place.replace("{}", WRAPS[arguments["wrap"]](secret)) for secret in secrets)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -20,6 +21,7 @@ import holdfast
 from holdfast import Backoff, Bearer, Http, Observability, Stdio
 from holdfast._core.redact.known import KNOWN
 from holdfast._core.tap import TraceEvent, watcher
+from holdfast._core.text import HIDDEN
 from holdfast.calllog.log import CallLog
 from holdfast.cli.message_lines import MessageLines
 from holdfast.errors import HoldfastError
@@ -259,6 +261,25 @@ async def test_the_token_that_a_function_gave_before_is_hidden_too() -> None:
                 await client.call_tool("echo", {})
     assert "Token/1" not in str(raised.value)
     assert "[redacted]" in str(raised.value)
+
+
+@pytest.mark.req("T8")
+async def test_a_secret_argument_is_hidden_while_nobody_watches_the_call(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    command = [sys.executable, str(SERVER)]
+    target = Stdio(command, stderr=logging.getLogger("the.application"), grace=0.1)
+    caplog.set_level(logging.INFO)
+    by_schema, by_name, forwarded = "by-Schema/11", "by-Name/22", "forwarded-Value/33"
+    arguments = {"wrap": "plain", "place": "alone", "text": by_schema, "password": by_name}
+    async with holdfast.connect(target) as client:
+        for how in ("junk", "stderr"):
+            await client.call_tool("echo", {**arguments, "how": how})
+        arguments = {**arguments, "how": "junk", "text": "", "password": forwarded}
+        params = msgspec.Raw(msgspec.json.encode({"name": "echo", "arguments": arguments}))
+        await client._requester.forward("tools/call", params)
+    assert HIDDEN in caplog.text
+    assert not [text for text in (by_schema, by_name, forwarded) if text in caplog.text]
 
 
 @pytest.mark.req("T8")

@@ -475,6 +475,8 @@ class Traits(Struct, frozen=True):
     """Seconds for the server to answer that request."""
     extensions: tuple[str, ...] = ()
     """Extensions of the protocol that it uses, to be declared to the server."""
+    shows_stderr: bool = False
+    """Somebody is given the server's stderr, which may repeat what is sent."""
 
 
 class Link(Protocol):

@@ -63,6 +63,8 @@ class Driver:
         self._timers = self.engine.timers
         self.mailbox: Mailbox = Mailbox(policy.limits.mailbox, self.loop, name)
         self.tap: Watcher | None = tap
+        self.shows_messages: bool = tap is not None or transport.traits.shows_stderr
+        """What the server sends, or its stderr, is shown to somebody while calls go on."""
         """Sees what crosses between this client and its transport."""
         self.gate: Gate | None = gate
         """The limits of the server; None: there are none, and the server takes calls."""
@@ -263,6 +265,10 @@ class Driver:
         """True while a request waits for its answer, streams apart."""
         is_waiting = self.gate is not None and self.gate.has_waiting(self)
         return is_waiting or any(not pending.call.lasting for pending in self.engine.inflight)
+
+    def calls_under_way(self) -> list[Call]:
+        """Return the requests that wait for their answers."""
+        return [pending.call for pending in self.engine.inflight]
 
     def read(self, method: str, result: Raw) -> Reading:
         """Return what a result is in this era: complete, questions, or against the rules."""

@@ -79,6 +79,8 @@ class Passage(Receiver):
         request = self._request
         self._relay.enter(request, self)
         request.stop = self.stop
+        if self._driver.shows_messages:
+            self._relay.requester.hold_shown(self._call)
         on_progress = self._progressed if self._call.progress else None
         self._ticket = self._driver.begin(self._call, self, on_progress)
 

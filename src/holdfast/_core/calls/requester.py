@@ -33,7 +33,7 @@ from holdfast._core.eras.base import (
 )
 from holdfast._core.eras.revisions import TASKS
 from holdfast._core.mailbox import handling, log
-from holdfast._core.observers.observer import ObservedCall, Observers, hold_arguments
+from holdfast._core.observers.observer import TOOL_CALL, ObservedCall, Observers, hold_arguments
 from holdfast.errors import (
     Hint,
     HoldfastError,
@@ -43,7 +43,7 @@ from holdfast.errors import (
 from holdfast.policies import Policy
 from holdfast.types.base import Wire, decode
 from holdfast.types.lifecycle import LOG_LEVELS, Progress
-from holdfast.types.tools import ToolResult
+from holdfast.types.tools import Tool, ToolResult
 
 if TYPE_CHECKING:
     from holdfast._core.driver import Driver
@@ -241,6 +241,7 @@ class Requester(Struct, eq=False):
             sink = self.sink(on_progress)
         exchange = partial(self._exchange, deadline, sink, passes_questions)
         if not self.observers.all:
+            self.hold_shown(call)
             return await exchange(call, on_sent)
 
         def observe(observed: ObservedCall) -> Awaitable[tuple[Raw, int]]:
@@ -305,6 +306,17 @@ class Requester(Struct, eq=False):
                 return raw, rounds
             rounds += 1
             call, raw = await self.answer(call, first, reading, rounds, deadline), None
+
+    def hold_shown(self, call: Call) -> None:
+        """Hide the secret arguments of a request, if the server's messages or stderr are shown."""
+        if self.driver.shows_messages:
+            hold_arguments(None, _readable(call.params), None)
+
+    def hold_under_way(self, tools: Mapping[str, Tool]) -> None:
+        """Hide the secret arguments of all requests that wait for their answers."""
+        for call in self.driver.calls_under_way():
+            tool = tools.get(call.about) if call.method == TOOL_CALL else None
+            hold_arguments(None, _readable(call.params), tool)
 
     def hold_secrets(self, error: HoldfastError, call: Call) -> None:
         """Hide the secret arguments of a forwarded call while its error lives."""

@@ -193,9 +193,9 @@ class ToolCall(Struct, eq=False):
         """Send it, and answer the server's questions."""
         form, requester = self.form, self.pipeline.requester
         on_sent = self._tell_observers(tool) if requester.observers.all else None
-        if self.driver.tap is not None:
+        if self.driver.shows_messages:
             hold_arguments(None, self.params, tool.tool)
-            if tool.returns is not None:
+            if self.driver.tap is not None and tool.returns is not None:
                 on_sent = self._noting_id(on_sent)
         if form is not None:
             on_sent = self._watch_task(on_sent)
@@ -383,6 +383,7 @@ class ToolCall(Struct, eq=False):
             tools.unchecked_result(self.name, error)
             return
         if faults:
+            hold_arguments(None, self.params, tool.tool)
             if self.driver.tap is not None:
                 self.driver.show_faults(
                     self.wire_id, [(fault.path, str(fault.message)) for fault in faults]

@@ -213,6 +213,8 @@ class Unsolicited(Struct, eq=False):
 
     def violated(self, violated: Violated) -> None:
         level = logging.WARNING if violated.count == 1 else logging.DEBUG
+        if log.isEnabledFor(level):
+            self._requester.hold_under_way(self._tools.tools)
         text = "%s: dropped: %s: %s"
         log.log(level, text, self._requester.name, violated.reason, violated.detail)
         if self.events is not None and self.events.active:

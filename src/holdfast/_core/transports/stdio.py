@@ -107,8 +107,12 @@ class Stdio:
         self.threads: bool | None = threads
         self.authorizer: Authorizer | None = None
         self.traits: Traits = _TRAITS
-        if self.shutdown_request:
-            self.traits = Traits(shutdown_request=True, grace=self.grace)
+        if self.shutdown_request or stderr is not None:
+            self.traits = Traits(
+                shutdown_request=self.shutdown_request,
+                grace=self.grace,
+                shows_stderr=stderr is not None,
+            )
         self.near_names: Callable[[str, str], tuple[Hint, ...]] = _no_names
         """Suggests what a command that is not found may have meant."""
         self._stderr_watchers: tuple[Callable[[str], object], ...] = ()
