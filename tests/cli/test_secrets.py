@@ -58,3 +58,24 @@ def test_a_note_on_the_name_of_a_tool_shows_no_secret(cli: Cli, tmp_path: Path) 
     assert done.code == 0
     assert "is called" in done.err
     assert not is_shown(done.err)
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize("words", [["--json"], []], ids=["json", "plain"])
+def test_a_file_to_be_shared_that_has_a_secret_in_it_is_named(
+    cli: Cli, tmp_path: Path, words: list[str]
+) -> None:
+    made, locked = str(tmp_path / "made.py"), str(tmp_path / "holdfast.lock")
+    plain = ["--env", "ECHO_1=word", "--", *SERVER]
+    server = ["--env", f"ECHO_TOOL={SECRET}", "--", *SERVER]
+    assert "Look at" not in cli("lock", "--as", "x", "--lock", locked, *words, *plain).err
+    done = cli("check", "--lock", locked, *words, *server)
+    assert done.code == 6
+    assert "[redacted]" in done.out
+    assert not is_shown(done.out + done.err)
+    for command in (["codegen", "-o", made], ["lock", "--as", "x", "--lock", locked]):
+        done = cli(*command, *words, *server)
+        assert done.code == 0
+        assert "and repeats in the tool" in (done.out if words else done.err)
+        assert "Look at the file" in (done.out if words else done.err)
+        assert not is_shown(done.err + done.out)

@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from holdfast._core.redact.known import KNOWN
+from holdfast._core.text import HIDDEN
 from holdfast.cli import tool_cache
 from holdfast.cli.output import Output
 from holdfast.cli.target import ServerTarget
@@ -55,6 +57,24 @@ def test_a_tool_that_is_not_there_comes_with_those_that_are(names: list[str], hi
     with pytest.raises(ValidationError, match="There is no tool 'git_logg'") as caught:
         SERVER.pick(tools(*({"name": name} for name in names)), "git_logg")
     assert hint in str(caught.value)
+
+
+@pytest.mark.req("T8")
+def test_what_is_remembered_of_tools_is_without_the_secrets_of_their_server(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    holder = KNOWN.held(lambda: ["hunter2abc"])
+    schema = {"properties": {"key": {"default": "hunter2abc"}}}
+    tool_cache.save("x", tools({"name": "say", "description": "by hunter2abc"}))
+    tool_cache.save("y", tools({"name": "say", "inputSchema": schema}))
+    written = [Path(tool_cache.path_for(key)).read_text() for key in ("x", "y")]
+    assert [text.count("hunter2abc") for text in written] == [0, 0]
+    assert [text.count(HIDDEN) for text in written] == [2, 2]
+    cached = tool_cache.load("y")
+    assert cached is not None
+    assert [tool.name for tool in cached.tools] == ["say"]
+    del holder
 
 
 def test_a_tool_is_picked_by_its_very_name() -> None:

@@ -19,6 +19,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import holdfast
 from holdfast import Backoff, Bearer, Http, Observability, Stdio
+from holdfast._core.boundary import Call
 from holdfast._core.redact.known import KNOWN
 from holdfast._core.tap import TraceEvent, watcher
 from holdfast._core.text import HIDDEN
@@ -276,8 +277,8 @@ async def test_a_secret_argument_is_hidden_while_nobody_watches_the_call(
         for how in ("junk", "stderr"):
             await client.call_tool("echo", {**arguments, "how": how})
         arguments = {**arguments, "how": "junk", "text": "", "password": forwarded}
-        params = msgspec.Raw(msgspec.json.encode({"name": "echo", "arguments": arguments}))
-        await client._requester.forward("tools/call", params)
+        params = {"name": "echo", "arguments": msgspec.Raw(msgspec.json.encode(arguments))}
+        await client._requester.forward(Call("tools/call", params, about="echo"))
     assert HIDDEN in caplog.text
     assert not [text for text in (by_schema, by_name, forwarded) if text in caplog.text]
 

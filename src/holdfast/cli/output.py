@@ -11,7 +11,7 @@ import os
 import re
 import select
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
@@ -141,6 +141,11 @@ class Output:
         """Write a note to stderr, without secrets that a server repeats; none with JSON."""
         if not self.json:
             print_error(wrap(visible_lines(without_secrets(text))))
+
+    def notes(self, texts: Iterable[str]) -> None:
+        """Write several notes."""
+        for text in texts:
+            self.note(text)
 
     def fail(self, error: HoldfastError) -> Exit:
         """Report an error; return the exit code for it."""

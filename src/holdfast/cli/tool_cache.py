@@ -69,11 +69,16 @@ class CachedTools:
 
 
 def save(key: str, tools: Sequence[Tool], source: str = "") -> None:
-    """Store a list of tools; ignore a failure. An unchanged list only gets a new time."""
+    """Store a list of tools; ignore a failure. An unchanged list only gets a new time.
+
+    It is stored without the secrets that the server was given: `load` does not know them.
+    """
     path = path_for(key)
     head = {"server": key, "source": source, "version": __version__}
     try:
-        raw = [tool.raw for tool in tools]
+        from holdfast._core.redact.known import KNOWN
+
+        raw = KNOWN.hide_in([tool.raw for tool in tools])
         data = b"%b\n%b\n" % (json.dumps(head).encode(), json.dumps(raw).encode())
         if os.path.isfile(path) and read_bytes(path, MOST_BYTES).startswith(data):
             os.utime(path)
@@ -81,7 +86,8 @@ def save(key: str, tools: Sequence[Tool], source: str = "") -> None:
         from holdfast.cli.views import tool_lines
 
         make_private_folder(os.path.dirname(path))
-        lines = json.dumps(tool_lines((tool.name, tool) for tool in tools)).encode()
+        shown = CachedTools(raw, "", 0.0, source).tools
+        lines = json.dumps(tool_lines((tool.name, tool) for tool in shown)).encode()
         write_atomic(path, data + lines, private=True)
     except (OSError, UnicodeError, RecursionError):
         return

@@ -194,9 +194,7 @@ class ToolCall(Struct, eq=False):
         form, requester = self.form, self.pipeline.requester
         on_sent = self._tell_observers(tool) if requester.observers.all else None
         if self.driver.shows_messages:
-            hold_arguments(None, self.params, tool.tool)
-            if self.driver.tap is not None and tool.returns is not None:
-                on_sent = self._noting_id(on_sent)
+            on_sent = self._be_shown(tool, on_sent)
         if form is not None:
             on_sent = self._watch_task(on_sent)
         if self.once is not None:
@@ -264,7 +262,14 @@ class ToolCall(Struct, eq=False):
                 self.meta = {**self.observed.meta, **(self.meta or {})}
         return self.observed.sent
 
-    def _noting_id(self, on_sent: Callable[[WireId], None] | None) -> Callable[[WireId], None]:
+    def _be_shown(
+        self, tool: ReadyTool, on_sent: Callable[[WireId], None] | None
+    ) -> Callable[[WireId], None] | None:
+        """Hide secret arguments where messages or stderr are shown; remember the id for a tap."""
+        hold_arguments(None, self.params, tool.tool)
+        if self.driver.tap is None or tool.returns is None:
+            return on_sent
+
         def note(wire_id: WireId) -> None:
             self.wire_id = wire_id
             if on_sent is not None:

@@ -260,7 +260,9 @@ def no_era(method: str, is_known: bool, supported: Iterable[str]) -> RequestErro
         return RequestError(METHOD_NOT_FOUND, f"method not found: {method}")
     if not stateless:
         return RequestError(INVALID_REQUEST, f"{method} came before initialize")
-    return _invalid(f"params._meta lacks {PROTOCOL_VERSION}")
+    return _invalid(
+        f"{method}: no initialize has succeeded, and params._meta lacks {PROTOCOL_VERSION}"
+    )
 
 
 def unsupported(requested: str, supported: Iterable[str]) -> RequestError:

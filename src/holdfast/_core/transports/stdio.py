@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from holdfast._core.auth.authorizer import Authorizer
 
 _SCRIPT: Final = r"\w\.(py|[cm]?js|m?ts|sh|rb|jar)$"
-_TRAITS: Final = Traits()
 
 
 def _no_names(program: str, path: str) -> tuple[Hint, ...]:
@@ -106,13 +105,11 @@ class Stdio:
             threads = options.flag("Stdio", "threads", threads)
         self.threads: bool | None = threads
         self.authorizer: Authorizer | None = None
-        self.traits: Traits = _TRAITS
-        if self.shutdown_request or stderr is not None:
-            self.traits = Traits(
-                shutdown_request=self.shutdown_request,
-                grace=self.grace,
-                shows_stderr=stderr is not None,
-            )
+        self.traits: Traits = Traits(
+            shutdown_request=self.shutdown_request,
+            grace=self.grace,
+            shows_stderr=stderr is not None,
+        )
         self.near_names: Callable[[str, str], tuple[Hint, ...]] = _no_names
         """Suggests what a command that is not found may have meant."""
         self._stderr_watchers: tuple[Callable[[str], object], ...] = ()
