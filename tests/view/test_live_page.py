@@ -485,6 +485,12 @@ async def test_a_page_that_loses_its_feed_says_so_and_misses_nothing(devtools: s
         count = len(page.feed)
         await tab.until(f"document.getElementById('meta').innerText.includes('{count} messages')")
         await tab.until(f"{banner}.hidden")
+        # Who looks at the whole run sees what comes, too.
+        await tab.ask("document.querySelector('#space .row').click()")
+        await tab.ask("location.hash = '#wire'")
+        page.feed.add(notes(range(250, 251)))
+        await tab.until("document.getElementById('meta').innerText.includes('25.00 s')")
+        assert "z=" not in await tab.ask("location.hash")
 
 
 async def ask_everything(page: LivePage) -> None:

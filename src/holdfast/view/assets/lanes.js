@@ -19,6 +19,7 @@ class Lanes {
     this.context = this.canvas.getContext("2d");
     this.from = 0;
     this.to = this.horizon;
+    this.isWhole = true;
     this.first = 0;
     this.boxes = [];
     this.pointer = null;
@@ -34,7 +35,7 @@ class Lanes {
   }
 
   get isZoomed() {
-    return !this.isFollowing && (this.from > 0 || this.to < this.horizon);
+    return !this.isFollowing && !this.isWhole && (this.from > 0 || this.to < this.horizon);
   }
 
   /** The end of the clock, with room behind it: for the sign of the last call, and for what a run that goes on will bring. */
@@ -48,6 +49,7 @@ class Lanes {
     const span = WINDOWS.find(span => span >= this.trace.end) || WINDOWS.at(-1);
     this.to = Math.max(span, this.trace.end + span * .04);
     this.from = this.to - span;
+    this.isWhole = false;
   }
 
   /** Lanes without scrolling: as many as leave room for the list. */
@@ -63,6 +65,7 @@ class Lanes {
     const span = Math.min(this.horizon, Math.max(.001, to - from));
     this.from = Math.max(0, Math.min(this.horizon - span, from));
     this.to = this.from + span;
+    this.isWhole = span >= this.horizon;
   }
 
   x(t) {
@@ -164,6 +167,8 @@ class Lanes {
 
   draw() {
     if (this.isFollowing) this.follow();
+    // The whole of a run that goes on grows.
+    else if (this.isWhole) this.to = this.horizon;
     const box = $("stage").getBoundingClientRect(), scale = devicePixelRatio || 1, g = this.context;
     this.width = box.width;
     this.height = box.height;
