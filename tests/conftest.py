@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.posix import is_left_out
 from tests.skipping import SkippingLoop
+from tests.thorough import THOROUGH, is_only_thorough
 
 # No test reads or writes the logins of whoever runs it.
 os.environ["HOLDFAST_AUTH_STORE"] = "memory"
@@ -61,7 +62,10 @@ def pytest_make_collect_report(
 # What takes long is begun first: nobody waits for it at the end
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not THOROUGH and (whole := [item for item in items if is_only_thorough(item)]):
+        config.hook.pytest_deselected(items=whole)
+        items[:] = [item for item in items if not is_only_thorough(item)]
     if WORKERS > 1:
         items.sort(key=lambda item: item.path)  # the same order for every worker
     items.sort(key=lambda item: item.get_closest_marker("long") is None)

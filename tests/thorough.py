@@ -1,6 +1,7 @@
 """What takes long is proven in short by `make test`, and whole by `make thorough`.
 
-Such a test is marked `thorough`. In short it leaves out rows of a table, always the same ones, so
+Such a test is marked `thorough`; `thorough(only=True)` if it has no short form, as others prove
+the same another way. In short it leaves out rows of a table, always the same ones, so
 that each row and each column of the table is tried; never an assertion or a bound.
 """
 
@@ -11,9 +12,17 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 from zlib import crc32
 
+import pytest
+
 THOROUGH = os.environ.get("HOLDFAST_THOROUGH") == "1"
 
 T = TypeVar("T")
+
+
+def is_only_thorough(item: pytest.Item) -> bool:
+    """Return True for a test that has no short form."""
+    marker = item.get_closest_marker("thorough")
+    return marker is not None and bool(marker.kwargs.get("only"))
 
 
 def one_in(count: int, rows: Iterable[T], *, place: int = 0) -> Iterator[T]:

@@ -1,7 +1,8 @@
 """What is generated is good Python: it runs, is typed, and is laid out as formatters want it.
 
 The type checkers are asked once, about everything: real registries, made-up ones, and code
-that uses a handle rightly and wrongly.
+that uses a handle rightly and wrongly. They take long: in short, what is made runs, and is laid
+out.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from hypothesis import strategies as st
 from holdfast.codegen import SessionTools, generate
 from holdfast.types.tools import Tool
 from tests.codegen.material import COMMANDS, golden, hostile, registries
+from tests.thorough import THOROUGH
 
 PROJECT = Path(__file__).resolve().parents[2]
 MADE_UP = 25
@@ -154,11 +156,15 @@ def checks(folder: Path) -> Iterator[Checks]:
                 )
             )
             for name, words in CHECKERS.items()
+            if THOROUGH or name == "ruff"
         }
 
 
 @pytest.mark.req("H1", "H3")
-@pytest.mark.parametrize("name", CHECKERS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.thorough(only=name != "ruff")) for name in CHECKERS],
+)
 @pytest.mark.long
 def test_checkers_are_content(checks: Checks, name: str) -> None:
     said, _ = checks[name].communicate()

@@ -28,7 +28,7 @@ def run_suite(folder: Path, sources: dict[str, str], *, require_all: bool) -> di
     tests = folder / "tests"
     tests.mkdir(parents=True)
     shutil.copy(PROJECT / "pyproject.toml", folder)
-    for name in ("conftest.py", "posix.py", "skipping.py"):
+    for name in ("conftest.py", "posix.py", "skipping.py", "thorough.py"):
         shutil.copy(TESTS / name, tests)
     for name, source in sources.items():
         (tests / f"test_{name}.py").write_text(f"import pytest\n{source}\n", encoding="utf-8")

@@ -1,6 +1,7 @@
 """The types that users get: complete, and pinned by two files here.
 
-Pyright reads those files here; mypy reads them with all other code, by ``make lint``.
+Pyright reads those files here, by ``make thorough``; mypy reads them with all other code, by
+``make lint``.
 """
 
 from __future__ import annotations
@@ -90,11 +91,13 @@ def checkers() -> Iterator[Checkers]:
     found.end()
 
 
+@pytest.mark.thorough(only=True)
 def test_the_api_is_seen_as_it_is_pinned(checkers: Checkers) -> None:
     status, said = checkers.verdict("pyright")
     assert status == 0, said
 
 
+@pytest.mark.thorough(only=True)
 def test_every_public_type_is_known(checkers: Checkers) -> None:
     _, said = checkers.verdict("completeness")
     report = json.loads(said)["typeCompleteness"]
