@@ -29,6 +29,7 @@ def require_browser() -> None:
 
 @pytest.mark.req("V4")
 @pytest.mark.long
+@pytest.mark.thorough(only=True)
 async def test_the_handle_drives_a_real_browser(tmp_path: Path) -> None:
     require_browser()
     with open_shop() as port:

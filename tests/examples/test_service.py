@@ -29,6 +29,7 @@ from tests.rows import rows
 @pytest.mark.req("L5", "L8", "R2", "R11", "T8", "M2", "H8")
 @pytest.mark.hang(300)
 @pytest.mark.long
+@pytest.mark.thorough(only=True)
 def test_killed_servers_cost_no_hung_request_and_no_double_write() -> None:
     """Long timeouts: on a slow machine they must not end what is only slow."""
     arguments = "--seconds 2 --callers 6 --workers 2 --timeout 30"
