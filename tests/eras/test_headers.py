@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
 from holdfast._core.eras.headers import (
     BadParamHeader,
@@ -45,6 +46,7 @@ def decode(value: str) -> str:
         ("completion/complete", {"ref": {"name": "x"}}, None),
         ("tools/call", {"name": "wérkzeug"}, "=?base64?d8Opcmt6ZXVn?="),
         ("tools/call", {"name": " padded "}, "=?base64?IHBhZGRlZCA=?="),
+        ("tools/call", {"name": Raw(b'"w\\u00e9rkzeug"')}, "=?base64?d8Opcmt6ZXVn?="),
         ("tools/call", {}, None),
         ("tools/call", None, None),
         ("tools/call", {"name": 5}, None),
