@@ -544,6 +544,18 @@ async def test_an_empty_trace_is_a_page_too(chrome: Browser) -> None:
 
 
 @pytest.mark.req("W2")
+async def test_a_stream_that_ended_with_its_connection_is_no_trouble(chrome: Browser) -> None:
+    trace = TraceWriter({"git": {}})
+    trace.request(0.5, "git", "subscriptions/listen", {})
+    trace.state(0.7, "git", ("ready", "closing"))
+    trace.state(0.8, "git", ("closing", "closed"))
+    tab = await chrome.show(trace.text())
+    await tab.until(f"{DETAIL}.includes('A stream. The stream ended with its connection.')")
+    assert "ended 0.800" in await tab.ask(DETAIL)
+    assert chrome.faults() == []
+
+
+@pytest.mark.req("W2")
 async def test_one_message_of_one_server_is_seen_whole(chrome: Browser) -> None:
     trace = TraceWriter({"git": {}})
     trace.tool(0.5, "git", "log", {}, bytes=141_400)

@@ -243,8 +243,8 @@ class Index:
     def _end(self, request_number: int, t: float, outcome: str, why: str) -> list[int]:
         request = self.rows[request_number]
         if request.method == _STREAM and outcome == "unknown":
-            # It does nothing, so there is nothing that may have run.
-            outcome, why = "cancelled", _STREAM_ENDED
+            # It does nothing, so there is nothing that may have run, and it has no other end.
+            outcome, why = "ok", _STREAM_ENDED
         request.outcome, request.note = outcome, why or request.note
         if request.end < 0:
             request.end = t

@@ -4,7 +4,7 @@ const NO_ANSWER = {
   pending: "No answer yet.", open: "No answer came before the trace ended.", cancelled: "No answer: the call was cancelled, and the server told.",
   unknown: "No answer came before the link was lost.", timeout: "No answer came in time.", failed: "It was never sent.",
 };
-const BEFORE = 1.2, AFTER = 1.8, MOST_STDERR = 40, LONGEST_VERDICT = 500, LONGEST_FACT = 60;
+const BEFORE = 1.2, AFTER = 1.8, MOST_STDERR = 40, LONGEST_VERDICT = 500, LONGEST_FACT = 60, STREAM = "subscriptions/listen";
 
 class Detail {
   constructor(page) {
@@ -54,7 +54,7 @@ class Detail {
   verdict(row, answer) {
     const { faults } = row;
     if (row.outcome === "ok" && !faults && !row.note) return null;
-    const name = faults ? "rpc" : row.outcome, words = faults ? "Does not fit the schema" : name === "ok" ? this.trace.rows[row.answer]?.kind === "error" ? "An older server" : "Asks back" : name === "pending" && !this.trace.isLive ? "No answer" : own(VERDICTS, name) || sign(name).words;
+    const name = faults ? "rpc" : row.outcome, words = faults ? "Does not fit the schema" : name === "ok" ? row.method === STREAM ? "A stream" : this.trace.rows[row.answer]?.kind === "error" ? "An older server" : "Asks back" : name === "pending" && !this.trace.isLive ? "No answer" : own(VERDICTS, name) || sign(name).words;
     const text = faults ? `${counted(Object.keys(faults).length, "field")} of the answer ${Object.keys(faults).length === 1 ? "is" : "are"} not what the tool's output schema promises.` : withoutSubject(row) || answerWords(answer) || (name === "pending" && !this.trace.isLive ? "It was waited for when the trace ended" : this.noAnswer(row)) || "";
     const node = el("div", "verdict", icon(name), el("div", "", el("b", "", words), ". ", ...visible(sentence(text), LONGEST_VERDICT)));
     node.style.setProperty("--c", colorOf(name));
@@ -63,7 +63,7 @@ class Detail {
 
   /** Why there is no answer; a trace that has ended waits for none. */
   noAnswer(row) {
-    if (row.method === "subscriptions/listen") return "A stream: what it brings are notifications.";
+    if (row.method === STREAM) return "A stream: what it brings are notifications.";
     return own(NO_ANSWER, row.outcome === "pending" && !this.trace.isLive ? "open" : row.outcome);
   }
 
@@ -170,7 +170,7 @@ function smallLane(row, trace) {
   const ticks = trace.ticks.get(row.n) || [];
   for (const t of ticks.slice(0, 500)) lane.append(svg("rect", { x: x(t), y: 1, width: 1.5, height: 14, fill: "var(--text)", opacity: .55 }));
   if (late !== null) lane.append(svg("path", { d: `M${stop + 6} 8H${width - 10}`, stroke: "var(--late)", "stroke-width": 1.5, "stroke-dasharray": "2 3" }), svg("circle", { cx: width - 5, cy: 8, r: 4, fill: "none", stroke: "var(--late)", "stroke-width": 1.5 }));
-  const words = { ok: "answer", tool: "answer", rpc: "answer", unknown: "lost", timeout: "gave up", cancelled: "cancelled", pending: trace.isLive ? "now" : "the end of the trace", failed: "refused" };
+  const words = { ok: row.answer < 0 ? "ended" : "answer", tool: "answer", rpc: "answer", unknown: "lost", timeout: "gave up", cancelled: "cancelled", pending: trace.isLive ? "now" : "the end of the trace", failed: "refused" };
   // Words stand beside the drawing, which is stretched when the window is.
   const label = (at, text, anchor) => { const node = el("span", anchor, text); node.style.left = `${at / width * 100}%`; labels.append(node); };
   label(0, `${row.dir === "<" ? "asked" : "sent"} ${clock(row.t)}`, "start");
