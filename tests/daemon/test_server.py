@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import signal
 import socket
 from contextlib import suppress
@@ -26,6 +27,7 @@ from holdfast import (
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast._core.transports import daemon_socket
 from holdfast._core.transports.daemon_socket import Definition, Hello, encode_line, socket_path
+from holdfast.daemon import life
 from holdfast.daemon import server as daemon_server
 from holdfast.daemon.shared_server import differences, sharing_key
 from holdfast.relay.sharing import RELAYED
@@ -459,6 +461,25 @@ async def test_too_many_are_sent_to_their_own_servers(monkeypatch: pytest.Monkey
         second.transport.fell_back = lambda sentence, is_absent: sentences.append(sentence)
         assert await text(first, "pid") != await text(second, "pid")
     assert sentences[0].endswith("refused: it runs 1 servers already")
+
+
+@pytest.mark.req("Y4")
+async def test_without_descriptors_clients_are_sent_to_their_own_servers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before they are welcome: after it they would lose the link, and come back again and again."""
+    sentences: list[str] = []
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    async with running(), connected() as client:
+        client.transport.fell_back = lambda sentence, is_absent: sentences.append(sentence)
+        monkeypatch.setattr(daemon_server, "SPARE", 256)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
+        try:
+            assert await text(client, "pid")
+            assert await life.ask("status") is not None
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert sentences[0].endswith("refused: it has too few descriptors left (ulimit -n)")
 
 
 @pytest.mark.req("Y4")

@@ -51,6 +51,8 @@ STOP_WAIT: Final = 5.0
 """Seconds for calls under way when the daemon is stopped."""
 MOST_CLIENTS: Final = 2000
 MOST_SERVERS: Final = 200
+SPARE: Final = 32
+"""Descriptors that must be left for a client to join: its server needs some, and so does `stop`."""
 ACCEPTS: Final = 64
 """Clients accepted in one turn of the loop."""
 
@@ -203,7 +205,22 @@ class Daemon:
             return "no server was asked for"
         if len(self._connections) > MOST_CLIENTS:
             return f"it has {MOST_CLIENTS} clients already"
+        if not self._has_descriptors():
+            return "it has too few descriptors left (ulimit -n)"
         return ""
+
+    def _has_descriptors(self) -> bool:
+        """Return whether a client and its server may be had: the system tells by refusing one."""
+        copies: list[int] = []
+        try:
+            while len(copies) < SPARE:
+                copies.append(os.dup(self._listener.fileno()))
+        except OSError:
+            return False
+        finally:
+            for copy in copies:
+                os.close(copy)
+        return True
 
     async def _join(self, connection: socket.socket, hello: Hello) -> None:
         assert hello.definition is not None
