@@ -589,6 +589,7 @@ async def test_a_parameter_for_the_key_is_filled(store: Shaky, name: str) -> Non
     assert calls == [{"cents": 5, name: "order-1"}, {"cents": 5, name: "mine"}]
 
 
+LONG_KEY = "workflow/run/" + "1" * 33
 TEXT_OR_NULL: Any = {"anyOf": [{"type": "string"}, {"type": "null"}]}
 UUID_OR_NULL: Any = {"anyOf": [{"type": "string", "format": "uuid"}, {"type": "null"}]}
 
@@ -596,13 +597,15 @@ UUID_OR_NULL: Any = {"anyOf": [{"type": "string", "format": "uuid"}, {"type": "n
 @pytest.mark.parametrize(
     ("schema", "given", "sent"),
     [
-        (TEXT_OR_NULL, {}, "order-1"),
-        (TEXT_OR_NULL, {"requestKey": None}, "order-1"),
+        (TEXT_OR_NULL, {}, LONG_KEY),
+        (TEXT_OR_NULL, {"requestKey": None}, LONG_KEY),
         (UUID_OR_NULL, {}, "uuid"),
         ({"$ref": "#/$defs/Key"}, {}, "uuid"),
         ({"allOf": [{"$ref": "#/$defs/Key"}]}, {}, "uuid"),
-        ({"$ref": "#/$defs/Loop"}, {}, "order-1"),
-        (True, {}, "order-1"),
+        ({"$ref": "#/$defs/Loop"}, {}, LONG_KEY),
+        (True, {}, LONG_KEY),
+        ({"type": "string", "maxLength": 46}, {}, LONG_KEY),
+        ({"anyOf": [{"type": "string", "maxLength": 45}, {"type": "null"}]}, {}, "uuid"),
         ({"type": "integer"}, {}, None),
         ({"type": "integer"}, {"requestKey": 7}, 7),
     ],
@@ -620,8 +623,10 @@ async def test_a_parameter_gets_what_its_schema_takes(
         return "ok"
 
     async with holdfast.connect(peer, ledger=Ledger(store), name="shop") as client:
-        await client.call_tool("charge", given, once="order-1")
-    assert calls == [str(uuid5(NAMESPACE_URL, "holdfast:once:order-1")) if sent == "uuid" else sent]
+        await client.call_tool("charge", given, once=LONG_KEY)
+    assert calls == [
+        str(uuid5(NAMESPACE_URL, f"holdfast:once:{LONG_KEY}")) if sent == "uuid" else sent
+    ]
 
 
 @pytest.mark.parametrize("value", [object(), "\ud800"])

@@ -38,7 +38,7 @@ from holdfast import errors
 from holdfast._core.boundary import WireId
 from holdfast._core.ledger import texts
 from holdfast._core.ledger.ledger import Claim, Ledger
-from holdfast._core.ledger.record import Record
+from holdfast._core.ledger.record import LONGEST_KEY, Record
 from holdfast.errors import HandshakeRefused, HoldfastError, RpcError, ValidationError
 from holdfast.schema.types import listed_types
 from holdfast.schema.walk import branches, resolve
@@ -57,6 +57,7 @@ MARK_AFTER: Final = 0.02
 """Seconds without an answer after which "sent" is noted."""
 SETTLE_TIME: Final = 5.0
 """Seconds that the end of a call waits for the ledger."""
+UUID_LENGTH: Final = 36
 MOST_ALTERNATIVES: Final = 50
 """Schemas of one parameter that are looked at."""
 BUSY: Final = -32023
@@ -92,7 +93,10 @@ class OnceCall(Struct, eq=False):
 
     def _value(self, schemas: list[dict[str, Any]]) -> str | None:
         """Return the key as the parameter wants it; None if that takes no text."""
-        if any(schema.get("format") == "uuid" for schema in schemas):
+        lengths = [schema.get("maxLength") for schema in schemas]
+        longest = min((size for size in lengths if isinstance(size, int)), default=LONGEST_KEY)
+        is_too_long = UUID_LENGTH <= longest < len(self.key)
+        if is_too_long or any(schema.get("format") == "uuid" for schema in schemas):
             return str(uuid5(NAMESPACE_URL, f"holdfast:once:{self.key}"))
         types = [name for schema in schemas for name in listed_types(schema)]
         return self.key if not types or "string" in types else None
