@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from holdfast._core.redact.known import KNOWN
+from holdfast._core.text import HIDDEN
 from holdfast.cli.elicitation import answer
 from holdfast.types.inputs import FormElicitation, UrlElicitation
 from tests.cli.conftest import DEMO, Cli, Open, stdio
@@ -145,6 +147,19 @@ async def test_what_does_not_fit_is_asked_again(
     assert found == value
     assert len(asked) == len(lines) + (value == "cancel")
     assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.req("T8")
+async def test_a_question_is_shown_without_known_secrets() -> None:
+    holder = KNOWN.held(lambda: ["hunter2abc"])
+    ask, asked = typing("y", "")
+    fields = {"x": {"type": "string", "title": "is hunter2abc", "default": "hunter2abc"}}
+    schema = {"type": "object", "properties": fields}
+    form = FormElicitation(message="hunter2abc?", requested_schema=schema)
+    assert (await answer(form, ask))["content"] == {"x": "hunter2abc"}
+    assert "hunter2" not in str(asked)
+    assert str(asked).count(HIDDEN) == 3
+    del holder
 
 
 async def test_a_question_says_what_may_be_answered() -> None:

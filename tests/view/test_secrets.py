@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import re
@@ -10,12 +11,17 @@ from typing import Any, Literal
 
 import pytest
 
+from holdfast import connect
 from holdfast._core.boundary import Generation
+from holdfast._core.redact.known import KNOWN
 from holdfast._core.tap import TraceEvent
+from holdfast.testing import Peer
 from holdfast.trace.format import Reading
 from holdfast.trace.writer import TraceFile
 from holdfast.view.exports import FORMS, Recording
 from holdfast.view.page import build_page
+from holdfast.view.questions import Question
+from holdfast.view.workbench import Workbench
 from tests.redact.corpus import TEXTS, VALUES
 from tests.view.sample import from_dense
 
@@ -35,6 +41,25 @@ SECRETS = sorted(
         )
     }
 )
+
+
+@pytest.mark.req("T8", "W3")
+async def test_forms_of_a_live_page_show_no_known_secret() -> None:
+    peer, secret = Peer(), "hunter2abc"
+    holder = KNOWN.held(lambda: [secret])
+    schema = {"type": "object", "properties": {"a": {"type": "string", "default": secret}}}
+
+    @peer.tool("say", description=f"says {secret}", input_schema=schema)
+    def say() -> str:
+        return ""
+
+    async with connect(peer, name="house") as client:
+        shown = await Workbench([client]).tools("house")
+    future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+    question = Question(1, "house", "form", f"which {secret}?", future, schema)
+    assert [tool["name"] for tool in shown["tools"]] == ["say"]
+    assert "hunter2" not in f"{shown} {question.shown()}"
+    del holder
 
 
 def messages() -> list[tuple[Literal["→", "←"], Any]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast._core.text import visible, visible_json, visible_lines
 from holdfast.cli.arguments import coerce, describe
-from holdfast.cli.output import color, print_error
+from holdfast.cli.output import color, print_error, without_secrets
 from holdfast.cli.progress import status
 from holdfast.cli.prompts import HIDDEN_DEFAULT, LONGEST_QUESTION, confirm
 from holdfast.errors import LoginFailed, ValidationError
@@ -175,7 +175,7 @@ async def answer(request: AnyElicitation, ask: Ask) -> dict[str, Any]:
     """Return the person's answer. No to the first question declines, Ctrl-D cancels."""
     from holdfast.types.inputs import UrlElicitation
 
-    message = f"{color('The server asks:', '1')} {_indented(request.message)}"
+    message = f"{color('The server asks:', '1')} {_indented(without_secrets(request.message))}"
     try:
         if isinstance(request, UrlElicitation):
             text = f"{message}\n  {visible(request.url)}\nOpen it yourself. Done? [y/N] "
@@ -195,7 +195,8 @@ async def answer(request: AnyElicitation, ask: Ask) -> dict[str, Any]:
 
 
 # What a server writes is escaped, and never begins a line: below "Answer?" a message of two lines
-# could end in "holdfast: your login has expired. Password:" and be taken for ours.
+# could end in "holdfast: your login has expired. Password:" and be taken for ours. Secrets that it
+# repeats are hidden, except in a URL, which has to be opened as it is.
 
 
 def _indented(text: str) -> str:
@@ -229,7 +230,7 @@ def _question(name: str, schema: dict[str, Any], required: bool, is_secret: bool
         ending = "" if required else " (may be empty)"
     words = f"  {_indented(str(description))}\n" if description else ""
     title = visible(str(schema.get("title") or name), LONGEST_QUESTION)
-    return f"{words}  {title} ({visible(describe(schema))}){ending}: "
+    return without_secrets(f"{words}  {title} ({visible(describe(schema))}){ending}: ")
 
 
 def _is_secret(name: str, schema: Mapping[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from holdfast._core.calls.handlers import Handlers
+from holdfast._core.redact.known import KNOWN
 from holdfast.errors import HoldfastError
 from holdfast.schema.faults import SchemaFault, Unusable
 from holdfast.schema.validate import Checker
@@ -40,9 +41,10 @@ class Question(msgspec.Struct):
     url: str = ""
 
     def shown(self) -> dict[str, Any]:
-        """Return what the page shows."""
+        """Return what the page shows: without secrets, except in a URL that is to be opened."""
         facts = {"number": self.number, "server": self.server, "kind": self.kind}
-        return {**facts, "message": self.message, "schema": self.schema, "url": self.url}
+        texts = KNOWN.hide_in({"message": self.message, "schema": self.schema})
+        return {**facts, **texts, "url": self.url}
 
 
 class Questions:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from holdfast._core.observers.observer import TOOL_CALL, ObservedCall, Observer, secret_names_of
+from holdfast._core.redact.known import KNOWN
 from holdfast._core.redact.redactor import default_redactor
 from holdfast.errors import HoldfastError, ValidationError
 from holdfast.schema.explain import pointer
@@ -182,11 +183,8 @@ def _text(error: HoldfastError) -> str:
 
 
 def _described(tool: Tool) -> dict[str, Any]:
+    """Return what a form shows of a tool, without secrets that the server repeats in it."""
+    shown = {"title": tool.title, "description": tool.description, "schema": tool.input_schema}
     names = secret_names_of(tool)
-    return {
-        "name": tool.name,
-        "title": tool.title,
-        "description": tool.description,
-        "schema": tool.input_schema,
-        "secret": None if names is None else sorted(names),
-    }
+    secret = None if names is None else sorted(names)
+    return {"name": tool.name, **KNOWN.hide_in(shown), "secret": secret}

@@ -174,7 +174,9 @@ _LISTED_BEFORE: Final = re.compile(r"[(\[]\s{0,9}[bu]?\\{0,9}[\"']\Z")
 _SET_BEFORE: Final = re.compile(
     r"(?:^|[\s;&\"'\[({])(?:setx?|setenv|export)[ \t]+(?:-\w{1,9}[ \t]+){0,2}\Z"
 )
-_ITEMS: Final = re.compile(r"\[[^][{}\r\n]{0,8192}+\]|\([^()\r\n]{0,8192}+\)")
+_ITEMS: Final = re.compile(  # some of them may be hidden already
+    rf"\[(?!redacted\])(?:[^][{{}}\r\n]|{re.escape(HIDDEN)}){{0,8192}}+\]|\([^()\r\n]{{0,8192}}+\)"
+)
 _BLOCK: Final = re.compile(r"[|>][+-]?[ \t]*+(?:(?:\r?\n|\\n)[ \t]++(?:[^\r\n\\]|\\(?!n))*+)++")
 _DASHED: Final = re.compile(r"(?:[ \t]*+(?:\r?\n|\\n)[ \t]*+- (?:[^\r\n\\]|\\(?!n))*+)++")
 _BRACED: Final = re.compile(
