@@ -80,13 +80,17 @@ def test_nobody_to_ask_is_an_error_that_says_how(cli: Cli, cursor: Path) -> None
 
 
 def test_no_secret_is_shown(cli: Cli, cursor: Path) -> None:
-    """Neither in lines nor in a file of one line, nor by escapes, nor in JSON."""
-    for text in (json.dumps(CURSOR), json.dumps(CURSOR, indent=1, ensure_ascii=False)):
+    """Neither in lines nor in a file of one line, nor by escapes, nor in JSON.
+
+    One line has all that the host keeps, and secrets of no known form or name with it.
+    """
+    one_line = json.dumps({**CURSOR, "session": {"refresh": "kkkk-9912-wwww"}})
+    for text in (one_line, json.dumps(CURSOR, indent=1, ensure_ascii=False)):
         cursor.write_text(text)
         for words in (["install", "cursor", "-y"], ["uninstall", "cursor", "--yes"]):
             done = cli(*words)
             assert done.code == 0
-            for piece in (SECRET, "é", "\\u00e9"):
+            for piece in (SECRET, "é", "\\u00e9", "kkkk-9912-wwww"):
                 assert piece not in done.out + done.err
 
 

@@ -21,14 +21,16 @@ MOST_LINES: Final = 20_000
 def diff_lines(plan: FilePlan) -> list[str]:
     """Return a plan as lines: those that go with ``-``, those that come with ``+``.
 
-    Only lines that change are shown: the others are not ours, and may hold secrets. A file whose
-    lines are too long for that is shown by the commands of its servers.
+    Only lines that change are shown: the others are not ours, and may hold secrets. A file of one
+    line, or whose lines are too long for that, is shown by the commands of its servers.
     """
     path = visible(plan.file.path)
     before, secrets = _shown(plan, plan.file.data)
     after, secrets_after = _shown(plan, plan.after)
     changed = list(_changed(before, after))
-    if len(changed) > MOST_LINES or any(len(line) > LONGEST_LINE for line in changed):
+    is_one_line = len(before) == len(after) == 1
+    is_long = len(changed) > MOST_LINES or any(len(line) > LONGEST_LINE for line in changed)
+    if is_one_line or is_long:
         changed = list(_commands(plan))
     head = ["--- (no file)" if plan.file.data is None else f"--- {path}"]
     head.append("+++ (no file)" if plan.after is None else f"+++ {path}")
