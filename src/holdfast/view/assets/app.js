@@ -50,7 +50,7 @@ class Page {
 
   /** Decide which rows fit the filter. */
   judge() {
-    for (const call of this.trace.calls) call.hit = this.fits(call);
+    for (const rows of [this.trace.calls, this.trace.marks]) for (const row of rows) row.hit = this.fits(row);
     const rows = this.isWire ? this.trace.rows : this.trace.folded;
     this.list.rows = rows.filter(row => this.trace.isInRange(row, this.range) && (row.kind === "request" ? row.hit : this.fits(row)));
     this.listed = rows.length;

@@ -315,13 +315,21 @@ class Lanes {
     }
   }
 
+  /** Draw stderr and junk; what fits the filter last, so that nothing covers it. */
   drawMarks(server, rail) {
+    const marks = this.trace.marks.filter(row => row.server === server.name && row.t >= this.from && row.t <= this.to);
+    this.context.globalAlpha = .16;
+    this.drawMarksOf(marks.filter(row => !row.hit), rail);
+    this.context.globalAlpha = 1;
+    this.drawMarksOf(marks.filter(row => row.hit), rail);
+  }
+
+  drawMarksOf(marks, rail) {
     const g = this.context, last = { stderr: -9, junk: -9 };
     let box = null;
     g.fillStyle = this.ink("faint");
     g.beginPath();
-    for (const row of this.trace.marks) {
-      if (row.server !== server.name || row.t < this.from || row.t > this.to) continue;
+    for (const row of marks) {
       const x = this.x(row.t), isJunk = row.kind === "junk";
       if (x - last[row.kind] < (isJunk ? 4 : 1)) { if (isJunk) box.count++; continue; }
       last[row.kind] = x;
