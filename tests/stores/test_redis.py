@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import subprocess
 import sys
@@ -144,6 +145,53 @@ async def test_a_connection_that_redis_closed_while_it_rested_is_no_outage(
     assert await asyncio.gather(*(store.get(f"{number}") for number in range(5))) == [b"x"] * 5
     assert not notes.all
     await store.close()
+
+
+async def test_connections_that_the_network_has_lost_are_one_outage(server: RedisServer) -> None:
+    """A firewall that forgot them swallows what is sent, and says nothing."""
+    era, swallowed = [0], []
+    forwarding: list[asyncio.Task[None] | None] = []
+
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        begun = era[0]
+        forwarding.append(asyncio.current_task())
+        answers, commands = await asyncio.open_connection("127.0.0.1", server.port)
+
+        async def pass_commands() -> None:
+            while data := await reader.read(65536):
+                if era[0] == begun:
+                    commands.write(data)
+                else:
+                    swallowed.append(data)
+            commands.close()
+
+        async def pass_answers() -> None:
+            while data := await answers.read(65536):
+                writer.write(data)
+            writer.close()
+
+        with contextlib.suppress(ConnectionError):
+            await asyncio.gather(pass_commands(), pass_answers())
+            await asyncio.gather(commands.wait_closed(), writer.wait_closed())
+
+    network = await asyncio.start_server(forward, "127.0.0.1", 0)
+    url = f"redis://127.0.0.1:{network.sockets[0].getsockname()[1]}/0"
+    store, data = RedisStore(url, patience=0.5, rest=0.01), None
+    while data is None:
+        with contextlib.suppress(StoreUnreachable):  # the machine is busy
+            await asyncio.gather(*(store.put("a", b"x") for _ in range(8)))
+            data = await store.get("a")
+    era[0], data = 1, None
+    while data is None:
+        try:
+            data = await store.get("a")
+        except StoreUnreachable:
+            await asyncio.sleep(0.02)
+    assert len(swallowed) == 1
+    await store.close()
+    await asyncio.gather(*filter(None, forwarding))
+    network.close()
+    await network.wait_closed()
 
 
 async def test_a_loop_that_was_blocked_is_no_outage(server: RedisServer) -> None:

@@ -7,7 +7,8 @@
 #
 # A connection is in the list only between two commands that were answered. Whatever else ends a
 # command (a cancellation, an end of the patience, a lost link) closes its connection: an answer
-# that comes late must not be taken for that of the next command.
+# that comes late must not be taken for that of the next command. Where none came, the others that
+# rest are closed too: a network that forgot them does not say so, and each would be an outage.
 
 from __future__ import annotations
 
@@ -81,22 +82,35 @@ class Pool:
             RedisError: Redis answered with an error.
             TimeoutError: It did not answer in time.
         """
-        async with _Patience(self._loop, self._patience):
-            connection = self._idle.pop() if self._idle else self._maker.make_connection()
-            self._open.add(connection)
-            try:
-                await _make_ready(connection)
-                await connection.send_packed_command(packed(words), check_health=False)
-                answer = await connection.read_response()
-            except ResponseError:
-                self._idle.append(connection)
-                raise
-            except BaseException:
-                self._open.discard(connection)
-                await connection.disconnect(nowait=True)
-                raise
+        try:
+            async with _Patience(self._loop, self._patience):
+                return await self._run(words)
+        except NO_ANSWER:
+            await self._close_idle()
+            raise
+
+    async def _run(self, words: tuple[Any, ...]) -> Any:
+        connection = self._idle.pop() if self._idle else self._maker.make_connection()
+        self._open.add(connection)
+        try:
+            await _make_ready(connection)
+            await connection.send_packed_command(packed(words), check_health=False)
+            answer = await connection.read_response()
+        except ResponseError:
             self._idle.append(connection)
-            return answer
+            raise
+        except BaseException:
+            self._open.discard(connection)
+            await connection.disconnect(nowait=True)
+            raise
+        self._idle.append(connection)
+        return answer
+
+    async def _close_idle(self) -> None:
+        while self._idle:
+            connection = self._idle.pop()
+            self._open.discard(connection)
+            await connection.disconnect(nowait=True)
 
     async def close(self) -> None:
         """Close all connections; a command under way fails."""
