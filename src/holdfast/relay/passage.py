@@ -187,7 +187,7 @@ def begin(relay: Relay, request: ServerRequest) -> object | None:
     if driver is None or driver.engine.link.era is None or _needs_more(relay, request):
         return None
     try:
-        call = relay.call(request)
+        call = relay.call(request, driver.loop.time())
     except ValidationError:
         return None  # it is refused where that is explained
     Passage(relay, request, call, driver).begin()

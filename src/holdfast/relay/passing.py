@@ -383,9 +383,11 @@ class Relay:
         try:
             while True:
                 checked = await self.rules.check_call(request) if is_call else {}
+                now = self.requester.driver.loop.time()
+                call = self.call(request, now, fields, extensions=extensions, **checked)
                 try:
                     return await self.requester.forward(
-                        self.call(request, fields, extensions=extensions, **checked),
+                        call,
                         on_progress=partial(self.report, request) if wants_progress else None,
                         passes_questions=request.stateless,
                         on_sent=on_sent,
@@ -395,7 +397,9 @@ class Relay:
         finally:
             self.open_calls -= 1
 
-    def call(self, request: ServerRequest, fields: Json | None = None, **options: Any) -> Call:
+    def call(
+        self, request: ServerRequest, since: float, fields: Json | None = None, **options: Any
+    ) -> Call:
         """Return what the server is sent for a request of the host, or with other parameters.
 
         Its ``_meta`` describes this hop, not the host's.
@@ -404,14 +408,14 @@ class Relay:
             ValidationError: The parameters cannot be read.
         """
         passed: Json = request.fields if fields is None else fields
-        meta, wants_progress = self.hop(request), bool(self.requester.progress_handlers)
+        meta, wants_progress = self.hop(request), False
         try:
             if not passed:
                 fields_of.decode(request.params_raw)  # may be unreadable
             about = subject_of(passed)
             if request.meta:
                 meta = {**passing_meta(request), **meta}
-                wants_progress |= "progressToken" in request.meta
+                wants_progress = "progressToken" in request.meta
         except MALFORMED as error:
             text = f"{request.method}: the parameters cannot be forwarded: {error}"
             raise ValidationError(text) from error
@@ -426,8 +430,8 @@ class Relay:
             idle=span,
             total=span,
             about=about,
-            progress=wants_progress,
-            since=asyncio.get_running_loop().time(),
+            progress=wants_progress or bool(self.requester.progress_handlers),
+            since=since,
             place_within=span,
             **options,
         )
@@ -442,7 +446,8 @@ class Relay:
 
     def hop(self, request: ServerRequest) -> Json:
         """Return what a stateless server is told of this host with a request."""
-        era = self.requester.opener.era()
+        driver = self.requester.opener.started
+        era = None if driver is None else driver.engine.link.era
         if era is None or not era.listens:
             return {}
         capabilities = request.era.capabilities if request.stateless else self.capabilities
