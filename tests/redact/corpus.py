@@ -255,6 +255,7 @@ VALUES: list[tuple[Any, tuple[str, ...]]] = [
 ]
 
 OPEN_TEXTS: list[str] = [
+    "the variable API_KEY is not set (set it, or give a default: ${API_KEY:-…})",
     "tokens: [12, 5, 7]",
     "the token is expired",
     "the password was changed yesterday",

@@ -209,7 +209,7 @@ _NO_SECRET: Final = re.compile(
     r"|[|>]|(?i:null|nil|none|true|false|undefined|enabled|disabled|required|optional|include|omit"
     r"|same-origin|basic)|(?:\w++ )?+(?:\$\{[\w:.]++\}?|\$[A-Za-z_]\w*+|(?i:your)[_-][A-Za-z_-]++)"
     r"|(?:process|import\.meta)\.env(?:\.\w++)?+|os\.(?:environ|getenv)\W?+(?:get\()?+|await|\$?+\{\{"
-    r"|\$\d{1,2}|\?|%s|%\(\w{1,40}\)s|(?:\w++ )?+(?:…|<[^<>]*+>|\*++|[xX]{3,}+)\W*+"
+    r"|\$\d{1,2}|\?|%s|%\(\w{1,40}\)s|(?:\w++ )?+-?+(?:…|<[^<>]*+>|\*++|[xX]{3,}+)\W*+"
 )
 """Nothing, the start of a block of lines, a constant, a variable, or a placeholder."""
 _PLACEHOLDER: Final = re.compile(r"<([^<>\r\n]{1,60})>")

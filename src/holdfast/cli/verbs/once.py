@@ -49,7 +49,8 @@ def show(
     if key is not None:
         record = asyncio.run(ledger.get(key, server))
         if record is None:
-            return output.complain(f"there is no record of {key!r}", Exit.USAGE, "validation")
+            text = f"there is no record of {key!r}; all there are: holdfast once show"
+            return output.complain(text, Exit.USAGE, "validation")
         output.value(_facts(record))
         return Exit.OK
     records = [
