@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from holdfast._core.boundary import Generation
 from holdfast._core.tap import TraceEvent
 from holdfast._core.text import visible
 from holdfast.cli.message_lines import MessageLines
+from holdfast.trace.writer import TraceFile
 from tests.cli.conftest import DEMO, Cli, Configure, Seen, stdio
 from tests.cli.web import Web
 
@@ -170,3 +173,20 @@ def test_whatever_comes_is_one_line_that_can_be_shown(frame: bytes) -> None:
 def test_a_secret_that_goes_on_behind_what_is_shown_is_hidden() -> None:
     (line,) = shown(("←", "x" * 70 + " https://ann:hunter2hunter2hunter2@example.org/"))
     assert "hunter" not in line
+
+
+@pytest.mark.req("W1")
+def test_lines_of_a_file_that_were_lost_are_told(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(TraceFile, "_append", full)
+    trace = tmp_path / "run.jsonl"
+    words = ["call", "add", "a=1", "b=2", "--trace-file", str(trace)]
+    done = cli(*words, "--", *DEMO)
+    assert (done.value, done.code) == ({"sum": 3}, 0)
+    lost = f"holdfast: the trace {trace}: lines were lost: [Errno 28] No space left on device"
+    assert done.err.split() == lost.split()
+    assert not cli(*words, "--json", "--", *DEMO).err

@@ -437,9 +437,18 @@ def test_a_trace_is_a_path(where: Any) -> None:
 
 
 @pytest.mark.req("W1")
-def test_a_folder_is_no_trace(tmp_path: Path) -> None:
-    with pytest.raises(holdfast.ValidationError, match="this is a folder"):
-        holdfast.connect("server.py", trace=tmp_path)
+def test_a_place_where_no_file_can_be_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    refusals: dict[str | Path, str] = {
+        tmp_path: "Is a directory",
+        tmp_path / "none" / "run.jsonl": f"there is no folder {tmp_path / 'none'}",
+        tmp_path / "pipe": "is not a regular file",
+        "/dev/full": "is not a regular file",
+    }
+    for place, why in refusals.items():
+        with pytest.raises(holdfast.ValidationError, match=f"trace={str(place)!r}: .*{why}"):
+            holdfast.connect("server.py", trace=place)
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
 KILLED = """

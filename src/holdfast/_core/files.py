@@ -185,6 +185,25 @@ def open_for_append(path: StrPath, *, create: bool = True) -> int:
     return descriptor
 
 
+def why_not_appendable(path: StrPath) -> str | None:
+    """Return why a file can never be appended to, without making it; None if it may work."""
+    target = os.path.abspath(os.fspath(path))
+    folder = os.path.dirname(target)
+    if not os.fspath(path):
+        return "an empty path"
+    if not os.path.isdir(folder):
+        return f"there is no folder {folder}"
+    if not os.access(folder, os.W_OK) and not os.path.lexists(target):
+        return "may not be written"
+    try:
+        os.close(open_for_append(target, create=False))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return reason(error)
+    return None
+
+
 def open_folder(path: StrPath, *, create: bool = False) -> int:
     """Open a folder part by part, following no link; ``create`` a private one if there is none."""
     _require_path(path)

@@ -43,6 +43,10 @@ Item = TypeVar("Item")
 # the child begins with an empty queue and a lock of its own.
 
 
+LOSS: Final[dict[str, bool]] = {"is_loss": True}
+"""Marks a record of the log that says what could not be written: the command line shows it."""
+
+
 class LineQueue(Generic[Item]):
     """Items that wait for ``write``, which is given some of them at once, in order.
 

@@ -30,7 +30,9 @@ from holdfast._core.files import (
     open_without_links,
     read_bytes,
     reason,
+    why_not_appendable,
 )
+from holdfast._core.line_queue import LOSS
 from holdfast.calllog.results import NotRecorded
 from holdfast.errors import ValidationError
 
@@ -78,7 +80,7 @@ class Sink:
                 return
             if not self.lost:
                 kind = type(error).__name__
-                log.warning("%s: a line was lost: %s: %s", self.label, kind, error)
+                log.warning("%s: a line was lost: %s: %s", self.label, kind, error, extra=LOSS)
             self.lost += len(lines) - written
             if self._pause:
                 self._again = now + self._pause
@@ -150,7 +152,8 @@ class LogFile:
         self._opened: os.stat_result | None = None
         self._torn = False
         """The last line was not written to its end."""
-        _refuse_hopeless(text, self.path)
+        if why := why_not_appendable(text):
+            raise ValidationError(f"log={text!r}: {why}")
 
     def append(self, lines: list[bytes]) -> tuple[int, OSError | None]:
         """Append lines; open the file again if it was moved or deleted: logs are rotated.
@@ -198,25 +201,6 @@ class LogFile:
     def __del__(self) -> None:
         # A call that ends after its client was closed has opened the file again.
         self.close()
-
-
-def _refuse_hopeless(text: str, path: str) -> None:
-    """Raise for a path that can never work, without touching the file."""
-    folder = os.path.dirname(path)
-    if not text:
-        why = "an empty path"
-    elif not os.path.isdir(folder):
-        why = f"there is no folder {folder}"
-    elif not os.access(folder, os.W_OK) and not os.path.lexists(path):
-        why = "may not be written"
-    else:
-        try:
-            return os.close(open_for_append(path, create=False))
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            why = reason(error)
-    raise ValidationError(f"log={text!r}: {why}")
 
 
 def _ends_torn(path: str) -> bool:
@@ -373,7 +357,7 @@ class Sidecars:
             self._complained = True
             kind = type(error).__name__
             where = f"the call log's folder {self._folder}"
-            log.warning("%s: a result was lost: %s: %s", where, kind, error)
+            log.warning("%s: a result was lost: %s: %s", where, kind, error, extra=LOSS)
 
 
 def _files(folder: int) -> Iterator[tuple[int, str, int]]:

@@ -236,7 +236,7 @@ class ServerTarget:
         """Return a client, not connected yet; ``ask`` a person for what is missing."""
         if self.open_client is not None:
             return nullcontext(self.open_client)
-        _set_up_logging(self.verbose)
+        _set_up_logging(self.output, self.verbose)
         can_ask = ask and not self.output.json and is_interactive()
         address = self._locate(can_ask, ask_input if ask else None)
         options = self._client_options(address, can_ask)
@@ -519,14 +519,20 @@ def _run_verb(verb: Coroutine[Any, Any, T], *, in_shell: bool) -> T:
         return runner.run(verb)
 
 
-def _set_up_logging(is_shown: bool) -> None:
-    """Show the library's log, or nothing of it."""
+def _set_up_logging(output: Output, is_shown: bool) -> None:
+    """Show the library's log, or only what of a trace or a call log could not be written."""
     import logging
 
     logger = logging.getLogger("holdfast")
     if not is_shown:
+
+        class LossHandler(logging.Handler):
+            def emit(self, record: logging.LogRecord) -> None:
+                if getattr(record, "is_loss", False):
+                    output.note(f"holdfast: {record.getMessage()}")
+
         if not logger.handlers:
-            logger.addHandler(logging.NullHandler())
+            logger.addHandler(LossHandler())
         return
 
     class StderrHandler(logging.Handler):

@@ -12,7 +12,8 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from holdfast._core.files import open_for_append
+from holdfast._core.files import open_for_append, why_not_appendable
+from holdfast._core.line_queue import LOSS
 from holdfast.calllog.sinks import Sidecars
 from holdfast.errors import ValidationError
 from holdfast.trace.format import FORMAT, MARK, started_at
@@ -54,8 +55,8 @@ class TraceFile(Recorder):
     def __init__(self, path: str | os.PathLike[str], *, sidecars: bool = False) -> None:
         super().__init__()
         self.path: str = os.path.abspath(os.fsdecode(path))
-        if os.path.isdir(self.path):
-            raise ValidationError(f"trace={os.fsdecode(path)!r}: this is a folder, not a file")
+        if why := why_not_appendable(os.fsdecode(path)):
+            raise ValidationError(f"trace={os.fsdecode(path)!r}: {why}")
         self.lost: int = 0
         """Lines that could not be written."""
         self._descriptor: int | None = None
@@ -127,7 +128,7 @@ class TraceFile(Recorder):
     def _complain(self, error: OSError) -> None:
         if not self._complained:
             self._complained = True
-            log.warning("the trace %s: lines were lost: %s", self.path, error)
+            log.warning("the trace %s: lines were lost: %s", self.path, error, extra=LOSS)
 
     def _append(self, descriptor: int, data: bytes) -> None:
         self._written = 0
