@@ -68,6 +68,7 @@ asyncio.run(main(*sys.argv[1:3]))
 """
 
 
+@pytest.mark.thorough(only=True)
 @pytest.mark.hang(400)
 @pytest.mark.req("B2", "B3", "B7")
 async def test_processes_share_a_login_whose_tokens_live_for_a_moment(tmp_path: Path) -> None:

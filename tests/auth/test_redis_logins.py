@@ -60,6 +60,7 @@ async def call_all(workers: list[asyncio.subprocess.Process]) -> None:
             raise AssertionError(err.decode())
 
 
+@pytest.mark.thorough(only=True)
 @pytest.mark.hang(400)
 @pytest.mark.long
 async def test_eight_workers_renew_an_expired_login_once_and_go_on_without_redis(

@@ -11,10 +11,18 @@ from holdfast.config.hosts import HOSTS
 from tests.hosts.rig import HEAD, installed, servers, uninstalled
 from tests.hosts.samples import SAMPLES, Sample
 from tests.rows import rows
+from tests.thorough import THOROUGH
 
 pytestmark = pytest.mark.req("Y6")
 
 EVERY = rows("sample", SAMPLES.values(), ids=SAMPLES)
+MANY = 20
+"""Servers in a file for which one at a time takes seconds."""
+SHORT = {
+    name: sample
+    for name, sample in SAMPLES.items()
+    if THOROUGH or sample.data.count(b"command") <= MANY
+}
 
 
 def test_every_host_has_a_sample() -> None:
@@ -76,7 +84,8 @@ def test_twice_is_once(sample: Sample) -> None:
     assert len(again.done) == len(plan.changes)
 
 
-@EVERY
+@pytest.mark.thorough
+@rows("sample", SHORT.values(), ids=SHORT)
 def test_one_at_a_time_is_the_same(sample: Sample) -> None:
     """Servers put in and taken out one by one, in another order, leave the same bytes."""
     whole = installed(sample.host, sample.file, sample.data)

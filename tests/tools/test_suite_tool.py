@@ -44,6 +44,7 @@ def test_an_old_python_is_refused_in_words(
     assert "3.11" in capsys.readouterr().err
 
 
+@pytest.mark.thorough(only=True)
 @pytest.mark.req("S5")
 @pytest.mark.skipif(not (PROJECT / ".venv" / ".stamp").exists(), reason="no .venv in the checkout")
 def test_one_command_runs_the_tests() -> None:
