@@ -30,6 +30,7 @@ SUITE: Final = (
     "posix.py",
     "rows.py",
     "skipping.py",
+    "thorough.py",
     "engine",
     "eras",
     "server",

@@ -115,3 +115,23 @@ def test_the_changelog_tells_nothing_twice() -> None:
     for version in re.split(r"^## ", text, flags=re.M)[1:]:
         entries = [" ".join(entry.split()) for entry in re.split(r"^- ", version, flags=re.M)[1:]]
         assert sorted(set(entries)) == sorted(entries)
+
+
+@pytest.mark.req("S5")
+def test_the_tests_of_the_wheel_bring_all_that_they_import() -> None:
+    places = [PROJECT / "tests" / name for name in release.SUITE]
+    files = {
+        file for place in places for file in ([place] if place.is_file() else place.rglob("*.py"))
+    }
+    imported = {
+        (file.name, module)
+        for file in files
+        for module in re.findall(r"^ *from tests\.([\w.]+) import", file.read_text("utf-8"), re.M)
+    }
+    missing = {
+        (name, module)
+        for name, module in imported
+        if PROJECT / "tests" / f"{module.replace('.', '/')}.py" not in files
+    }
+    assert imported
+    assert not missing
