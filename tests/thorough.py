@@ -1,8 +1,8 @@
 """What takes long is proven in short by `make test`, and whole by `make thorough`.
 
-Such a test is marked `thorough`; `thorough(only=True)` if it has no short form, as others prove
-the same another way. In short it leaves out rows of a table, always the same ones, so
-that each row and each column of the table is tried; never an assertion or a bound.
+Such a test is marked `thorough`; `thorough(only=True)` if it has no short form. In short it leaves
+out rows of a table, always the same ones: where it can, so that each row and each column is tried.
+It never leaves out an assertion or a bound.
 """
 
 from __future__ import annotations
