@@ -207,6 +207,8 @@ def test_wrong_words_are_refused(cli: Cli, cursor: Path) -> None:
         ("cursor", "--timeout", "nan"): "--timeout nan: must be more than 0, and finite",
         ("cursor", "--timeout", "0"): "--timeout 0: must be more than 0",
         ("cursor", "--protocol", "2024"): "--protocol 2024: there are 2026-07-28, 2025-",
+        ("cursor", "--allow", ""): "--allow '': must be the name of a tool, or a pattern",
+        ("cursor", "--deny", "x", "--deny", ""): "--deny '': must be the name of a tool",
         ("cursor", "--log", "/no/such/{name}.jsonl"): "--log: there is no folder /no/such",
         ("cursor", "--trace-file", "."): "--trace-file: there is no file ",
         ("cursor", "--lock", "no.lock"): "--lock: there is no file ",

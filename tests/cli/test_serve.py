@@ -184,6 +184,23 @@ async def test_rules_hold_before_anything_is_sent(config: str, tmp_path: Path) -
 
 
 @pytest.mark.req("Y3")
+async def test_names_of_servers_with_dots(tmp_path: Path) -> None:
+    """Rules know the name that a host sees; names that no dot keeps apart are refused."""
+    server = {"command": sys.executable, "args": [stdio_server.__file__]}
+    dotted = {**server, "env": {"TOOLS_BEGIN": "b."}}
+    file = tmp_path / "servers.json"
+    file.write_text(json.dumps({"mcpServers": {"a": dotted, "a.b": server, "a.": server}}))
+    rules = ["--allow", "*.pid", "--allow", "a..b.*", "--deny", "a..b.die"]
+    async with holdfast.connect(serving("a", "a.b", "--config", str(file), *rules)) as host:
+        names = [tool.name for tool in await host.list_tools()]
+        assert names == ["a..b.pid", "a..b.cwd", "a..b.ask", "a.b.pid"]
+        assert (await host.call_tool("a..b.pid")).text != (await host.call_tool("a.b.pid")).text
+    words = serving("a", "a.", "--config", str(file))
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert b"two servers are called 'a' and 'a.': serve them apart" in done.stderr
+
+
+@pytest.mark.req("Y3")
 async def test_a_finder_stands_for_the_tools(config: str) -> None:
     async with holdfast.connect(serving("a", "--finder", "--config", config)) as host:
         assert len(await host.list_tools()) == 3
@@ -239,6 +256,8 @@ async def test_a_token_is_printed_for_other_addresses(config: str) -> None:
         (["--http", ":80"], "must be PORT or HOST:PORT"),
         (["--http", "70000"], "must be PORT or HOST:PORT"),
         (["none"], "There is no server 'none'"),
+        (["a", "--allow", ""], "--allow '': must be the name of a tool"),
+        (["a", "--deny", "x", "--deny", " "], "--deny '': must be the name of a tool"),
         (["a", "--", "true"], "the server is given already"),
     ],
 )

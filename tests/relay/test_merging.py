@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,7 +17,7 @@ from holdfast._core.eras.revisions import TASKS
 from holdfast.errors import RpcError
 from holdfast.policies import Identity
 from holdfast.relay.finding import Finder
-from holdfast.relay.merging import MergedRelay
+from holdfast.relay.merging import MergedRelay, full_name, split_name
 from holdfast.relay.serving import ServedRelays
 from holdfast.relay.sharing import SharedRelay
 from holdfast.testing import Peer, RequestError, ServerRequest
@@ -96,13 +97,28 @@ async def test_tools_and_prompts_have_the_names_of_their_servers(pair: Pair) -> 
             await host.request("tools/call", {"name": "say"})
 
 
-async def test_a_tool_whose_name_leads_to_another_server_is_left_out(pair: Pair) -> None:
-    """Hosts refuse two tools of one name, and the second server has it."""
+async def test_a_tool_whose_name_leads_to_another_server_has_a_dot_more(pair: Pair) -> None:
+    """Hosts refuse two tools of one name: each has its own, and is called by it."""
     peers = {"a": offering(pair, "one"), "a.b": offering(pair, "two")}
-    peers["a"].tool("b.say")(lambda: "never")
+    peers["a"].tool("b.say")(lambda: "the first one's")
+    peers["a"].tool("b.more")(lambda: "more")
+    peers["a"].tool(".b.say")(lambda: "dotted")
     async with merged(pair, peers) as host:
-        assert [tool.name for tool in await host.list_tools()] == ["a.say", "a.b.say"]
+        names = {tool.name for tool in await host.list_tools()}
+        assert names == {"a.say", "a..b.say", "a..b.more", "a...b.say", "a.b.say"}
         assert (await host.call_tool("a.b.say")).text == "two"
+        assert (await host.call_tool("a..b.say")).text == "the first one's"
+        assert (await host.call_tool("a..b.more")).text == "more"
+        assert (await host.call_tool("a...b.say")).text == "dotted"
+
+
+def test_no_two_names_are_the_same() -> None:
+    pieces = ["".join(text) for n in range(4) for text in itertools.product("ab.", repeat=n)]
+    for servers in [("a",), ("a", "a.b"), ("a", "b", "a.b"), ("a", "a..b"), (".", "a", "a.b.c")]:
+        whole = {full_name(server, name, servers) for server in servers for name in pieces}
+        assert len(whole) == len(servers) * len(pieces)
+        for server, name in itertools.product(servers, pieces):
+            assert split_name(full_name(server, name, servers), servers) == (server, name)
 
 
 async def test_resources_are_read_where_they_are(pair: Pair) -> None:

@@ -85,6 +85,19 @@ REGISTRY = option(
     flag_value=EVERYTHING,
 )
 SAVE = option("--save DIR", "The folder for pictures and other files.")
+
+
+def no_empty_word(
+    context: click.Context, parameter: click.Parameter, words: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Refuse an empty word: of ``--allow "$TOOLS"`` without a value nobody knows what is meant."""
+    if any(not word.strip() for word in words):
+        raise click.UsageError(f"{parameter.opts[0]} '': must be the name of a tool, or a pattern.")
+    return words
+
+
+ALLOW = option("--allow TOOL...", "Offer these tools only (git_*).", callback=no_empty_word)
+DENY = option("--deny TOOL...", "Do not offer these tools.", callback=no_empty_word)
 OPEN = option("--open TOOL", "The tool that opens a session.", "open_tool", default="session.open")
 CLOSE = option("--close TOOL", "The tool that closes it.", "close_tool", default="session.close")
 

@@ -174,18 +174,12 @@ class MergedRelay:
     # Lists
 
     async def _list_named(self, request: ServerRequest) -> Json:
-        """Return the tools or prompts of all servers, each under the name of its server.
-
-        One whose name would lead to another server is left out: hosts refuse names that are there
-        twice.
-        """
+        """Return the tools or prompts of all servers, each under the name of its server."""
         items, key = [], LISTED[request.method]
         for server, item in await self._collect(request):
             fields = fields_of.decode(item)
             name = msgspec.json.decode(fields.get("name", b'""'))
-            full_name = f"{server}.{name}"
-            if self._resolve(full_name)[0] == server:
-                items.append(Raw(encode({**fields, "name": full_name})))
+            items.append(Raw(encode({**fields, "name": full_name(server, name, self._relays)})))
         return {key: items}
 
     async def _list_resources(self, request: ServerRequest) -> Json:
@@ -272,13 +266,12 @@ class MergedRelay:
         return await self._relays[server].handle(without_wish(renamed(request, name=name)))
 
     def _resolve(self, name: Any) -> tuple[str, str]:
-        """Split ``server.name``. Both may contain dots: the longest server that fits is meant."""
-        servers = [server for server in self._relays if str(name).startswith(f"{server}.")]
-        if not servers:
+        """Return the server and the tool, or prompt, of a full name."""
+        split = split_name(name, self._relays) if isinstance(name, str) else None
+        if split is None:
             text = f"{name!r} begins with no server: the names are SERVER.NAME, of "
             raise RequestError(INVALID_PARAMS, text + ", ".join(self._relays))
-        server = max(servers, key=len)
-        return server, name[len(server) + 1 :]
+        return split
 
     async def _pass_resource(self, request: ServerRequest) -> Any:
         uri = lifecycle.uri_of(request)
@@ -369,6 +362,27 @@ class MergedRelay:
             return self._tell_all(request)
         text = f"method not found: {request.method} (it names none of several servers)"
         raise RequestError(METHOD_NOT_FOUND, text)
+
+
+def split_name(full: str, servers: Iterable[str]) -> tuple[str, str] | None:
+    """Return the server and the name of ``server.name``; None if it begins with no server.
+
+    Both may contain dots: the longest server that fits is meant. So ``a.b.x`` is ``x`` of ``a.b``,
+    where there is one of that name, and ``a..b.x`` is ``b.x`` of ``a``.
+    """
+    server = max((name for name in servers if full.startswith(f"{name}.")), key=len, default=None)
+    if server is None:
+        return None
+    name = full[len(server) + 1 :]
+    if name.startswith(".") and split_name(server + name, servers) != (server, name[1:]):
+        name = name[1:]  # the dot keeps it apart from the name that leads elsewhere
+    return server, name
+
+
+def full_name(server: str, name: str, servers: Iterable[str]) -> str:
+    """Return the name that leads to this one of a server: no two have the same."""
+    full = f"{server}.{name}"
+    return full if split_name(full, servers) == (server, name) else f"{server}..{name}"
 
 
 def renamed(request: ServerRequest, **fields: Any) -> ServerRequest:

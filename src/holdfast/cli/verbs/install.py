@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from holdfast._core.text import visible
-from holdfast.cli.app import YES, option, output_option
+from holdfast.cli.app import ALLOW, DENY, YES, option, output_option
 from holdfast.cli.output import Output, color
 from holdfast.cli.prompts import confirm, is_interactive, show_pages
 from holdfast.cli.views import table
@@ -50,8 +50,8 @@ def _hosts(context: click.Context, parameter: click.Parameter, incomplete: str) 
 @option("--log FILE", "Append the calls to a log; {name} in it is the server's.")
 @option("--trace-file FILE", "Write all that crosses the wire; {name} is the server's.")
 @option("--lock FILE", "Refuse tools that differ from the lock file.")
-@option("--allow TOOL...", "Offer these tools only (git_*).")
-@option("--deny TOOL...", "Do not offer these tools.")
+@ALLOW
+@DENY
 @option("--timeout SECONDS", "The timeout of one request.", type=float)
 @option("--protocol REVISION", "Use this protocol revision towards the server.")
 @option("--program WORDS", "How the host starts Holdfast; by default this one, by its path.")

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import math
 import os
+import re
 import secrets
 import signal
 import sys
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from holdfast._pool import raise_first
+from holdfast.cli.app import ALLOW, DENY
 from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.output import Exit
 from holdfast.cli.target import NO_SERVER, ServerTarget, ServerVerb
@@ -37,8 +39,8 @@ server before they end it: ``printf … | holdfast serve`` is answered, too."""
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=suggest_servers)
 @click.option("--http", metavar="[HOST:]PORT", help="Serve over HTTP, on loopback unless named.")
 @click.option("--finder", is_flag=True, help="Offer search, describe and call for all tools.")
-@click.option("--allow", multiple=True, metavar="TOOL", help="Offer these tools only (git_*).")
-@click.option("--deny", multiple=True, metavar="TOOL", help="Do not offer these tools.")
+@ALLOW
+@DENY
 @click.option("--audit", metavar="FILE", help="Append a record of each call, as JSON lines.")
 @click.option(
     "--cache",
@@ -133,14 +135,21 @@ def _clients(target: ServerTarget, names: Sequence[str]) -> dict[str, Client]:
         except HoldfastError as error:
             failures.append(error)
             continue
-        if client.name in clients:
-            raise ValidationError(f"two servers are called {client.name!r}: serve them apart")
+        alike = [other for other in clients if _plain(other) == _plain(client.name)]
+        if alike:
+            called = " and ".join(dict.fromkeys(map(repr, [*alike, client.name])))
+            raise ValidationError(f"two servers are called {called}: serve them apart")
         clients[client.name] = client
     if not clients:
         raise failures[0]
     for failure in failures:
         target.output.note(f"not served: {failure}")
     return clients
+
+
+def _plain(name: str) -> str:
+    """Return a name without the dots that full names of tools may need: ``a..b`` is ``a.b``."""
+    return re.sub(r"\.+", ".", name).rstrip(".")
 
 
 async def close_all(clients: Sequence[Client]) -> None:
@@ -162,7 +171,7 @@ def _rules(name: str, allow: Sequence[str], deny: Sequence[str], names: list[str
         inner = [
             pattern[len(prefix) :]
             for pattern in patterns
-            for prefix in (f"{name}.", "*.")
+            for prefix in (f"{name}.", f"{name}..", "*.")
             if pattern.startswith(prefix)
         ]
         return inner + [pattern for pattern in patterns if not pattern.startswith(elsewhere)]
