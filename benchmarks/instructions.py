@@ -38,6 +38,7 @@ ROWS = {
     "call": Row("a sequential call", 200, 1200),
     "parallel": Row("a call, 64 at once", 320, 1600),
     "progress": Row("a progress notification", 500, 5500),
+    "relay": Row("a call through a relay in memory", 200, 1200),
     "trace": Row("a call with a trace in a file", 200, 1200),
     "call-log": Row("a call with a call log in a file", 200, 1200),
 }

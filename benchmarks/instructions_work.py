@@ -5,7 +5,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import holdfast
 
@@ -72,6 +72,23 @@ async def call_log() -> None:
         log.close()
 
 
+async def relay() -> None:
+    from holdfast._core.serve.memory import accept
+    from holdfast.relay.sharing import SharedRelay
+
+    class Relay:
+        name = "relay"
+
+        def accept(self, line: Any) -> Callable[[bytes], None]:
+            return accept(shared.join().server, line).feed
+
+    async with holdfast.connect(command) as client:
+        shared, target = SharedRelay(client), cast(Any, Relay())
+        async with holdfast.connect(target) as server:
+            for _ in range(repetitions):
+                await server.call_tool("echo", HELLO)
+
+
 ROWS = {"cold": cold, "connect": connect, "call": call, "parallel": parallel, "progress": progress}
-ROWS |= {"trace": trace, "call-log": call_log}
+ROWS |= {"relay": relay, "trace": trace, "call-log": call_log}
 asyncio.run(ROWS[row]())

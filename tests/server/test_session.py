@@ -483,6 +483,32 @@ def test_a_large_meta_is_read_each_time() -> None:
         assert client.result("tools/list", meta=meta)["example.com/note"] == letter * 5000
 
 
+def test_a_token_that_alone_differs_is_read() -> None:
+    """Clients number their requests: what comes again is not decoded again."""
+    wire = Wire(make_server(tools__list=lambda request: {"seen": request.meta}))
+    claim: dict[str, Any] = {PROTOCOL_VERSION: STATELESS[0], CLIENT_CAPABILITIES: {}}
+    metas: list[dict[str, Any]] = [
+        {"n": 1, "progressToken": 7},
+        {"n": 1, "progressToken": 8},
+        {"n": 1, "progressToken": "9"},
+        {"n": 1, "progressToken": 2**60},
+        {"n": 1, "progressToken": -1},
+        {"n": 1, "progressToken": 1.5},
+        {"n": {"x": 1, "progressToken": 7}},
+        {"n": 1, "progressToken": 10},
+        {"n": 1, "progressToken": 11},
+        {"n": 2, "progressToken": 11},
+        {"n": 2},
+        {"n": {"x": 1, "progressToken": 7}, "progressToken": 12},
+        {"n": {"x": 1, "progressToken": 8}, "progressToken": 12},
+    ]
+    for meta in metas:
+        params = {"_meta": {**claim, **meta}}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}
+        wire.write(encode(message))
+        assert wire.receive()["result"]["seen"] == {**claim, **meta}
+
+
 @pytest.mark.req("Y1")
 async def test_a_request_that_is_cancelled_before_its_handler_begins_leaves_nothing() -> None:
     begun: list[str] = []

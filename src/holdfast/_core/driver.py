@@ -301,17 +301,25 @@ class Driver:
         if self.tap is not None:
             # Before the engine takes it: a call that is answered is not under way any more.
             self._trace(report)
+        outcome = self.engine.settle(report) if type(report) is b.Delivered else None
+        if outcome is not None:
+            self._resume(outcome)
+            return
         effects = self.engine.report(report, self.loop.time())
-        if len(effects) == 1 and type(outcome := effects[0]) is b.Completed:
-            waiter = self._waiters.pop(outcome.ticket, None)
-            if waiter is not None and not waiter.future.done():
-                waiter.resume(outcome.result, self.loop, is_late=self.mailbox.task is not None)
+        if len(effects) == 1 and type(effects[0]) is b.Completed:
+            self._resume(effects[0])
             return
         self._apply(effects)
         if type(report) is b.Drained:
             self._links.pop(report.generation, None)
             self._signal()
             self._rest()
+
+    def _resume(self, outcome: b.Completed) -> None:
+        """Have a caller go on at once with what was all that a read brought."""
+        waiter = self._waiters.pop(outcome.ticket, None)
+        if waiter is not None and not waiter.future.done():
+            waiter.resume(outcome.result, self.loop, is_late=self.mailbox.task is not None)
 
     # Inside
 

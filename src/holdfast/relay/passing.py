@@ -104,6 +104,8 @@ class Relay:
         self.times: dict[str, float] = {}
         """The seconds that a request may take, by its method."""
         self._notices = Notices(self, self._sessions, self._followed)
+        self._era_heard: ServingEra | None = None
+        """What the last stateless request said of the host."""
         self._hop_key: tuple[Any, ...] = ()
         self._hop_meta: Json = {}
         """What a stateless server was told of the host last, and of what it was made."""
@@ -139,11 +141,14 @@ class Relay:
             self._sessions.pop(request.session, None)
             self._sessions[request.session] = None
         if request.stateless:
+            if request.era is self._era_heard and request.id is not None:
+                return  # from the same host, with the same to say of itself
             # Whatever its method: "initialize" is not one of this era.
             capabilities, level = request.era.capabilities, request.era.log_level
             if capabilities is not self.capabilities and capabilities != self.capabilities:
                 self._declare(capabilities)
             if request.id is not None:
+                self._era_heard = request.era
                 self.log_level = level if level in LEVELS else None
         elif request.method == "initialize":
             self.is_handshake = True

@@ -108,6 +108,8 @@ class Connection:
         self.inflight: Inflight = self._requests.inflight
         self._outbox = Outbox(self.link, self.inflight, jitter)
         self._inbox = Inbox(name, self.link, self.inflight, self._negotiated, self._remedied)
+        self.settle: Callable[[b.Delivered], b.Completed | None] = self._inbox.settle
+        """The short way of a report that is one result, and nothing else; None: `report` it."""
         self._leaving = False
         """The last request is under way: the link is still there although the state is closing."""
 
@@ -246,8 +248,6 @@ class Connection:
 
     def report(self, report: b.Report, now: float) -> Effects:
         """Take a report; drop one of an older link (the generation gate)."""
-        if type(report) is b.Delivered and (answer := self._inbox.settle(report)) is not None:
-            return [answer]
         out: Effects = []
         if report.generation == self.link.generation:
             try:

@@ -161,6 +161,8 @@ class StatelessServing:
         self.version: str = str(meta.get(PROTOCOL_VERSION))
         self.capabilities: Json = meta.get(CLIENT_CAPABILITIES)  # type: ignore[assignment]
         self.log_level: str | None = meta.get(LOG_LEVEL)
+        self.is_checked: bool = False
+        """It is complete and served."""
         self._meta = meta
 
     def __repr__(self) -> str:
@@ -183,6 +185,7 @@ class StatelessServing:
             raise _invalid(f"params._meta {CLIENT_CAPABILITIES} must be an object")
         if self.log_level is not None:
             check_level(self.log_level, LOG_LEVEL)
+        self.is_checked = True
 
     def knows(self, method: str, field: str = "") -> bool:
         return True

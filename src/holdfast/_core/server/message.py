@@ -107,18 +107,14 @@ def read(frame: bytes, *, batches: bool = False) -> list[ClientMessage | Request
 def read_message(frame: bytes) -> ClientMessage | RequestError:
     """Return the only message of a frame, or the error to answer it with."""
     try:
-        return _decode_message(frame)
+        if not frame.isascii():
+            # The decoder does not look at strings that stay raw.
+            frame.decode()
+        return _decoder.decode(frame)
     except msgspec.ValidationError:
         return _not_an_object(frame)
     except MALFORMED as error:
         return _read_mended(frame, error)
-
-
-def _decode_message(frame: bytes) -> ClientMessage:
-    if not frame.isascii():
-        # The decoder does not look at strings that stay raw.
-        frame.decode()
-    return _decoder.decode(frame)
 
 
 def _read_mended(frame: bytes, error: Exception) -> ClientMessage | RequestError:
@@ -129,7 +125,8 @@ def _read_mended(frame: bytes, error: Exception) -> ClientMessage | RequestError
     mended = mend(frame)
     with suppress(*MALFORMED):
         if mended != frame:
-            return _decode_message(mended)
+            mended.decode()
+            return _decoder.decode(mended)
     fault = _unreadable(error)
     fault.request_id = id_of_request(mended)
     return fault

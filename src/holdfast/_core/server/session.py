@@ -47,6 +47,9 @@ from holdfast._core.wire.jsonrpc import decode_error_object, encode, encode_line
 CANCELLED = "notifications/cancelled"
 _USUAL_META = 4096
 """Bytes of a ``_meta`` that is kept for the next request."""
+_TOKEN = b',"progressToken":'
+_LONGEST = 20
+"""Bytes of a token of progress that is read without a decoder."""
 MOST_EARLY = 100
 """Messages that wait for the answer to ``initialize``."""
 MOST_EARLY_BYTES = 1024 * 1024
@@ -90,6 +93,8 @@ class ServerSession:
         """The answers that handlers wait for, by the ids of their questions."""
         self._question_count = 0
         self._last_meta = b""
+        self._before_token: bytes | None = None
+        """What is in it before a number as the token of progress, if that is the last of it."""
         self._last_claim: tuple[Json, StatelessServing | None] = {}, None
         """What was made of the ``_meta`` that came last."""
         self.subscribed: set[str] = set()
@@ -235,16 +240,24 @@ class ServerSession:
     def _claim(self, fields: dict[str, Raw]) -> tuple[Json, StatelessServing | None]:
         """Return the ``_meta`` of a message, and the stateless era if it claims that.
 
-        Whether it may is checked by `_find`. Clients send the same with most of their requests.
+        Whether it may is checked by `_find`. Clients send the same with most of their requests,
+        but for the token of progress, which many write last.
         """
         raw = bytes(fields["_meta"])
         if raw == self._last_meta:
             return self._last_claim
+        before, mark, token = raw.rpartition(_TOKEN)
+        number = token[:-1]
+        if mark and before == self._before_token and number.isdigit() and len(token) <= _LONGEST:
+            meta, era = self._last_claim
+            return {**meta, "progressToken": int(number)}, era
         meta = meta_of(fields)
         is_claimed = is_stateless(meta, self.server.versions)
         claim = meta, StatelessServing(meta) if is_claimed else None
         if len(raw) <= _USUAL_META:
             self._last_meta, self._last_claim = raw, claim
+            is_number = number.isdigit() and "progressToken" in meta
+            self._before_token = before if is_number else None
         return claim
 
     def _dispatch(self, request: ServerRequest) -> None:
@@ -306,7 +319,8 @@ class ServerSession:
         method, era = request.method, request.era
         handler = self.server.handlers.get(method) or self.server.default
         if isinstance(era, StatelessServing):
-            era.check(self.server.versions)
+            if not era.is_checked:
+                era.check(self.server.versions)
         elif self.era is None and self.server.strict and method not in ("initialize", "ping"):
             raise no_era(method, handler is not None, self.server.versions)
         if handler is None or method in era.absent:
