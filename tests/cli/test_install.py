@@ -276,6 +276,76 @@ def test_a_project_names_no_path_of_mine(cli: Cli) -> None:
     assert Path(".mcp.json").read_text() == '{"mcpServers": {"a": {"command": "./a.sh"}}}'
 
 
+def test_a_project_s_file_names_paths_from_the_project_on(cli: Cli, tmp_path: Path) -> None:
+    """The file is shared: what lies outside of the project is said before it is written."""
+    Path(".git").mkdir()
+    Path("logs").mkdir()
+    text = '{"mcpServers": {"a": {"command": "a"}}}'
+    Path(".mcp.json").write_text(text)
+    outside = tmp_path / "elsewhere.jsonl"
+    words = ["--log", "logs/{name}.jsonl", "--trace-file", str(outside)]
+    done = cli("install", "claude-code", "--project", "-y", *words)
+    assert done.code == 0, done.err
+    assert entry(Path(".mcp.json"), "a")["args"] == [
+        *("serve", "--inherit-env", "--log", "logs/a.jsonl"),
+        *("--trace-file", str(outside), "--", "a"),
+    ]
+    warning = f"Outside of the project: {outside}. Others who use it do not have that path."
+    assert done.err.startswith(warning)
+    assert cli("uninstall", "claude-code", "--project", "-y").code == 0
+    assert Path(".mcp.json").read_text() == text
+    Path(".vscode").mkdir()
+    Path(".vscode/mcp.json").write_text('{"servers": {"a": {"command": "a"}}}')
+    done = cli("install", "vscode", "--project", "-y", "--log", "logs/l.jsonl")
+    args = json.loads(Path(".vscode/mcp.json").read_text())["servers"]["a"]["args"]
+    assert args[2:4] == ["--log", "${workspaceFolder}/logs/l.jsonl"]
+    assert "Outside" not in done.err
+
+
+def test_a_moved_project_is_as_before_again(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, configure: Configure
+) -> None:
+    """Copies belong to a path: those of the old one are asked. What was added there is left."""
+    configure(mine=stdio(["srv"]))
+    before = '{"mcpServers": {"a": {"command": "./a.sh"}}}'
+    for folder in ("old", "other"):
+        Path(folder, ".git").mkdir(parents=True)
+        Path(folder, ".mcp.json").write_text(before.replace("a.sh", f"{folder}.sh"))
+        monkeypatch.chdir(folder)
+        assert cli("install", "claude-code", "--project", "-y").code == 0
+        monkeypatch.chdir("..")
+    Path("old").rename("new")
+    monkeypatch.chdir("new")
+    done = cli("uninstall", "claude-code", "--project", "-y")
+    assert (done.code, "no copy" in done.err) == (0, False)
+    assert Path(".mcp.json").read_text() == before.replace("a.sh", "old.sh")
+    assert cli("install", "claude-code", "a", "mine", "--project", "-y").code == 0
+    monkeypatch.chdir("..")
+    Path("new").rename("newer")
+    monkeypatch.chdir("newer")
+    done = cli("uninstall", "claude-code", "--project", "-y")
+    assert "mine: left as it is: goes through Holdfast, but not by an 'install' here" in done.err
+    assert cli("uninstall", "claude-code", "mine", "--project", "-y").code == 0
+    assert json.loads(Path(".mcp.json").read_text()) == json.loads(before.replace("a.sh", "old.sh"))
+
+
+def test_what_a_person_wrote_is_left(cli: Cli, cursor: Path, configure: Configure) -> None:
+    configure(mine=stdio(["srv"]), added=stdio(["srv"]))
+    servers = dict(CURSOR["mcpServers"], mine={"command": "holdfast", "args": ["serve", "mine"]})
+    cursor.write_text(json.dumps({"mcpServers": servers}))
+    before = cursor.read_bytes()
+    assert cli("install", "cursor", "git", "added", "-y").code == 0
+    done = cli("uninstall", "cursor", "-y")
+    assert "mine: left as it is: goes through Holdfast, but not by an 'install' here" in done.err
+    assert cursor.read_bytes() == before
+    # The host writes its file anew: what was added is known all the same.
+    assert cli("install", "cursor", "added", "-y").code == 0
+    cursor.write_text(json.dumps(json.loads(cursor.read_text()), indent=4))
+    assert "added: removed from" in cli("uninstall", "cursor", "-y").err
+    assert list(json.loads(cursor.read_text())["mcpServers"]) == ["git", "web", "mine"]
+    assert "mine: removed from" in cli("uninstall", "cursor", "mine", "-y").err
+
+
 def test_holdfast_itself_sees_through_it(cli: Cli, cursor: Path) -> None:
     before = load()["git"]
     cli("install", "cursor", "-y")

@@ -20,9 +20,14 @@ def installed(host: str, file: str, data: bytes | None, *names: str) -> FilePlan
 
 
 def uninstalled(
-    host: str, file: str, data: bytes | None, *names: str, backups: Sequence[bytes | None] = ()
+    host: str,
+    file: str,
+    data: bytes | None,
+    *names: str,
+    backups: Sequence[bytes | None] = (),
+    added: Sequence[tuple[str, ...]] = (),
 ) -> FilePlan:
-    return plan_uninstall(HostFile(HOSTS[host], file, data), names, backups)
+    return plan_uninstall(HostFile(HOSTS[host], file, data), names, backups, added)
 
 
 def servers(host: str, file: str, data: bytes | None) -> dict[str, HostServer]:

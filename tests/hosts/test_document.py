@@ -13,7 +13,7 @@ from holdfast.config.files import UnreadableFileError, parse
 from holdfast.config.hosts import HOSTS
 from holdfast.hosts import document
 from holdfast.hosts.document import HostDocument, HostFile
-from holdfast.hosts.plan import plan_install
+from holdfast.hosts.plan import THEIRS, UNTOLD, plan_install
 from tests.hosts.rig import HEAD, head, installed, servers, uninstalled
 from tests.rows import rows
 from tests.thorough import THOROUGH
@@ -82,7 +82,7 @@ def test_the_work_does_not_grow_with_the_servers(monkeypatch: pytest.MonkeyPatch
         readings = 0
         data = cursor({f"s{entry}": {"command": "a"} for entry in range(number)})
         after = installed("cursor", "mcp.json", data).after
-        other = ("/new/holdfast", "serve", "--")
+        other = ("/new/holdfast", "serve", "--inherit-env", "--")
         file = HostFile(HOSTS["cursor"], "mcp.json", after)
         after = plan_install(file, (), lambda server: other).after
         assert uninstalled("cursor", "mcp.json", after, backups=[data]).after == data
@@ -172,8 +172,46 @@ def test_other_options_replace_those_of_before() -> None:
 )
 def test_every_way_to_start_it_is_known(words: list[str]) -> None:
     data = cursor({"a": {"command": words[0], "args": words[1:]}})
-    back = uninstalled("cursor", "mcp.json", data)
+    back = uninstalled("cursor", "mcp.json", data, "a")
     assert servers("cursor", "mcp.json", back.after)["a"].words == ("a",)
+
+
+WRITTEN = {
+    "relayed": {"command": "holdfast", "args": ["serve", "--timeout", "600", "--", "uvx", "x"]},
+    "mine": {"command": "holdfast", "args": ["serve", "mine"]},
+    "a": {"command": "a"},
+}
+
+
+def test_what_a_person_wrote_is_left_unless_it_is_named() -> None:
+    data = cursor(WRITTEN)
+    plan = installed("cursor", "mcp.json", data)
+    assert [change.name for change in plan.changes] == ["a"]
+    assert plan.skipped == {"relayed": THEIRS}
+    back = uninstalled("cursor", "mcp.json", plan.after)
+    assert [change.name for change in back.changes] == ["a"]
+    assert back.skipped == dict.fromkeys(["relayed", "mine"], THEIRS)
+    assert uninstalled("cursor", "mcp.json", plan.after, backups=[data]).after == data
+    gone = uninstalled("cursor", "mcp.json", data, "mine", backups=[data])
+    assert [(change.name, change.action) for change in gone.changes] == [("mine", "remove")]
+    bare = uninstalled("cursor", "mcp.json", data, "relayed", backups=[data])
+    assert servers("cursor", "mcp.json", bare.after)["relayed"].words == ("uvx", "x")
+
+
+def test_what_a_person_wrote_comes_back_to_the_byte() -> None:
+    data = cursor(WRITTEN)
+    plan = installed("cursor", "mcp.json", data, "relayed")
+    assert plan.changes[0].after == (*HEAD, "uvx", "x")
+    assert uninstalled("cursor", "mcp.json", plan.after, backups=[data]).after == data
+
+
+def test_without_a_copy_an_empty_list_is_said_to_stay() -> None:
+    data = cursor({"a": {"command": "a"}})
+    after = installed("cursor", "mcp.json", data).after
+    assert uninstalled("cursor", "mcp.json", after).note == UNTOLD
+    assert not uninstalled("cursor", "mcp.json", after, backups=[data]).note
+    after = installed("cursor", "mcp.json", cursor({"a": {"command": "a", "args": ["b"]}})).after
+    assert not uninstalled("cursor", "mcp.json", after).note
 
 
 @pytest.mark.parametrize(
@@ -256,10 +294,10 @@ def test_a_server_is_added_and_removed_to_the_byte(
     leaves = _leaves(parse(file, plan.after))
     before = _leaves(parse(file, data or b""))
     assert all(leaves[path] == value for path, value in before.items() if value is not None)
-    back = uninstalled(host, file, plan.after, backups=[data])
+    back = uninstalled(host, file, plan.after, backups=[data], added=[ADDED])
     assert back.after == data
     # Without a backup the rest is as it was, and the server is gone.
-    plain = uninstalled(host, file, plan.after)
+    plain = uninstalled(host, file, plan.after, added=[ADDED])
     assert "mine" not in servers(host, file, plain.after)
     assert plain.after is not None
     emptied = {"mcpServers", "servers", "mcp_servers", "context_servers", "mcp", "extensions"}

@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 SERVE: Final = "serve"
 MARK: Final = "--"
 """Ends our words; the server's command follows."""
+INHERIT: Final = "--inherit-env"
+"""The server gets the variables that the host gives, as it did before: ``install`` writes it."""
 _MOST_BEFORE: Final = 8
 """Words before ``serve``: a launcher, its options, a version."""
 _LAUNCHER: Final = re.compile(r"(?:.*[/\\])?(?:uvx?|pipx|py|python[\d.]*)(?:\.exe)?", re.S | re.I)

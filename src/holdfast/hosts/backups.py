@@ -1,12 +1,19 @@
-"""Copies of hosts' files from before each change, private, a few for each file."""
+"""Copies of hosts' files from before each change, private, a few for each file.
+
+Beside them stands which servers were added: their entries do not tell them from those that a person
+wrote.
+"""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from holdfast._core.files import make_private_folder, read_bytes, write_atomic
 from holdfast.config.environment import ConfigEnvironment
@@ -16,6 +23,11 @@ MOST: Final = 6
 """Copies of one file; the oldest goes."""
 _ABSENT: Final = ".absent"
 """The ending for "there was no file"."""
+_ADDED: Final = "added"
+"""The file with the words of servers that were added."""
+
+Words: TypeAlias = tuple[str, ...]
+"""The command of a server."""
 
 
 class Backup(NamedTuple):
@@ -30,6 +42,7 @@ class Backups:
 
     def __init__(self, host: str, file: str, environment: ConfigEnvironment) -> None:
         digest = sha256(os.fsencode(file)).hexdigest()[:12]
+        self._host = host
         self._folder = environment.state_home / "holdfast" / "hosts" / f"{host}-{digest}"
         self._ending = os.path.splitext(file)[1] or ".txt"
 
@@ -50,18 +63,46 @@ class Backups:
 
     def newest_first(self) -> list[Backup]:
         """Return the copies; those that cannot be read are left out."""
+        return _copies(self._folder)
+
+    def of_other_files(self) -> list[Backup]:
+        """Return the copies of the host's other files: a project's may have been moved."""
+        folders = self._folder.parent.glob(f"{self._host}-*")
+        return [
+            copy for folder in sorted(folders) if folder != self._folder for copy in _copies(folder)
+        ]
+
+    # Servers that were added
+
+    def added(self) -> set[Words]:
+        """Return the commands of the servers that were added to the file."""
         try:
-            names = sorted(os.listdir(self._folder), reverse=True)
+            data = read_bytes(self._folder / _ADDED, USER_BYTES, owned=True, links=False)
+            return set(msgspec.json.decode(data, type=list[Words]))
+        except (OSError, msgspec.DecodeError):
+            return set()
+
+    def note_added(self, new: Iterable[Words], gone: Iterable[Words]) -> None:
+        """Keep the commands of servers that are added now, and forget those that are removed."""
+        before = self.added()
+        after = before.union(new).difference(gone)
+        if after != before:
+            write_atomic(self._folder / _ADDED, msgspec.json.encode(sorted(after)), private=True)
+
+
+def _copies(folder: Path) -> list[Backup]:
+    try:
+        names = sorted(os.listdir(folder), reverse=True)
+    except OSError:
+        return []
+    backups = []
+    for name in names:
+        path = folder / name
+        if name.startswith(".") or name == _ADDED:
+            continue
+        try:
+            data = read_bytes(path, USER_BYTES, owned=True, links=False)
         except OSError:
-            return []
-        backups = []
-        for name in names:
-            path = self._folder / name
-            if name.startswith("."):
-                continue
-            try:
-                data = read_bytes(path, USER_BYTES, owned=True, links=False)
-            except OSError:
-                continue
-            backups.append(Backup(path, None if name.endswith(_ABSENT) else data))
-        return backups
+            continue
+        backups.append(Backup(path, None if name.endswith(_ABSENT) else data))
+    return backups

@@ -10,19 +10,24 @@ from itertools import chain
 from typing import Final
 
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
+from holdfast._core.files import is_inside
 from holdfast._core.text import did_you_mean, join_words, visible
 from holdfast.config import load
-from holdfast.config.relayed import MARK, SERVE, read_relay
+from holdfast.config.relayed import INHERIT, MARK, SERVE, read_relay
 from holdfast.errors import TrustError, ValidationError
 from holdfast.hosts.document import HostFile, HostServer
 from holdfast.hosts.plan import FilePlan, added_words, plan_install, plan_uninstall
 from holdfast.hosts.program import Program, find_program, interpreter, needs_interpreter
 from holdfast.hosts.writing import HostFiles, MakePlan
 
-INHERIT: Final = "--inherit-env"
-"""The server gets the variables that the host gives, as it did before."""
 PATHS: Final = ("log", "trace_file", "lock")
-"""Options of ``serve`` whose value is a path: absolute, because a host starts it anywhere."""
+"""Options of ``serve`` whose value is a path.
+
+Absolute, because a host starts it anywhere; in a project's file from the project on, because it is
+elsewhere for everybody who has it.
+"""
+_EXPANDING: Final = ("vscode", "cursor")
+"""Hosts that know ``${workspaceFolder}``; others start the servers of a project in its folder."""
 
 
 class Installer:
@@ -52,6 +57,18 @@ class Installer:
     def note(self) -> str:
         """What the user should know about the program."""
         return self._program.note
+
+    @property
+    def warning(self) -> str:
+        """What the user should know before anything is written; empty for nothing."""
+        paths = {str(self._options[key]): key for key in PATHS if self._options.get(key)}
+        outside = [
+            path for path, key in paths.items() if os.path.isabs(self._path_text(key, path, ""))
+        ]
+        if not (outside and self._files.is_project):
+            return ""
+        where = visible(", ".join(outside))
+        return f"Outside of the project: {where}. Others who use it do not have that path."
 
     def _choose_program(self, program: Sequence[str] | None) -> Program:
         if program is None and self._files.is_project:
@@ -112,8 +129,23 @@ class Installer:
         for key, value in sorted(self._options.items()):
             values = value if isinstance(value, tuple) else () if value is None else (value,)
             for item in values:
-                words += [f"--{key.replace('_', '-')}", _option_text(key, item, name)]
+                text = f"{item:g}" if isinstance(item, float) else str(item)
+                if key in PATHS:
+                    text = self._path_text(key, text, name)
+                words += [f"--{key.replace('_', '-')}", text]
         return words
+
+    def _path_text(self, key: str, value: str, name: str) -> str:
+        """Return a path as it is written, with the server's name in it."""
+        path, root = _path(key, value, name), self._files.root
+        if root is None:
+            return path
+        folder, root = os.path.realpath(os.path.dirname(path)), os.path.realpath(root)
+        if not is_inside(folder, root):
+            return path
+        inner = os.path.relpath(os.path.join(folder, os.path.basename(path)), root)
+        prefix = "${workspaceFolder}/" if self._files.host.name in _EXPANDING else ""
+        return prefix + inner.replace(os.sep, "/")
 
     def _require_configured(self, names: list[str], present: set[str]) -> None:
         """Refuse names that neither the host nor the configuration has, and unapproved ones."""
@@ -152,11 +184,9 @@ def _require_served(options: Mapping[str, object]) -> None:
         raise ValidationError(f"--protocol {visible(str(revision), 80)}: there are {known}")
 
 
-def _option_text(key: str, value: object, name: str) -> str:
-    """Return the value of an option; a path is absolute, with the server's name in it."""
-    if key not in PATHS:
-        return f"{value:g}" if isinstance(value, float) else str(value)
-    path = os.path.abspath(os.path.expanduser(str(value)))
+def _path(key: str, value: str, name: str) -> str:
+    """Return the absolute path of an option; raise ValidationError for what cannot be used."""
+    path = os.path.abspath(os.path.expanduser(value))
     path = path.replace("{name}", re.sub(r"[^\w.-]", "_", name))
     folder = os.path.dirname(path)
     option = f"--{key.replace('_', '-')}"
@@ -178,9 +208,10 @@ def uninstalling(files: HostFiles, names: Sequence[str]) -> dict[str, MakePlan]:
             raise ValidationError(unknown_server(name, files.host.product, everywhere))
 
     def maker(path: str) -> MakePlan:
-        copies = [backup.data for backup in files.backups(path).newest_first()]
+        backups = files.backups(path)
+        copies = [copy.data for copy in backups.newest_first() or backups.of_other_files()]
         names_here = [name for name in names if name in there[path]]
-        return lambda file: plan_uninstall(file, names_here, copies)
+        return lambda file: plan_uninstall(file, names_here, copies, backups.added())
 
     return {path: maker(path) for path in there if not names or {*names} & {*there[path]}}
 

@@ -9,18 +9,22 @@ So each backup is tried, newest first: if installing the servers of today on it 
 to the byte, then nothing else has changed since, and the answer is that backup with fewer servers
 installed. Otherwise the words are taken out where they stand, and an empty ``args`` with them where
 a backup has the same command without one.
+
+An entry that a person wrote with ``holdfast serve`` is theirs: it is left, unless it is named.
+What an installation puts before a command has ``--inherit-env`` in it; what it adds is noted beside
+the backups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.config.files import UnreadableFileError
-from holdfast.config.relayed import SERVE
+from holdfast.config.relayed import INHERIT, SERVE, RelayCommand
 from holdfast.hosts.document import HostDocument, HostFile, HostServer
 
 Action = Literal["install", "update", "add", "restore", "remove"]
@@ -47,12 +51,27 @@ class FilePlan(Struct, frozen=True, kw_only=True):
     """Servers that are as they should be already."""
     skipped: dict[str, str] = {}
     """Servers that are left as they are, with the reason."""
+    note: str = ""
+    """What cannot be told of how it was before."""
+
+    def words_of(self, action: Action) -> list[tuple[str, ...]]:
+        """Return the commands that are added, or removed."""
+        changes = [change for change in self.changes if change.action == action]
+        return [change.after or change.before for change in changes]
 
     @property
     def is_empty(self) -> bool:
         """True if nothing is to be written."""
         return self.file.data == self.after
 
+
+THEIRS: Final = "goes through Holdfast, but not by an 'install' here; name it to change it"
+"""Why an entry is left that a person wrote."""
+
+UNTOLD: Final = (
+    "there is no copy of the file from before, so an empty list of arguments is left where "
+    "there may have been none"
+)
 
 HeadFor = Callable[[HostServer], Sequence[str]]
 """Returns the words to put before a server's command, ``--`` included."""
@@ -77,7 +96,7 @@ def plan_install(
     """
     document = HostDocument(file)
     chosen = [] if only_new else _chosen(document, names)
-    changes, reasons = _install(document, chosen, head_for)
+    changes, reasons = _install(document, chosen, head_for, is_named=bool(names))
     for name, words in new:
         document.add(name, words)
         changes.append(ServerChange(name=name, label=name, action="add", after=tuple(words)))
@@ -91,7 +110,7 @@ def plan_install(
 
 
 def _install(
-    document: HostDocument, servers: list[HostServer], head_for: HeadFor
+    document: HostDocument, servers: list[HostServer], head_for: HeadFor, *, is_named: bool
 ) -> tuple[list[ServerChange], dict[str, str]]:
     """Put words before servers; return the changes, and why the others are left, by label.
 
@@ -101,7 +120,7 @@ def _install(
     left: dict[str, str] = {}
     for server in servers:
         head = tuple(head_for(server))
-        reason = _reason_to_leave(server, head)
+        reason = _reason_to_leave(server, head, is_named=is_named)
         if reason is None:
             todo.append((server, head))
         else:
@@ -120,14 +139,21 @@ def _install(
     return changes, left
 
 
-def _reason_to_leave(server: HostServer, head: tuple[str, ...]) -> str | None:
+def _reason_to_leave(server: HostServer, head: tuple[str, ...], *, is_named: bool) -> str | None:
     """Return why a server is left as it is: empty if it has these words; None if it is not left."""
     relay = server.relay
     if server.fault or relay is None:
         return server.fault or None
     if relay.server is None or relay.head == head:
         return ""
-    return None if relay.server else "has no command after --"
+    if not relay.server:
+        return "has no command after --"
+    return None if is_named or _is_installed(relay) else THEIRS
+
+
+def _is_installed(relay: RelayCommand | None) -> bool:
+    """Return whether an installation put it before a command, and not a person."""
+    return relay is not None and relay.server is not None and INHERIT in relay.options
 
 
 def _put_before(
@@ -163,20 +189,36 @@ def plan_uninstall(
     file: HostFile,
     names: Sequence[str],
     backups: Sequence[bytes | None] = (),
+    added: Collection[tuple[str, ...]] = (),
 ) -> FilePlan:
-    """Return what takes Holdfast out again, before these servers or all; ``backups`` newest first.
+    """Return what takes Holdfast out again.
 
     A server that Holdfast has by its own name alone (``holdfast serve NAME``) is removed.
+
+    Args:
+        file: The file, as it was read.
+        names: The servers; none: all that were installed.
+        backups: The file as it was, newest first.
+        added: The commands of servers that were added.
     """
     document = HostDocument(file)
     chosen = _chosen(document, names)
-    leaving = [server for server in chosen if server.relay is not None]
+    relayed = [server for server in chosen if server.relay is not None]
+    leaving = [
+        server
+        for server in relayed
+        if names or _is_installed(server.relay) or server.words in added
+    ]
     direct = [server.label for server in chosen if names and server.relay is None]
+    theirs = [server.label for server in relayed if server not in leaving]
     plan = FilePlan(
         file=file,
         after=file.data,
         changes=tuple(map(_leaving, leaving)),
-        skipped=dict.fromkeys(direct, "does not go through Holdfast"),
+        skipped={
+            **dict.fromkeys(direct, "does not go through Holdfast"),
+            **dict.fromkeys(theirs, THEIRS),
+        },
     )
     if not leaving:
         return plan
@@ -186,7 +228,8 @@ def plan_uninstall(
         if restored is not None:
             return replace(plan, after=restored.data if restored.is_changed else backup)
     _take_out(document, leaving, _bare(file, leaving, backups))
-    return replace(plan, after=document.data)
+    is_untold = not backups and any(len(change.after) == 1 for change in plan.changes)
+    return replace(plan, after=document.data, note=UNTOLD if is_untold else "")
 
 
 def _take_out(
@@ -246,18 +289,31 @@ def _restored(
     try:
         if _replayed(backup, relayed).text != today:
             return None
-        gone = {server.path for server in leaving}
+        gone = {server.path: server.words for server in leaving}
         document = _replayed(backup, [entry for entry in relayed if entry.path not in gone])
     except UnreadableFileError:
         return None
     # A copy from after the installation says nothing of how it was before.
-    later = any(server.path in gone and server.relay for server in document.servers())
+    later = any(
+        _is_installed(server.relay) or (server.relay and server.words == gone[server.path])
+        for server in document.servers()
+        if server.path in gone
+    )
     return None if later else document
 
 
 def _replayed(backup: HostFile, servers: list[HostServer]) -> HostDocument:
     """Return a backup with these servers installed as they are today."""
     document = HostDocument(backup)
+    today = {server.path: server for server in servers}
+    document.take_off(
+        [
+            before
+            for before in document.servers()
+            if before.relay is not None and before.relay.server and not _is_installed(before.relay)
+            if before.path in today and today[before.path].words != before.words
+        ]
+    )
     there = {server.path: server for server in document.servers()}
     document.put_before(
         [

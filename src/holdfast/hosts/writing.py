@@ -58,7 +58,8 @@ class HostFiles:
     def __init__(self, host: Host, environment: ConfigEnvironment, *, project: bool) -> None:
         self.host = host
         self._environment = environment
-        self._root = str(environment.workspace()) if project else None
+        self.root: str | None = str(environment.workspace()) if project else None
+        """The folder of the project; None for the user's files."""
         if project and not environment.folders():
             raise ValidationError("the home folder is not a project; leave out --project")
         if project and not host.project:
@@ -66,8 +67,8 @@ class HostFiles:
 
     def paths(self) -> list[str]:
         """Return where the host looks for its files."""
-        if self._root is not None:
-            return [os.path.join(self._root, *name.split("/")) for name in self.host.project]
+        if self.root is not None:
+            return [os.path.join(self.root, *name.split("/")) for name in self.host.project]
         environment = self._environment
         return user_paths(
             self.host, environment.platform, environment.environ, str(environment.home)
@@ -85,8 +86,8 @@ class HostFiles:
             raise ValidationError(f"{visible(path)} {error}") from None
 
     def _bytes(self, path: str) -> bytes | None:
-        if self._root is not None:
-            return files.read(path, files.PROJECT_BYTES, inside=self._root)
+        if self.root is not None:
+            return files.read(path, files.PROJECT_BYTES, inside=self.root)
         return files.read(path, files.USER_BYTES, owned=True)
 
     def servers(self, path: str) -> list[HostServer]:
@@ -100,7 +101,7 @@ class HostFiles:
     @property
     def is_project(self) -> bool:
         """True if these are the files of a project."""
-        return self._root is not None
+        return self.root is not None
 
     def backups(self, path: str) -> Backups:
         """Return the copies of a file from before each change."""
@@ -145,7 +146,9 @@ class HostFiles:
             if plan.changes != seen.changes:
                 raise PlanChangedError
             target = self._target(path)
-            backup = self.backups(path).save(plan.file.data)
+            backups = self.backups(path)
+            backup = backups.save(plan.file.data)
+            backups.note_added(plan.words_of("add"), ())
             if self.read(path).data != plan.file.data:
                 continue
             if plan.after is None:
@@ -154,6 +157,7 @@ class HostFiles:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 write_atomic(target, plan.after, private=self._is_new_secret(plan))
             if self.read(path).data == plan.after:
+                backups.note_added((), plan.words_of("remove"))
                 return Written(plan, backup)
         product = self.host.product
         raise StateError(
@@ -162,7 +166,7 @@ class HostFiles:
         )
 
     def _is_new_secret(self, plan: FilePlan) -> bool:
-        return plan.file.data is None and self._root is None
+        return plan.file.data is None and self.root is None
 
     def require_writable(self, path: str) -> None:
         """Raise StateError for a file that will not be replaced, before anybody is asked."""
@@ -174,7 +178,7 @@ class HostFiles:
         The user's own file may be a link (dotfiles); one in a project is a stranger's.
         """
         target = Path(os.path.realpath(path))
-        if self._root is not None and os.path.islink(path):
+        if self.root is not None and os.path.islink(path):
             raise StateError(f"{visible(path)} is a symbolic link; nothing was written")
         if target.exists() and not target.stat().st_mode & stat.S_IWUSR:
             # A rename would replace it all the same: its folder can be written.

@@ -86,6 +86,8 @@ def install(
     words = None if program is None else shlex.split(program)
     files = _files(host, project)
     installer = Installer(files, names, words, options)
+    if installer.warning:
+        output.note(installer.warning)
     if _Session(files, output).carry_out(installer.installing(), yes):
         output.note(installer.note)
 
@@ -193,6 +195,8 @@ def _notes(plan: FilePlan, written: Written | None) -> list[str]:
                 lines.append(f"{', '.join(labels)}: {how} {file}")
         product = plan.file.host.product
         lines.append(f"Restart {product} to use it. The file as it was: {written.backup}")
+    if plan.note:
+        lines.append(f"{file}: {plan.note}.")
     for label, fault in plan.skipped.items():
         lines.append(f"{visible(label)}: left as it is: {fault}")
     if plan.done:
@@ -223,6 +227,7 @@ def _row(plan: FilePlan, written: Written | None) -> dict[str, Any]:
         ],
         "done": list(plan.done),
         "skipped": plan.skipped,
+        "note": plan.note,
     }
 
 
