@@ -185,6 +185,11 @@ def _change(server: HostServer, after: tuple[str, ...]) -> ServerChange:
     )
 
 
+def _is_relayed_by_hand(server: HostServer) -> bool:
+    relay = server.relay
+    return relay is not None and bool(relay.server) and not _is_installed(relay)
+
+
 def plan_uninstall(
     file: HostFile,
     names: Sequence[str],
@@ -203,33 +208,39 @@ def plan_uninstall(
     """
     document = HostDocument(file)
     chosen = _chosen(document, names)
-    relayed = [server for server in chosen if server.relay is not None]
-    leaving = [
-        server
-        for server in relayed
-        if names or _is_installed(server.relay) or server.words in added
-    ]
-    direct = [server.label for server in chosen if names and server.relay is None]
-    theirs = [server.label for server in relayed if server not in leaving]
+    reasons = {
+        server.path: _reason_to_stay(server, added, is_named=bool(names)) for server in chosen
+    }
+    leaving = [server for server in chosen if reasons[server.path] is None]
     plan = FilePlan(
         file=file,
         after=file.data,
         changes=tuple(map(_leaving, leaving)),
-        skipped={
-            **dict.fromkeys(direct, "does not go through Holdfast"),
-            **dict.fromkeys(theirs, THEIRS),
-        },
+        skipped={server.label: why for server in chosen if (why := reasons[server.path])},
     )
     if not leaving:
         return plan
-    relayed = [server for server in document.servers() if server.relay is not None]
     for backup in backups:
-        restored = _restored(file._replace(data=backup), document.text, relayed, leaving)
+        restored = _restored(file._replace(data=backup), document, leaving)
         if restored is not None:
             return replace(plan, after=restored.data if restored.is_changed else backup)
     _take_out(document, leaving, _bare(file, leaving, backups))
-    is_untold = not backups and any(len(change.after) == 1 for change in plan.changes)
-    return replace(plan, after=document.data, note=UNTOLD if is_untold else "")
+    return replace(plan, after=document.data, note="" if backups else _untold(plan))
+
+
+def _reason_to_stay(
+    server: HostServer, added: Collection[tuple[str, ...]], *, is_named: bool
+) -> str | None:
+    """Return why a server stays as it is; empty if nothing is to be said; None if it does not."""
+    if server.relay is None:
+        return "does not go through Holdfast" if is_named else ""
+    if is_named or _is_installed(server.relay) or server.words in added:
+        return None
+    return THEIRS
+
+
+def _untold(plan: FilePlan) -> str:
+    return UNTOLD if any(len(change.after) == 1 for change in plan.changes) else ""
 
 
 def _take_out(
@@ -280,14 +291,12 @@ def _leaving(server: HostServer) -> ServerChange:
 
 
 def _restored(
-    backup: HostFile, today: str, relayed: list[HostServer], leaving: list[HostServer]
+    backup: HostFile, today: HostDocument, leaving: list[HostServer]
 ) -> HostDocument | None:
-    """Return a backup with the servers that stay; None if it does not lead to today's text.
-
-    ``relayed`` are the servers that go through Holdfast today.
-    """
+    """Return a backup with the servers that stay; None if it does not lead to today's text."""
+    relayed = [server for server in today.servers() if server.relay is not None]
     try:
-        if _replayed(backup, relayed).text != today:
+        if _replayed(backup, relayed).text != today.text:
             return None
         gone = {server.path: server.words for server in leaving}
         document = _replayed(backup, [entry for entry in relayed if entry.path not in gone])
@@ -305,13 +314,12 @@ def _restored(
 def _replayed(backup: HostFile, servers: list[HostServer]) -> HostDocument:
     """Return a backup with these servers installed as they are today."""
     document = HostDocument(backup)
-    today = {server.path: server for server in servers}
+    today = {server.path: server.words for server in servers}
     document.take_off(
         [
             before
             for before in document.servers()
-            if before.relay is not None and before.relay.server and not _is_installed(before.relay)
-            if before.path in today and today[before.path].words != before.words
+            if _is_relayed_by_hand(before) and today.get(before.path, before.words) != before.words
         ]
     )
     there = {server.path: server for server in document.servers()}
