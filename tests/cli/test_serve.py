@@ -30,9 +30,13 @@ def command(*options: str) -> list[str]:
     return [sys.executable, "-m", "holdfast", "serve", *options, "--", *server]
 
 
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 @REVISIONS
-async def test_a_host_outlives_its_server(protocol: str) -> None:
-    async with holdfast.connect(command(), protocol=protocol) as host:
+async def test_a_host_outlives_its_server(protocol: str, loop: str) -> None:
+    if loop == "uvloop":
+        pytest.importorskip("uvloop")
+    env = {"HOLDFAST_LOOP": loop}
+    async with holdfast.connect(command(), protocol=protocol, env=env) as host:
         await host.open()
         assert host.server_info is not None
         assert host.server_info.name == "real"

@@ -58,8 +58,7 @@ class Driver:
         gate: Gate | None = None,
     ) -> None:
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
-        jitter = JITTER if jitter is None else jitter
-        self.engine: Connection = Connection(name, policy, plan, jitter, self._unsent)
+        self.engine: Connection = Connection(name, policy, plan, jitter or JITTER, self._unsent)
         self._timers = self.engine.timers
         self.mailbox: Mailbox = Mailbox(policy.limits.mailbox, self.loop, name)
         self.tap: Watcher | None = tap
@@ -301,25 +300,18 @@ class Driver:
         if self.tap is not None:
             # Before the engine takes it: a call that is answered is not under way any more.
             self._trace(report)
-        outcome = self.engine.settle(report) if type(report) is b.Delivered else None
-        if outcome is not None:
-            self._resume(outcome)
-            return
-        effects = self.engine.report(report, self.loop.time())
-        if len(effects) == 1 and type(effects[0]) is b.Completed:
-            self._resume(effects[0])
+        settled = self.engine.settle(report) if type(report) is b.Delivered else None
+        effects = [settled] if settled else self.engine.report(report, self.loop.time())
+        if len(effects) == 1 and type(outcome := effects[0]) is b.Completed:
+            waiter = self._waiters.pop(outcome.ticket, None)
+            if waiter is not None and not waiter.future.done():
+                waiter.resume(outcome.result, self.loop, is_late=self.mailbox.task is not None)
             return
         self._apply(effects)
         if type(report) is b.Drained:
             self._links.pop(report.generation, None)
             self._signal()
             self._rest()
-
-    def _resume(self, outcome: b.Completed) -> None:
-        """Have a caller go on at once with what was all that a read brought."""
-        waiter = self._waiters.pop(outcome.ticket, None)
-        if waiter is not None and not waiter.future.done():
-            waiter.resume(outcome.result, self.loop, is_late=self.mailbox.task is not None)
 
     # Inside
 

@@ -10,10 +10,10 @@ import inspect
 import os
 import re
 import shlex
-from collections.abc import Awaitable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import click
 
@@ -41,6 +41,8 @@ from holdfast.cli.sharing import say_fallback, use_daemon
 from holdfast.errors import HandshakeRefused, RpcError, ValidationError
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from holdfast import Client, Tool
     from holdfast.config import Configuration, InputPrompt, ResolvedServer, ServerEntry
     from holdfast.policies import Timeouts
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 NO_SERVER = "No server is configured. Add one: holdfast add NAME -- COMMAND, or NAME URL."
 
 T = TypeVar("T")
+MakeLoop: TypeAlias = "Callable[[], AbstractEventLoop]"
 
 
 # Which word is the server
@@ -458,13 +461,21 @@ class ServerVerb(ServerCommand):
 
     The verb may be a coroutine; it returns the exit code. What it ``takes`` after the server,
     such as ``"URI"``, follows as arguments; None if it reads its words itself. With ``or_all``
-    the server may be left out.
+    the server may be left out. ``loop`` returns what makes its event loop; None: asyncio does.
     """
 
-    def __init__(self, *, takes: str | None = None, or_all: bool = False, **settings: Any) -> None:
+    def __init__(
+        self,
+        *,
+        takes: str | None = None,
+        or_all: bool = False,
+        loop: Callable[[], MakeLoop | None] = lambda: None,
+        **settings: Any,
+    ) -> None:
         super().__init__(**settings)
         self.takes = None if takes is None else takes.split()
         self.or_all = or_all
+        self._loop = loop
         if takes is not None:
             form = f"[SERVER] {takes}".rstrip()
             words = click.Argument(
@@ -501,12 +512,12 @@ class ServerVerb(ServerCommand):
         if not inspect.iscoroutine(result):
             return result
         try:
-            return _run_verb(result, in_shell=line.open_client is not None)
+            return _run_verb(result, self._loop(), in_shell=line.open_client is not None)
         finally:
             status.end()
 
 
-def _run_verb(verb: Coroutine[Any, Any, T], *, in_shell: bool) -> T:
+def _run_verb(verb: Coroutine[Any, Any, T], make_loop: MakeLoop | None, *, in_shell: bool) -> T:
     """Run a verb in the event loop of the shell's connection, or in one of its own."""
     if in_shell:
         from holdfast.sync.portal import portal
@@ -515,7 +526,7 @@ def _run_verb(verb: Coroutine[Any, Any, T], *, in_shell: bool) -> T:
     import asyncio
 
     # A loop of its own: Ctrl-C cancels calls and closes servers.
-    with asyncio.Runner() as runner:
+    with asyncio.Runner(loop_factory=make_loop) as runner:
         return runner.run(verb)
 
 

@@ -32,6 +32,7 @@ from contextlib import suppress
 from typing import Final
 
 from holdfast._core.files import reason, try_lock
+from holdfast._core.serve.loop import fast_loop
 from holdfast._core.transports.daemon_socket import (
     UNIX_SOCKETS,
     Hello,
@@ -157,7 +158,8 @@ def run(*, idle: float = IDLE, linger: float = LINGER, detached: bool = False) -
         listener = _listen(path)
         if detached:
             _close_stderr()
-        asyncio.run(_serve(listener, path, idle=idle, linger=linger))
+        with asyncio.Runner(loop_factory=fast_loop()) as runner:
+            runner.run(_serve(listener, path, idle=idle, linger=linger))
     finally:
         os.close(lock)
     return True

@@ -141,20 +141,23 @@ class Relay:
             self._sessions.pop(request.session, None)
             self._sessions[request.session] = None
         if request.stateless:
-            if request.era is self._era_heard and request.id is not None:
-                return  # from the same host, with the same to say of itself
             # Whatever its method: "initialize" is not one of this era.
-            capabilities, level = request.era.capabilities, request.era.log_level
-            if capabilities is not self.capabilities and capabilities != self.capabilities:
-                self._declare(capabilities)
-            if request.id is not None:
-                self._era_heard = request.era
-                self.log_level = level if level in LEVELS else None
+            if request.era is not self._era_heard:
+                self._hear_stateless(request)
         elif request.method == "initialize":
             self.is_handshake = True
             self._declare(request.get("capabilities"))
         elif request.session.era is not None and request.id is not None:
             self._begin()  # some hosts go on without saying that they are
+
+    def _hear_stateless(self, request: ServerRequest) -> None:
+        """Note what a message says of its host, unless the one before said the same."""
+        capabilities, level = request.era.capabilities, request.era.log_level
+        if capabilities != self.capabilities:
+            self._declare(capabilities)
+        if request.id is not None:
+            self._era_heard = request.era
+            self.log_level = level if level in LEVELS else None
 
     def _begin(self) -> None:
         """Ask and tell the host what waited for the end of its handshake."""

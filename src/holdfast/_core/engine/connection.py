@@ -108,7 +108,7 @@ class Connection:
         self.inflight: Inflight = self._requests.inflight
         self._outbox = Outbox(self.link, self.inflight, jitter)
         self._inbox = Inbox(name, self.link, self.inflight, self._negotiated, self._remedied)
-        self.settle: Callable[[b.Delivered], b.Completed | None] = self._inbox.settle
+        self.settle: Callable[[b.Delivered], Effect | None] = self._inbox.settle
         """The short way of a report that is one result, and nothing else; None: `report` it."""
         self._leaving = False
         """The last request is under way: the link is still there although the state is closing."""

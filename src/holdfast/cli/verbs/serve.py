@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from holdfast._core.serve.loop import fast_loop
 from holdfast._pool import raise_first
 from holdfast.cli.app import ALLOW, DENY
 from holdfast.cli.completers import servers as suggest_servers
@@ -35,7 +36,7 @@ LAST_CALLS: Final = 2.0
 server before they end it: ``printf … | holdfast serve`` is answered, too."""
 
 
-@click.command(cls=ServerVerb)
+@click.command(cls=ServerVerb, loop=fast_loop)
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=suggest_servers)
 @click.option("--http", metavar="[HOST:]PORT", help="Serve over HTTP, on loopback unless named.")
 @click.option("--finder", is_flag=True, help="Offer search, describe and call for all tools.")
