@@ -493,6 +493,44 @@ async def test_a_page_that_loses_its_feed_says_so_and_misses_nothing(devtools: s
         assert "z=" not in await tab.ask("location.hash")
 
 
+@pytest.mark.req("W3")
+@pytest.mark.long
+async def test_what_comes_takes_nothing_from_who_reads_or_presses(devtools: str) -> None:
+    async with live_page(devtools, demo) as page:
+        tab: Tab = page.tab
+        await page.choose_tool("countdown")
+        await page.fill("steps", "1000")
+        await page.fill("seconds", "0.1")
+        await page.press("Call", ".call-form")
+        await page.press("Show it in the trace", "#outcome")
+        await tab.resize(1280, 570)
+        folded = "document.querySelector('#detail details')"
+        await tab.until(f"{folded} !== null")
+        await tab.ask("document.getElementById('detail').scrollTop = 60")
+        cancel = "[...document.querySelectorAll('#detail button')]"
+        cancel += ".find(node => node.innerText === 'Cancel')"
+        await tab.ask(f"{cancel}.focus({{ preventScroll: true }})")
+        ticks = "document.querySelector('.small-labels').innerText"
+        before = await tab.until(f"{ticks}.includes('report') && {ticks}")
+        await tab.until(f"{ticks} !== {json.dumps(before)}")
+        assert await tab.ask("document.activeElement.innerText") == "Cancel"
+        assert await tab.ask("document.getElementById('detail').scrollTop") == 60
+        # Reports come ten times a second; a person holds a button down for longer.
+        await tab.resize(1280, 800)
+        x, y = await tab.ask(f"(box => [box.x + 5, box.y + 5])(({cancel}).getBoundingClientRect())")
+        await tab.mouse("mousePressed", x, y, button="left", clickCount=1)
+        count = len(page.feed)
+        while len(page.feed) < count + 5:
+            await tab.ask("new Promise(requestAnimationFrame)")
+        await tab.mouse("mouseReleased", x, y, button="left", clickCount=1)
+        await tab.until(f"{DETAIL}.toLowerCase().includes('cancelled')")
+        # Whoever went to a chip by the keyboard is there still.
+        await tab.ask("document.querySelector('.chip').focus()")
+        await page.press("Send again", "#detail")
+        await tab.until(f"{DETAIL}.includes('Waiting')")
+        assert await tab.ask("document.activeElement.className") != ""
+
+
 async def ask_everything(page: LivePage) -> None:
     """Put each hostile string into each kind of question, and have it shown."""
     questions = page.server._questions

@@ -710,3 +710,54 @@ async def test_a_header_cannot_break_the_page(chrome: Browser) -> None:
     tab = await chrome.show(trace.text(), "#q=server%3Agit")
     await tab.until(f"{ROWS}.length === 1 && {DETAIL}.includes('log')")
     assert chrome.faults() == []
+
+
+@pytest.mark.req("W2")
+async def test_the_focus_stays_where_it_was_when_something_is_chosen(chrome: Browser) -> None:
+    tab = await chrome.show(bad_day(), "#m=0")
+    focus = "document.activeElement"
+    await tab.ask("document.querySelector('.chip[title=\"status:unknown\"]').focus()")
+    await tab.ask(f"{focus}.click()")
+    await tab.until(f"{SHOWN}.startsWith('2 of')")
+    assert await tab.ask(f"{focus}.title") == "status:unknown"
+    assert await tab.ask(f"{focus}.getAttribute('aria-label')") == "may have run 2"
+    await tab.press("j")
+    await tab.until("document.querySelector('#detail .step')")
+    await tab.ask("document.querySelector('#detail .step').focus()")
+    await tab.ask(f"{focus}.click()")
+    await tab.until(f"{focus}.id === 'detail'")
+
+
+@pytest.mark.req("W2")
+async def test_what_is_chosen_and_written_is_seen_in_colours_of_the_system(chrome: Browser) -> None:
+    forced = [{"name": "forced-colors", "value": "active"}]
+    await chrome.tab.send("Emulation.setEmulatedMedia", features=forced)
+    tab = await chrome.show(bad_day(), size=(1280, 800))
+    chosen = "document.querySelector('.row.chosen')"
+    assert await tab.until(f"{chosen} && getComputedStyle({chosen}).outlineStyle") == "solid"
+    # How the server ended is written in its lane, on a ground of another colour.
+    around = "(({ data }) => data.filter((part, place) => place % 4 === 0 && part > 200).length)"
+    canvas = "document.getElementById('canvas').getContext('2d')"
+    words = f"{around}({canvas}.getImageData(440, 124, 30, 14)) / (30 * 14)"
+    assert await tab.until(f"{words} > .5 && {words} < .98 && {words}")
+
+
+@pytest.mark.req("W2")
+async def test_words_below_a_call_do_not_cover_each_other(chrome: Browser) -> None:
+    trace = TraceWriter({"git": {}})
+    for number, (end, late) in enumerate([(1.0, 1.1), (1.0, 3.0), (0.1, 3.0), (1.5, 3.0)]):
+        wire_id = trace.tool(10.0 * number, "git", "log", {})
+        for step in range(5):
+            at = 10.0 * number + 0.01 * step
+            trace.notify(at, "git", "notifications/progress", {"progress": step}, of=wire_id)
+        trace.put(10.0 * number + end, "git", "outcome", of=wire_id, outcome="timeout", why="late")
+        trace.result(10.0 * number + late, "git", wire_id, text_result("x"))
+    tab = await chrome.show(trace.text(), "#m=0", size=(1280, 800))
+    boxes = "[...document.querySelectorAll('.small-labels span')].map(node => "
+    boxes += "node.getBoundingClientRect()).sort((a, b) => a.left - b.left)"
+    clear = f"({boxes}).every((box, n, all) => !n || all[n - 1].right <= box.left)"
+    for number in range(4):
+        began = f"sent {number * 10}.000"
+        await tab.until(f"document.querySelector('.small-labels')?.innerText.includes('{began}')")
+        assert await tab.ask(clear), await tab.ask(DETAIL)
+        await tab.press("j")

@@ -1,5 +1,5 @@
 /* The page: what is chosen, filtered and shown, and the fragment of the address that holds it. */
-const KEYS = [["j", "next row"], ["k", "previous row"], ["]", "next trouble"], ["[", "previous trouble"], ["/", "filter"], ["Enter", "into the detail"], ["Esc", "range, then zoom, then filter"], ["1", "messages"], ["2", "statistics"], ["3", "call a tool (live)"], ["f", "follow (live)"], ["w", "calls or wire"], ["← →", "a moment in the lanes, Shift: a range"], ["?", "these keys"]];
+const KEYS = [["j", "next row"], ["k", "previous row"], ["]", "next trouble"], ["[", "previous trouble"], ["/", "filter"], ["Enter", "into the detail"], ["Esc", "range, then zoom, then filter"], ["1", "messages"], ["2", "statistics"], ["3", "call a tool (live)"], ["f", "follow (live)"], ["q", "to a question (live)"], ["w", "calls or wire"], ["← →", "a moment in the lanes, Shift: a range"], ["?", "these keys"]];
 const FILTERS = [["tool:add", "calls of a tool"], ["status:error", "how calls ended: error, ok, timeout, unknown, late"], ["server:git", "of a server"], ["slow:>2s", "calls that took longer"], ["kind:stderr", "lines of a kind"], ["dir:<", "from the server, > to it"], ["id:7", "one request and its answer"], ["-kind:junk", "all but these"], ["\"any words\"", "text in names and messages"]];
 
 const MOST_QUERY = 2000;
@@ -295,7 +295,7 @@ class Page {
     const actions = {
       j: () => this.move(1), k: () => this.move(-1), ArrowDown: () => this.move(1), ArrowUp: () => this.move(-1),
       "]": () => this.move(1, isBad), "[": () => this.move(-1, isBad), "/": () => $("query").focus(),
-      1: () => this.show("messages"), 2: () => this.show("stats"), 3: () => this.tabs.includes("call") && this.show("call"), f: () => this.trace.isLive && this.startFollowing(), w: () => this.setWire(!this.isWire), "?": () => $("dialog").showModal(),
+      1: () => this.show("messages"), 2: () => this.show("stats"), 3: () => this.tabs.includes("call") && this.show("call"), f: () => this.trace.isLive && this.startFollowing(), q: () => $("questions").querySelector("input, textarea, select, button")?.focus(), w: () => this.setWire(!this.isWire), "?": () => $("dialog").showModal(),
       Enter: () => ($("detail").querySelector("summary, button") || $("detail")).focus(),
     };
     const action = Object.hasOwn(actions, event.key) && actions[event.key];

@@ -66,7 +66,7 @@ class CallPane {
     const fill = () => groups.replaceChildren(...this.servers.map(server => this.group(server)));
     fill();
     const hasFocus = document.activeElement?.className === "find";
-    $("table").replaceChildren(el("div", "find-tool", search), groups);
+    refill($("table"), el("div", "find-tool", search), groups);
     if (hasFocus) search.focus();
   }
 
@@ -76,7 +76,9 @@ class CallPane {
     const fits = tool => !words || `${tool.name} ${tool.title || ""} ${tool.description || ""}`.toLowerCase().includes(words);
     const rows = (list.tools || []).filter(fits).map(tool => {
       const isChosen = this.chosen?.server === server && this.chosen.name === tool.name;
-      return button(`tool-row${isChosen ? " chosen" : ""}`, () => { this.chosen = { server, name: tool.name }; this.draw(); }, el("b", "", ...visible(tool.name, 120)), el("span", "", ...visible((tool.description || tool.title || "").split("\n")[0], 200)));
+      const node = button(`tool-row${isChosen ? " chosen" : ""}`, () => { this.chosen = { server, name: tool.name }; this.draw(); }, el("b", "", ...visible(tool.name, 120)), el("span", "", ...visible((tool.description || tool.title || "").split("\n")[0], 200)));
+      node.setAttribute("aria-current", isChosen);
+      return node;
     });
     if (list.isLoading) rows.push(el("p", "help", "Asking for its tools…"));
     if (list.error) rows.push(el("p", "help", ...visible(list.error, 1000), " ", button("link", () => { this.load(server); this.draw(); }, "Try again")));
@@ -102,7 +104,9 @@ class CallPane {
     outcome.id = "outcome";
     const body = el("div", "call-form", form.node, el("div", "buttons", send, form.toggle));
     body.onkeydown = event => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.send(); };
-    place.replaceChildren(head, body, outcome);
+    this.said = el("p", "said");
+    this.said.setAttribute("role", "status");
+    place.replaceChildren(head, body, this.said, outcome);
     place.scrollTop = 0;
     this.shownOutcome = "";
     this.drawOutcome();
@@ -144,16 +148,19 @@ class CallPane {
     this.shownOutcome = key;
     const hasFaults = Object.keys(status.faults || {}).length > 0;
     if (!row) {
+      this.said.textContent = status.isUnderWay ? "Under way" : "";
       const words = status.isUnderWay ? "Under way…" : hasFaults ? "Nothing was sent: see the fields above." : status.error || "";
       return place.replaceChildren(...(words ? [el("div", `none${status.error ? " bad" : ""}`, ...visible(words, 4000))] : []));
     }
+    const words = status.isUnderWay ? "Under way" : `${sign(row.outcome).words} · ${duration(row.end - row.t)}`;
+    if (this.said.textContent !== words) this.said.textContent = words;
     const open = button("link", () => this.page.choose(row, true), "Show it in the trace");
-    const head = el("h3", "", el("span", "state", icon(status.isUnderWay ? "pending" : row.outcome), status.isUnderWay ? "Under way" : `${sign(row.outcome).words} · ${duration(row.end - row.t)}`), el("span", "", ...this.page.actions(row, status.isUnderWay), open));
+    const head = el("h3", "", el("span", "state", icon(status.isUnderWay ? "pending" : row.outcome), words), el("span", "", ...this.page.actions(row, status.isUnderWay), open));
     const answer = row.answer >= 0 ? this.page.trace.rows[row.answer] : null, inside = el("div", "");
     if (answer && !status.isUnderWay) Promise.resolve(this.page.trace.bodyOf(answer)).then(body => inside.replaceChildren(treeOf(body, row.faults)));
     else if (progress) Promise.resolve(this.page.trace.bodyOf(progress)).then(body => inside.replaceChildren(el("div", "none", ...visible(noteSummary(body || {}), 1000))));
     else if (row.note) inside.append(el("div", "none", ...visible(sentence(withoutSubject(row)), 4000)));
-    place.replaceChildren(head, inside);
+    refill(place, head, inside);
   }
 
   /** Open the form of a call with the arguments that it had; what was hidden is to be given again. */

@@ -24,13 +24,16 @@ class Detail {
     const stderr = await this.stderrNear(call);
     clearTimeout(waiting);
     if (turn !== this.turn) return;
+    const isAnew = this.drawn !== chosen, at = place.scrollTop;
+    this.drawn = chosen;
     this.show(call, bodies, stderr);
-    place.scrollTop = 0;
+    // What is drawn anew because something came stays where somebody reads it.
+    place.scrollTop = isAnew ? 0 : at;
   }
 
   show(row, bodies, stderr) {
     const parts = row.kind === "request" ? this.call(row, bodies) : this.other(row, bodies[0]);
-    $("detail").replaceChildren(...parts, this.stderr(row, stderr));
+    refill($("detail"), ...parts, this.stderr(row, stderr));
   }
 
   call(row, [body, answer]) {
@@ -173,9 +176,14 @@ function smallLane(row, trace) {
   const words = { ok: row.answer < 0 ? "ended" : "answer", tool: "answer", rpc: "answer", unknown: "lost", timeout: "gave up", cancelled: "cancelled", pending: trace.isLive ? "now" : "the end of the trace", failed: "refused" };
   // Words stand beside the drawing, which is stretched when the window is.
   const label = (at, text, anchor) => { const node = el("span", anchor, text); node.style.left = `${at / width * 100}%`; labels.append(node); };
-  label(0, `${row.dir === "<" ? "asked" : "sent"} ${clock(row.t)}`, "start");
-  if (late !== null) label(x(row.end), `${own(words, row.outcome) || "ended"} ${clock(row.end)}`, "end");
-  if (ticks.length) label(width / 2, `${ticks.length} progress`, "middle");
-  label(width, `${late !== null ? "answer set aside" : own(words, row.outcome) || "ended"} ${clock(end)}`, "end");
+  const first = `${row.dir === "<" ? "asked" : "sent"} ${clock(row.t)}`, ended = `${own(words, row.outcome) || "ended"} ${clock(row.end)}`, set = `answer set aside ${clock(end)}`, progress = counted(ticks.length, "report");
+  // Words that would cover each other stand in one row.
+  const room = text => text.length * 6 + 12, isApart = late !== null && x(row.end) > room(first) + room(ended) && x(row.end) < width - room(set);
+  const last = late === null ? ended : isApart ? set : `${ended} · ${set}`, isFree = !isApart || Math.abs(x(row.end) - room(ended) / 2 - width / 2) > (room(ended) + room(progress)) / 2;
+  const isBetween = ticks.length > 0 && isFree && room(first) + room(progress) + room(last) < width && room(last) < (width - room(progress)) / 2;
+  label(0, ticks.length && !isBetween ? `${first} · ${progress}` : first, "start");
+  if (isApart) label(x(row.end), ended, "end");
+  if (isBetween) label(width / 2, progress, "middle");
+  label(width, last, "end");
   return el("div", "small", lane, labels);
 }

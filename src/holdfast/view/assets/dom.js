@@ -25,6 +25,15 @@ function button(className, action, ...children) {
   return node;
 }
 
+/** Replace what is inside a place. The part that had the focus has it again, if one with the same words is there; else the place, if it can. */
+function refill(place, ...nodes) {
+  const old = document.activeElement, alike = () => [...place.querySelectorAll(old.tagName)].filter(node => node.textContent === old.textContent);
+  if (old === place || !place.contains(old)) return place.replaceChildren(...nodes);
+  const number = alike().indexOf(old);
+  place.replaceChildren(...nodes);
+  (alike()[number] || place).focus({ preventScroll: true });
+}
+
 /* Outcomes, kinds and states: their words, their shapes (F filled, D dashed, d dotted) and the
    token of their colour. Colour never stands alone: each has a shape of its own. */
 const SIGNS = {

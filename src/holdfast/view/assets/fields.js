@@ -23,9 +23,10 @@ class Field {
     const label = el("label", "", name, ...(facts.isRequired ? [el("span", "needed", "needed")] : []), el("small", "", ...visible(words, 200)));
     if (control.id) label.htmlFor = control.id;
     else if (facts.name !== "") Object.entries({ role: "group", "aria-label": facts.name }).forEach(([name, value]) => this.node.setAttribute(name, value));
-    this.control?.setAttribute("aria-describedby", this.fault.id);
     if (facts.isRequired) this.control?.setAttribute("aria-required", true);
     const help = schema.description ? [el("p", "help", ...visible(schema.description, 2000))] : [];
+    for (const words of help) words.id = `${this.fault.id}-help`;
+    (this.control || this.node).setAttribute("aria-describedby", [...help, this.fault].map(words => words.id).join(" "));
     this.node.append(...(facts.name === "" ? [] : [label, ...help]), control, this.keeps, this.fault);
     if (schema.default !== undefined && schema.default !== null) this.writeDefault(schema.default);
   }

@@ -105,12 +105,13 @@ class Lanes {
       if (!servers.length) return [];
       const trouble = servers.reduce((sum, server) => sum + this.troubleOf(server), 0);
       // Two ways at once have room for numbers alone.
-      const isAlone = !above.length || !below.length, words = trouble ? [` · ${grouped(trouble)}`, ...(isAlone ? [el("span", "wide", " in trouble"), el("span", "narrow", " ✕")] : [" ✕"])] : [];
-      const node = button(trouble ? "bad" : "", () => this.scroll(by), `${arrow} ${grouped(servers.length)}`, ...(isAlone ? [el("span", "wide", " more")] : []), ...words);
+      const isAlone = !above.length || !below.length, words = trouble ? [grouped(trouble), ...(isAlone ? [el("span", "wide", " in trouble"), el("span", "narrow", " ✕")] : [" ✕"])] : [];
+      const count = `${grouped(servers.length)}${isAlone ? " more" : ""}${trouble ? " · " : ""}`;
+      const node = button(trouble ? "bad" : "", () => this.scroll(by), `${arrow} `, el("span", trouble ? "wide" : "", count), ...words);
       node.title = `${counted(servers.length, "server")} ${where}${trouble ? `, ${counted(trouble, "call")} in trouble` : ""}; the wheel scrolls, too`;
       return [node];
     };
-    $("pager").replaceChildren(...way(above, "↑", -1, "above"), ...way(below, "↓", 1, "below"));
+    refill($("pager"), ...way(above, "↑", -1, "above"), ...way(below, "↓", 1, "below"));
     $("pager").hidden = !above.length && !below.length;
   }
 
@@ -131,6 +132,8 @@ class Lanes {
 
   readColors() {
     const probe = el("i");
+    // Where the system has few colours of its own, each token is one of them (page.css).
+    probe.style.forcedColorAdjust = "none";
     document.body.append(probe);
     this.color = {};
     for (const name of COLORS) {
@@ -306,6 +309,7 @@ class Lanes {
         g.font = `${line ? "" : "600 "}11px ${this.font}`;
         g.textAlign = "left";
         const left = Math.max(4, x + 7);
+        if (left + g.measureText(text).width + 14 > this.width) return;
         g.fillStyle = this.ink("panel", .88);
         g.beginPath(); g.roundRect(left, y + 6 + line * 17, g.measureText(text).width + 8, 16, 3); g.fill();
         g.fillStyle = this.ink(line ? "muted" : "rpc");

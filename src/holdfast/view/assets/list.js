@@ -56,7 +56,7 @@ class List {
     else if (row.kind === "state") what.append(...visible(`${row.method || "new"} → ${row.name}`, 120));
     else if (row.kind !== "stderr" && row.kind !== "junk") what.append(...visible(row.name, 120));
     if (row.faults) what.append(el("span", "say", "✕ schema"));
-    if (summary) what.append(el(look === "text" ? "span" : "i", "", ...visible(inWords(summary).slice(0, MOST_SUMMARY))));
+    if (summary) what.append(" ", el(look === "text" ? "span" : "i", "", ...visible(inWords(summary).slice(0, MOST_SUMMARY))));
     const span = row.end - row.t, took = el("span", "took num right-align", duration(span));
     if (isCall) took.style.setProperty("--w", `${Math.max(4, Math.min(100, Math.log10(Math.max(1, span * 1000)) / 4 * 100))}%`);
     const bytes = row.total || row.bytes;

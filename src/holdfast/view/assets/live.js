@@ -157,6 +157,8 @@ class LivePage extends Page {
     if (this.trace.isFed && this.clock) this.trace.end = Math.max(this.trace.end, this.clock.t + (performance.now() - this.clock.at) / 1000);
     for (const call of this.trace.open) call.end = this.trace.end;
     if (document.hidden) return;
+    // A button that is pressed stays until it is let go, or nothing would have been pressed.
+    if (this.isStale && document.querySelector("button:active")) return;
     if (this.isStale) this.update();
     else if (this.trace.isFed) { this.redraw(); if (this.trace.open.size && this.tab === "messages") this.redrawList(); }
     this.drawPill();

@@ -21,7 +21,7 @@ class QuestionCards {
   card(question) {
     const { kind, server, message } = question, titles = { form: "asks", url: "sends you to a page", sampling: "asks for a model's answer" };
     const head = el("h2", "", icon("notification"), el("span", "", el("b", "", ...visible(server, 80)), ` ${titles[kind] || "asks"}`));
-    const form = kind === "form" ? new Form(question.schema) : null, words = kind === "sampling" ? input("textarea", "", { rows: 4, placeholder: "the answer" }) : null;
+    const form = kind === "form" ? new Form(question.schema) : null, words = kind === "sampling" ? input("textarea", "", { rows: 4, placeholder: "the answer", ariaLabel: "The answer" }) : null;
     const fault = el("p", "field-fault");
     fault.hidden = true;
     const answer = async (action, content) => {
@@ -36,7 +36,10 @@ class QuestionCards {
       try { answer("accept", form.read()); } catch (error) { form.show({ [error.path ?? ""]: error.message }); }
     };
     const buttons = [button("primary", accept, kind === "url" ? "I was there" : "Answer"), button("", () => answer("decline"), "Decline"), ...(kind === "sampling" ? [] : [button("", () => answer("cancel"), "Cancel")]), ...(form ? [form.toggle] : [])];
-    return el("article", "question", head, el("p", "asked", ...visible(message, 20_000)), ...(kind === "url" ? [this.address(question.url)] : []), ...(form ? [form.node] : []), ...(words ? [words] : []), fault, el("div", "buttons", ...buttons));
+    const card = el("article", "question", head, el("p", "asked", ...visible(message, 20_000)), ...(kind === "url" ? [this.address(question.url)] : []), ...(form ? [form.node] : []), ...(words ? [words] : []), fault, el("div", "buttons", ...buttons));
+    head.id = `question-${question.number}`;
+    card.setAttribute("aria-labelledby", head.id);
+    return card;
   }
 
   /** An address is text; only an ordinary one can be opened, without a way back to this page. */

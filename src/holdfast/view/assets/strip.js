@@ -6,6 +6,8 @@ class Strip {
   constructor(page) {
     this.page = page;
     this.choice = -1;
+    this.chips = new Map(CHIPS.map(name => [name, this.chip(name)]));
+    $("chips").append(...[...this.chips.values()].map(({ node }) => node));
     $("tab-messages").onclick = () => page.show("messages");
     $("tab-stats").onclick = () => page.show("stats");
     $("tab-call").onclick = () => page.show("call");
@@ -46,15 +48,27 @@ class Strip {
       else if (Object.hasOwn(counts, row.kind)) counts[row.kind]++;
     }
     const words = this.page.filter.tokens;
-    $("chips").replaceChildren(...CHIPS.filter(name => counts[name] || ALWAYS.has(name)).map(name => {
-      const word = `${name === "stderr" || name === "junk" ? "kind" : "status"}:${name}`, isOn = words.includes(word);
-      const node = button(TROUBLE.has(name) ? "chip" : "chip calm", () => this.page.setQuery([...words.filter(each => !/^(status|kind):/i.test(each)), ...(isOn ? [] : [word])].join(" ")), icon(name), el("span", "words", sign(name).words), el("b", "num", grouped(counts[name])));
-      node.title = word;
+    for (const [name, { node, count }] of this.chips) {
+      node.hidden = !counts[name] && !ALWAYS.has(name);
       node.classList.toggle("zero", !counts[name]);
-      node.setAttribute("aria-pressed", isOn);
-      return node;
-    }));
+      node.setAttribute("aria-pressed", words.includes(node.title));
+      node.setAttribute("aria-label", `${sign(name).words} ${grouped(counts[name])}`);
+      count.textContent = grouped(counts[name]);
+    }
     this.fit();
+  }
+
+  /** A chip stays the same as long as the page is there: somebody may have gone to it by the keyboard. */
+  chip(name) {
+    const word = `${name === "stderr" || name === "junk" ? "kind" : "status"}:${name}`, count = el("b", "num"), mark = icon(name), { page } = this;
+    const toggle = () => {
+      const words = page.filter.tokens;
+      page.setQuery([...words.filter(each => !/^(status|kind):/i.test(each)), ...(words.includes(word) ? [] : [word])].join(" "));
+    };
+    const node = button(TROUBLE.has(name) ? "chip" : "chip calm", toggle, mark, el("span", "words", sign(name).words), " ", count);
+    node.title = word;
+    mark.setAttribute("aria-hidden", true);
+    return { node, count };
   }
 
   /** Where there is no room for all words, those of what is calm go first. */
@@ -109,7 +123,7 @@ class Strip {
       this.choice = (this.choice + (event.key === "ArrowDown" ? 1 : -1) + this.choices.length) % this.choices.length;
       [...$("choices").children].forEach((node, place) => node.setAttribute("aria-selected", place === this.choice));
       $("query").setAttribute("aria-activedescendant", `choice-${this.choice}`);
-    } else if (isOpen && event.key === "Tab") {
+    } else if (isOpen && event.key === "Tab" && !event.shiftKey) {
       event.preventDefault();
       this.take(Math.max(0, this.choice));
     } else if (event.key === "Enter") {
