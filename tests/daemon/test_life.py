@@ -171,6 +171,14 @@ def test_sigterm_stops_it() -> None:
 
 
 @pytest.mark.req("Y4")
+def test_no_zombie_is_left_in_a_process_that_runs_on() -> None:
+    pid = life.start()[0].pid
+    life.stop()
+    while Path(f"/proc/{pid}").exists():
+        time.sleep(0.01)
+
+
+@pytest.mark.req("Y4")
 def test_a_daemon_that_hangs_is_not_killed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     pid = life.start()[0].pid
     os.kill(pid, signal.SIGSTOP)

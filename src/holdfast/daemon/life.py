@@ -27,6 +27,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from typing import Final
@@ -106,7 +107,8 @@ def start(*, idle: float = IDLE, linger: float = LINGER) -> tuple[Welcome, bool]
     if welcome is None:
         why = complaint or f"it exited with {process.poll()}; {LOG_NAME} may say why"
         raise TransportError(f"the daemon could not be started: {why}")
-    process.returncode = 0  # It is nobody's child any more: not to be warned about.
+    # Whoever runs on until it has ended, as a notebook does, would keep it as a zombie.
+    threading.Thread(target=process.wait, name="holdfast-daemon-end", daemon=True).start()
     return welcome, welcome.pid == process.pid
 
 
