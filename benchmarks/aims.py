@@ -70,6 +70,7 @@ AIMS: Final = {
     "relay-copy": Aim(2.2, "plain"),
     "relay-memory-python": Aim(1.6, "plain"),
     "relay-stdio-python": Aim(2.2, "plain"),
+    "relay-asyncio-python": Aim(2.2, "plain"),
     "shared-python": Aim(2.5, "plain"),
     "relay-copy-python": Aim(2.2, "plain"),
     "threads": Aim(1.5, "plain"),

@@ -16,6 +16,7 @@ import holdfast
 from benchmarks import server
 from benchmarks.server import Target
 from benchmarks.user_rows import Once, echo, opened, row, shared, to_python
+from holdfast._core.serve.loop import LOOP
 from holdfast._core.serve.memory import accept
 from holdfast._core.transports.memory import MemoryLink
 from holdfast.relay.sharing import SharedRelay
@@ -40,10 +41,15 @@ async def in_memory(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
     return echo(plain), echo(await opened(relay, stack))
 
 
-async def on_stdio(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
+async def on_stdio(target: Target, stack: AsyncExitStack, loop: str = "") -> tuple[Once, Once]:
+    """``serve`` takes uvloop where it is installed, as it is by `make`."""
     plain = await opened(target, stack)
     command = [sys.executable, "-m", "holdfast", "serve", "--", *list(target)]
-    return echo(plain), echo(await opened(command, stack))
+    return echo(plain), echo(await opened(command, stack, env={LOOP: loop}))
+
+
+async def on_asyncio(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
+    return await on_stdio(target, stack, "asyncio")
 
 
 async def copied(target: Target, stack: AsyncExitStack) -> tuple[Once, Once]:
@@ -58,6 +64,7 @@ ROWS = (
     row("relay-copy", "a copy of bytes between", copied),
     row("relay-memory-python", "in memory, server in Python", to_python(in_memory)),
     row("relay-stdio-python", "`serve`, server in Python", to_python(on_stdio)),
+    row("relay-asyncio-python", "`serve` on asyncio's loop", to_python(on_asyncio)),
     row("shared-python", "the daemon, server in Python", to_python(shared)),
     row("relay-copy-python", "a copy, server in Python", to_python(copied)),
 )

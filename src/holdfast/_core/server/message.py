@@ -20,7 +20,7 @@ Id: TypeAlias = float | str
 EMPTY: Final = Raw(b"{}")
 
 
-class ClientMessage(Struct):
+class ClientMessage(Struct, gc=False):
     """A request, notification or answer of the client, valid or not."""
 
     jsonrpc: Any = None

@@ -246,9 +246,9 @@ class ServerSession:
         raw = bytes(fields["_meta"])
         if raw == self._last_meta:
             return self._last_claim
-        before, mark, token = raw.rpartition(_TOKEN)
+        before, _, token = raw.rpartition(_TOKEN)
         number = token[:-1]
-        if mark and before == self._before_token and number.isdigit() and len(token) <= _LONGEST:
+        if before == self._before_token and number.isdigit() and len(number) < _LONGEST:
             meta, era = self._last_claim
             return {**meta, "progressToken": int(number)}, era
         meta = meta_of(fields)
