@@ -176,6 +176,17 @@ def test_a_written_file_replaces_a_link_and_not_its_target(tmp_path: Path) -> No
 
 
 @posix
+def test_no_file_takes_the_place_of_a_pipe_or_a_device(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/null")
+    for name in ("pipe", "link"):
+        before = (tmp_path / name).lstat()
+        with pytest.raises(RefusedFileError, match="is not a regular file"):
+            files.write_atomic(tmp_path / name, b"x")
+        assert os.path.samestat(before, (tmp_path / name).lstat())
+
+
+@posix
 def test_a_private_folder_is_for_nobody_else(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b"
     files.make_private_folder(path)

@@ -100,17 +100,27 @@ def test_wrong_input_is_refused_and_nothing_is_lost(cli: Cli, trace: Path, tmp_p
     packed = tmp_path / "run.jsonl.gz"
     packed.write_bytes(gzip.compress(before))
     older.write_bytes(before)
+    har, later = tmp_path / "run.har", tmp_path / "later.jsonl"
+    assert cli("view", str(trace), "--to", "har", "-o", str(har)).code == 0
+    later.write_bytes(before.replace(b'"holdfast-trace":1', b'"holdfast-trace":9', 1))
     for words, reason in [
         ([str(log)], "it is a call log; --trace-file"),
         ([str(page)], "it is a page; open it in a browser"),
         ([str(empty)], "it is empty"),
         ([str(packed)], "it is compressed; gunzip -c FILE | holdfast view -"),
         ([str(trace), "-o", str(older)], "this is the trace itself"),
-        ([str(tmp_path / "none.jsonl")], "No such file"),
-        ([str(tmp_path)], "Is a directory"),
+        ([str(tmp_path / "none.jsonl")], "none.jsonl: no such file; --trace-file writes"),
+        ([str(tmp_path)], "a folder; give the trace in it"),
+        (["."], ".: a folder; give the trace in it"),
+        ([str(har)], f"{har}: not a trace: it is a HAR"),
+        ([str(later)], "a trace of version 9, as a later Holdfast writes it"),
+        ([str(trace), str(har)], "run.jsonl is a trace: give it alone"),
+        (["-", "--live"], "--live follows a file that grows"),
+        ([str(trace), "-o", str(tmp_path)], "a folder; give a file in it with -o"),
+        ([str(trace), "-o", "-", "--open"], "--open shows a file"),
         ([str(other)], "not a trace: its first line is not a header; --trace-file"),
         ([str(trace), "-o", str(trace)], "this is the trace itself"),
-        ([str(trace), "-o", str(tmp_path / "no" / "where.html")], "No such file"),
+        ([str(trace), "-o", str(tmp_path / "no" / "where.html")], "there is no folder"),
         ([str(trace), "--open", "--to", "har"], "--open shows the page"),
         ([str(trace), "--to", "pdf"], "'pdf' is not one of"),
     ]:
@@ -118,6 +128,25 @@ def test_wrong_input_is_refused_and_nothing_is_lost(cli: Cli, trace: Path, tmp_p
         assert done.code == 2, words
         assert reason in done.err
     assert trace.read_bytes() == older.read_bytes() == before
+
+
+@pytest.mark.req("W2")
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+def test_a_page_goes_to_stdout_or_into_a_pipe_which_stays_one(process: Cli, trace: Path) -> None:
+    done = process("view", str(trace), "-o", "-")
+    assert (done.code, done.out.startswith("<!doctype html>"), done.err) == (0, True, "")
+    assert done.out.rstrip().endswith("</html>")
+    assert not Path("-").exists()
+    pipe = trace.with_name("pipe.html")
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reading = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reading.start()
+    assert process("view", str(trace), "-o", str(pipe)).code == 0
+    reading.join()
+    assert read[0].decode() == done.out
+    assert pipe.is_fifo()
+    assert "is not a file that grows" in process("view", str(pipe), "--live").err
 
 
 @pytest.mark.req("W2")

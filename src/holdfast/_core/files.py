@@ -302,11 +302,17 @@ def write_atomic(path: StrPath, data: bytes, *, private: bool = False) -> None:
         data: The content.
         private: Make it readable for nobody else; otherwise the permissions of a file that is
             replaced stay, and a new one has the usual ones.
+
+    Raises:
+        RefusedFileError: There is a pipe or a device of this name: a file would take its place.
+        OSError: It cannot be written.
     """
     import secrets  # slow to load, and most commands only read
 
     _require_path(path)
     target = os.path.abspath(path)
+    if is_pipe_or_device(target):
+        raise RefusedFileError(path, "is not a regular file")
     folder, name = os.path.split(target)
     spare = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC | _BINARY
@@ -334,6 +340,15 @@ def write_atomic(path: StrPath, data: bytes, *, private: bool = False) -> None:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(spare)
+
+
+def is_pipe_or_device(path: StrPath) -> bool:
+    """Return whether something is there that is neither a file nor a folder, as ``/dev/stdout``."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def replace(source: str, target: str, platform: str = sys.platform) -> None:

@@ -88,6 +88,9 @@ _NO_HEADER: Final = (
 _OTHERS: Final = (
     (b'"_phase"', "it is a call log; --trace-file, or trace= in Python, writes a trace"),
     (b"<!doctype html", "it is a page; open it in a browser"),
+    (b'{"log":', "it is a HAR; tools of browsers open it"),
+    (b'"resourceSpans"', "it is OTLP; a collector of OpenTelemetry reads it"),
+    (b'"traceEvents"', "it is a Chrome trace; ui.perfetto.dev opens it"),
 )
 """What the first line of a file has that is often given instead, and what to do."""
 _PACKED: Final = {
@@ -109,8 +112,10 @@ decode_line: Final = _line.decode
 class Reading:
     """One trace file while it is read, and what was wrong with it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, place: str = "") -> None:
         self.name = name
+        self.place = place or name
+        """The file as errors name it."""
         self.header = Header(FORMAT)
         self.is_cut = False
         """True if the last line has no end, as when the writer was killed."""
@@ -175,10 +180,11 @@ class Reading:
             self.header = _header.decode(row)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             why = _other_than_a_trace(row[:LONGEST_HEADER])
-            raise ValidationError(f"{self.name}: not a trace: {why}") from None
+            raise ValidationError(f"{self.place}: not a trace: {why}") from None
         if self.header.format > FORMAT:
             raise ValidationError(
-                f"{self.name}: a trace of version {self.header.format}; this program reads {FORMAT}"
+                f"{self.place}: a trace of version {self.header.format}, as a later Holdfast writes "
+                f"it; this one reads version {FORMAT}"
             )
 
     def read_line(self, row: bytes) -> Line | None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from holdfast._core.files import reason
+from holdfast._core.files import RefusedFileError, is_pipe_or_device, reason
 from holdfast.errors import ValidationError
 from holdfast.trace.format import LONGEST_HEADER, LONGEST_LINE, Header, Line, Reading, rotated
 from holdfast.view.feed import Feed
@@ -32,7 +32,7 @@ class Follower:
     def __init__(self, path: Path, feed: Feed) -> None:
         self.path = path
         self._feed = feed
-        self._reading = Reading(path.name)
+        self._reading = Reading(path.name, os.fspath(path))
         self._file: BinaryIO | None = None
         self._rest = b""
         """The beginning of a line whose end is not written yet."""
@@ -61,6 +61,8 @@ class Follower:
 
     def _open(self, path: Path) -> None:
         try:
+            if is_pipe_or_device(path):  # A pipe without a writer would block.
+                raise RefusedFileError(path, "is not a file that grows; give the trace itself")
             self._file = path.open("rb")
         except OSError as error:
             raise ValidationError(f"{path}: {reason(error)}") from None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from holdfast._core.files import reason, write_atomic
+from holdfast._core.files import is_pipe_or_device, reason, write_atomic
 from holdfast.cli.app import option
 from holdfast.cli.completers import servers as suggest_servers
 from holdfast.cli.output import Exit, Output
@@ -70,6 +70,8 @@ def view(
         return _watch(target, words, port, is_opened)
     if len(words) != 1 or target.command or target.url:
         raise click.UsageError("Give one trace, and no server with it.")
+    if is_live and words == ("-",):
+        raise click.UsageError("--live follows a file that grows; give it by its name.")
     if is_live and wants_file:
         raise click.UsageError("A live page is no file: -o and --to need a trace that is whole.")
     if is_live:
@@ -95,15 +97,22 @@ def _write_page(
     from holdfast.trace.format import Reading, rotated
 
     path = Path("stdin.jsonl" if file == "-" else file)
-    reading = Reading(path.name)
-    target = Path(out) if out is not None else path.with_suffix(f".{form or 'html'}")
+    reading = Reading(path.name, "stdin" if file == "-" else file)
+    ending = f".{form or 'html'}"
+    # A folder without a name, as ``.``, is refused when it is read.
+    target = Path(out) if out is not None else path.with_suffix(ending) if path.name else path
     if is_opened and form is not None:
         raise click.UsageError("--open shows the page; --to writes another form.")
+    if is_opened and out == "-":
+        raise click.UsageError("--open shows a file; -o - writes none.")
     files = [] if file == "-" else rotated(path)
     lines = _rows(files, file)
     text = _page(reading, lines) if form is None else _export(reading, lines, form)
-    _write(target, text, files)
-    _report(output, target, reading)
+    if out == "-":
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    else:
+        _write(target, text, files)
+    _report(output, None if out == "-" else target, reading)
     if is_opened:
         _open(output, target.resolve().as_uri())
     return Exit.OK
@@ -159,6 +168,8 @@ async def _watch(target: ServerTarget, words: tuple[str, ...], port: int, is_ope
 def _targets(target: ServerTarget, words: tuple[str, ...]) -> list[ServerTarget]:
     """Return the servers that are meant: those that are named, and that after ``--``."""
     unknown = next((word for word in words if not target.is_server(word)), None)
+    if unknown is not None and len(words) > 1 and _is_trace(target, (unknown,)):
+        raise click.UsageError(f"{unknown} is a trace: give it alone, without another or a server.")
     if unknown is not None:
         hint = target.hint(unknown)
         raise ValidationError(f"There is no trace and no server {unknown!r}. {hint}")
@@ -239,6 +250,10 @@ def _rows(paths: list[Path], shown: str) -> Iterator[bytes]:
         try:
             with path.open("rb") as file:
                 yield from _lines(file)
+        except FileNotFoundError:
+            raise ValidationError(f"{path}: no such file; --trace-file writes a trace") from None
+        except IsADirectoryError:
+            raise ValidationError(f"{path}: a folder; give the trace in it") from None
         except OSError as error:
             raise ValidationError(f"{path}: {reason(error)}") from None
 
@@ -255,21 +270,30 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _write(target: Path, text: str, trace: list[Path]) -> None:
-    if target.exists() and any(file.exists() and target.samefile(file) for file in trace):
-        raise ValidationError(f"{target}: this is the trace itself; give another file with -o")
     try:
+        if target.exists() and any(file.exists() and target.samefile(file) for file in trace):
+            raise ValidationError(f"{target}: this is the trace itself; give another file with -o")
+        if target.is_dir():
+            raise ValidationError(f"{target}: a folder; give a file in it with -o")
+        if not target.parent.is_dir():
+            raise ValidationError(f"{target}: there is no folder {target.parent}; make it")
+        data = text.encode("utf-8", "replace")
+        if is_pipe_or_device(target):
+            target.write_bytes(data)
+            return
         # What is made of a trace that nobody else may read has all that is in it.
         is_private = any(file.exists() and not file.stat().st_mode & 0o077 for file in trace)
-        write_atomic(target, text.encode("utf-8", "replace"), private=is_private)
+        write_atomic(target, data, private=is_private)
     except OSError as error:
         raise ValidationError(f"{target}: {reason(error)}") from None
 
 
-def _report(output: Output, target: Path, reading: Reading) -> None:
+def _report(output: Output, target: Path | None, reading: Reading) -> None:
     """Say where it is, and what the trace does not have."""
-    facts: dict[str, Any] = {"file": os.fspath(target), "cut": reading.is_cut}
-    facts["unreadable"] = reading.skipped
-    output.result(facts, os.fspath(target))
+    if target is not None:
+        facts: dict[str, Any] = {"file": os.fspath(target), "cut": reading.is_cut}
+        facts["unreadable"] = reading.skipped
+        output.result(facts, os.fspath(target))
     if reading.is_cut:
         output.note("The end of the trace is missing: its last line is not whole.")
     elif servers := reading.unclosed:
