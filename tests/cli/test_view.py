@@ -113,7 +113,7 @@ def test_wrong_input_is_refused_and_nothing_is_lost(cli: Cli, trace: Path, tmp_p
         ([str(tmp_path)], "a folder; give the trace in it"),
         (["."], ".: a folder; give the trace in it"),
         ([str(har)], f"{har}: not a trace: it is a HAR"),
-        ([str(later)], "a trace of version 9, as a later Holdfast writes it"),
+        ([str(later)], "a trace of version 9, of a later Holdfast; this one reads version 1"),
         ([str(trace), str(har)], "run.jsonl is a trace: give it alone"),
         (["-", "--live"], "--live follows a file that grows"),
         ([str(trace), "-o", str(tmp_path)], "a folder; give a file in it with -o"),

@@ -183,8 +183,8 @@ class Reading:
             raise ValidationError(f"{self.place}: not a trace: {why}") from None
         if self.header.format > FORMAT:
             raise ValidationError(
-                f"{self.place}: a trace of version {self.header.format}, as a later Holdfast writes "
-                f"it; this one reads version {FORMAT}"
+                f"{self.place}: a trace of version {self.header.format}, of a later Holdfast; "
+                f"this one reads version {FORMAT}"
             )
 
     def read_line(self, row: bytes) -> Line | None:

@@ -70,13 +70,23 @@ def view(
         return _watch(target, words, port, is_opened)
     if len(words) != 1 or target.command or target.url:
         raise click.UsageError("Give one trace, and no server with it.")
-    if is_live and words == ("-",):
+    (file,) = words
+    if not is_live:
+        _refuse_to_open(is_opened, out, form)
+        return _write_page(target.output, file, out, is_opened, form)
+    if file == "-":
         raise click.UsageError("--live follows a file that grows; give it by its name.")
-    if is_live and wants_file:
+    if wants_file:
         raise click.UsageError("A live page is no file: -o and --to need a trace that is whole.")
-    if is_live:
-        return _follow(target.output, words[0], port, is_opened)
-    return _write_page(target.output, words[0], out, is_opened, form)
+    return _follow(target.output, file, port, is_opened)
+
+
+def _refuse_to_open(is_opened: bool, out: str | None, form: str | None) -> None:
+    """Refuse to open in a browser what is no page, or no file."""
+    if is_opened and form is not None:
+        raise click.UsageError("--open shows the page; --to writes another form.")
+    if is_opened and out == "-":
+        raise click.UsageError("--open shows a file; -o - writes none.")
 
 
 def _is_trace(target: ServerTarget, words: tuple[str, ...]) -> bool:
@@ -98,21 +108,18 @@ def _write_page(
 
     path = Path("stdin.jsonl" if file == "-" else file)
     reading = Reading(path.name, "stdin" if file == "-" else file)
-    ending = f".{form or 'html'}"
-    # A folder without a name, as ``.``, is refused when it is read.
-    target = Path(out) if out is not None else path.with_suffix(ending) if path.name else path
-    if is_opened and form is not None:
-        raise click.UsageError("--open shows the page; --to writes another form.")
-    if is_opened and out == "-":
-        raise click.UsageError("--open shows a file; -o - writes none.")
     files = [] if file == "-" else rotated(path)
     lines = _rows(files, file)
     text = _page(reading, lines) if form is None else _export(reading, lines, form)
     if out == "-":
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-    else:
-        _write(target, text, files)
-    _report(output, None if out == "-" else target, reading)
+        _report(output, reading)
+        return Exit.OK
+    target = path.with_suffix(f".{form or 'html'}") if out is None else Path(out)
+    _write(target, text, files)
+    facts = {"file": os.fspath(target), "cut": reading.is_cut, "unreadable": reading.skipped}
+    output.result(facts, os.fspath(target))
+    _report(output, reading)
     if is_opened:
         _open(output, target.resolve().as_uri())
     return Exit.OK
@@ -168,11 +175,8 @@ async def _watch(target: ServerTarget, words: tuple[str, ...], port: int, is_ope
 def _targets(target: ServerTarget, words: tuple[str, ...]) -> list[ServerTarget]:
     """Return the servers that are meant: those that are named, and that after ``--``."""
     unknown = next((word for word in words if not target.is_server(word)), None)
-    if unknown is not None and len(words) > 1 and _is_trace(target, (unknown,)):
-        raise click.UsageError(f"{unknown} is a trace: give it alone, without another or a server.")
     if unknown is not None:
-        hint = target.hint(unknown)
-        raise ValidationError(f"There is no trace and no server {unknown!r}. {hint}")
+        raise _unknown(target, unknown)
     named = [target.at(word) for word in words]
     for each in named:
         each.command = each.url = None
@@ -181,6 +185,12 @@ def _targets(target: ServerTarget, words: tuple[str, ...]) -> list[ServerTarget]
     if not named:
         raise click.UsageError(f"Which trace, or which server? {target.hint()}")
     return named
+
+
+def _unknown(target: ServerTarget, word: str) -> Exception:
+    if _is_trace(target, (word,)):
+        return click.UsageError(f"{word} is a trace: give it alone, without another or a server.")
+    return ValidationError(f"There is no trace and no server {word!r}. {target.hint(word)}")
 
 
 def _client(target: ServerTarget, questions: Questions) -> Client:
@@ -270,14 +280,9 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _write(target: Path, text: str, trace: list[Path]) -> None:
+    data = text.encode("utf-8", "replace")
     try:
-        if target.exists() and any(file.exists() and target.samefile(file) for file in trace):
-            raise ValidationError(f"{target}: this is the trace itself; give another file with -o")
-        if target.is_dir():
-            raise ValidationError(f"{target}: a folder; give a file in it with -o")
-        if not target.parent.is_dir():
-            raise ValidationError(f"{target}: there is no folder {target.parent}; make it")
-        data = text.encode("utf-8", "replace")
+        _check_target(target, trace)
         if is_pipe_or_device(target):
             target.write_bytes(data)
             return
@@ -288,12 +293,17 @@ def _write(target: Path, text: str, trace: list[Path]) -> None:
         raise ValidationError(f"{target}: {reason(error)}") from None
 
 
-def _report(output: Output, target: Path | None, reading: Reading) -> None:
-    """Say where it is, and what the trace does not have."""
-    if target is not None:
-        facts: dict[str, Any] = {"file": os.fspath(target), "cut": reading.is_cut}
-        facts["unreadable"] = reading.skipped
-        output.result(facts, os.fspath(target))
+def _check_target(target: Path, trace: list[Path]) -> None:
+    if target.exists() and any(file.exists() and target.samefile(file) for file in trace):
+        raise ValidationError(f"{target}: this is the trace itself; give another file with -o")
+    if target.is_dir():
+        raise ValidationError(f"{target}: a folder; give a file in it with -o")
+    if not target.parent.is_dir():
+        raise ValidationError(f"{target}: there is no folder {target.parent}; make it")
+
+
+def _report(output: Output, reading: Reading) -> None:
+    """Say what the trace does not have."""
     if reading.is_cut:
         output.note("The end of the trace is missing: its last line is not whole.")
     elif servers := reading.unclosed:
