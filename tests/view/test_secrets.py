@@ -12,11 +12,14 @@ from typing import Any, Literal
 import pytest
 
 from holdfast import connect
-from holdfast._core.boundary import Generation
+from holdfast._core.boundary import Generation, WireId
 from holdfast._core.redact.known import KNOWN
+from holdfast._core.redact.redactor import default_redactor
 from holdfast._core.tap import TraceEvent
+from holdfast._core.transports.http_client import HttpNote
 from holdfast.testing import Peer
 from holdfast.trace.format import Reading
+from holdfast.trace.lines import LineMaker
 from holdfast.trace.writer import TraceFile
 from holdfast.view.exports import FORMS, Recording
 from holdfast.view.page import build_page
@@ -79,8 +82,34 @@ def messages() -> list[tuple[Literal["→", "←"], Any]]:
             ("→", {"id": number, "method": "tools/call", "params": call}),
             ("←", {"id": number, "error": {"code": -1, "message": "no", "data": value}}),
         ]
-    large = {"content": [{"type": "text", "text": f"{LARGE}\n{TEXTS[0][0]}"}], "data": VALUES[0][0]}
-    return [*rows, ("←", {"id": 99_999, "result": large})]
+    return [*rows, *large_messages()]
+
+
+def large_messages() -> list[tuple[Literal["→", "←"], Any]]:
+    """Return messages above 64 KiB that have all of them, some before and some behind the cut."""
+    rows: list[tuple[Literal["→", "←"], Any]] = []
+    for start in range(0, max(len(TEXTS), len(VALUES)), 40):
+        texts = [text for text, _ in TEXTS[start : start + 40]]
+        values = [value for value, _ in VALUES[start : start + 40]]
+        call = {"name": "say", "arguments": {"words": texts, "values": values, "pad": LARGE}}
+        content = [
+            {"type": "text", "text": text} for text in (LARGE, *texts, *map(json.dumps, values))
+        ]
+        around = [{"type": "text", "text": f"{LARGE}\n{text}\n{LARGE}"} for text in texts[::10]]
+        result = {
+            "content": content,
+            "structuredContent": {"deep": [values]},
+            "_meta": {"x": texts},
+        }
+        error = {"code": -1, "message": "no", "data": [texts, LARGE, values]}
+        rows += [
+            ("→", {"id": 50_000 + start, "method": "tools/call", "params": call}),
+            ("←", {"id": 50_000 + start, "result": result}),
+            ("←", {"id": 60_000 + start, "error": error}),
+        ]
+        if around:
+            rows.append(("←", {"id": 70_000 + start, "result": {"content": around}}))
+    return rows
 
 
 @pytest.fixture(scope="module")
@@ -114,12 +143,27 @@ def leaks(text: str) -> list[str]:
 @pytest.mark.req("W1")
 def test_no_secret_is_in_a_trace_or_beside_it(folder: Path) -> None:
     files = [file for file in folder.rglob("*") if file.is_file()]
-    assert len(files) == 2
+    assert len(files) == 1 + len(large_messages())
     for file in files:
         text = file.read_text(encoding="utf-8")
         assert len(text) > 50_000
         assert leaks(text) == [], file.name
     assert len(SECRETS) > 60
+
+
+@pytest.mark.req("W1")
+def test_no_known_secret_is_in_an_id_or_a_place_that_a_server_chose() -> None:
+    secret = "hunter2abc"
+    holder = KNOWN.held(lambda: [secret])
+    maker = LineMaker("git", default_redactor())
+    answer = json.dumps({"jsonrpc": "2.0", "id": secret, "result": {}}).encode()
+    note = HttpNote("http", "POST", 400, (("content-type", secret),), secret, answer)
+    faults = ((f"/{secret}", f"{secret} is no number"),)
+    check = TraceEvent(1.0, "checked", Generation(1), wire_id=WireId(7), faults=faults)
+    lines = [maker.http(note, 1.0), maker.event(check, 0.0), maker.stderr(secret, 1.0)]
+    assert [line and line["kind"] for line in lines] == ["http", "check", "stderr"]
+    assert secret not in f"{lines}"
+    del holder
 
 
 @pytest.mark.req("W2")

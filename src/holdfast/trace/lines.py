@@ -201,7 +201,7 @@ class LineMaker:
         present = {name: value for name, value in {**facts, "headers": headers}.items() if value}
         with suppress(*MALFORMED):
             if note.request is not None and (wire_id := _head_of(note.request).id) is not None:
-                present["of"] = wire_id
+                present["of"] = self._safe_id(wire_id)  # It may be of a request of the server.
         return {**line, "kind": note.kind, **present}
 
     def _state(self, event: TraceEvent) -> dict[str, Any]:
@@ -216,7 +216,7 @@ class LineMaker:
 
     def _checked(self, event: TraceEvent) -> dict[str, Any]:
         faults = {
-            f"/result/structuredContent{place}": self._redactor.text(text)
+            f"/result/structuredContent{self._redactor.text(place)}": self._redactor.text(text)
             for place, text in event.faults
         }
         return {"kind": "check", "of": event.wire_id, "faults": faults}
