@@ -16,6 +16,7 @@ import holdfast
 from holdfast._core.eras.revisions import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
+    HANDSHAKE,
     PROTOCOL_VERSION,
     SUBSCRIPTION,
 )
@@ -444,6 +445,27 @@ async def test_a_call_ends_with_the_refusal_of_what_a_stateless_server_asks() ->
         fault = {"code": -1, "message": "User rejected", "data": {"why": [1]}}
         host.send({"jsonrpc": "2.0", "id": asked["id"], "error": fault})
         assert await host.read() == {"jsonrpc": "2.0", "id": 1, "error": fault}
+
+
+async def test_answers_are_not_sent_to_a_server_that_takes_none() -> None:
+    """It took the place of the one that asked, and would run the call from the beginning."""
+    pair = Pair("handshake", "stateless")
+    peer = pair.peer()
+    peer.on("tools/call", input_required("roots/list", {}))
+    async with raw_host(pair, peer) as host:
+        asked = await host.call()
+        peer.versions = HANDSHAKE
+        peer.hang_up()
+        host.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": []}})
+        answer = await host.read()
+        while answer.get("id") != 1:
+            answer = await host.read()
+        assert answer["error"]["data"] == {"kind": "transport", "outcomeUnknown": True}
+        assert "the server that asked is gone" in answer["error"]["message"]
+        host.request(2, "ping")
+        while (await host.read()).get("id") != 2:
+            pass
+    assert [request.method for request in peer.received].count("tools/call") == 1
 
 
 async def test_pings_are_answered_on_both_sides() -> None:

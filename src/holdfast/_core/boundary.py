@@ -66,6 +66,8 @@ class Call(Struct, frozen=True, gc=False):
     """A stream that stays open: it has no deadline."""
     wait: bool | None = None
     """Wait for a server that is down; None: as the policy says."""
+    answers: bool = False
+    """It answers what a server asked in its result: only for servers that ask so."""
 
 
 # Commands: engine → driver → transport.

@@ -355,7 +355,7 @@ class Requester(Struct, eq=False):
             params["inputResponses"] = answers
         if reading.state is not None:
             params["requestState"] = reading.state
-        return self.again(msgspec.structs.replace(call, params=params), deadline)
+        return self.again(msgspec.structs.replace(call, params=params, answers=True), deadline)
 
     def again(self, call: Call, deadline: Deadline) -> Call:
         """Return a call to be sent again, in the time that is left of its deadline."""

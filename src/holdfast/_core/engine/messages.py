@@ -18,6 +18,7 @@ from holdfast.errors import (
     RpcError,
     ShutdownError,
     StateError,
+    TransportError,
     ValidationError,
 )
 
@@ -183,6 +184,14 @@ def turned_away(name: str, call: Call, wait: float, span: float) -> HoldfastErro
 def link_changed(name: str, call: Call, *, repeated: bool, refusals: int) -> LinkChanged:
     text = f"{name}: {subject(call)}: the connection it was checked on is gone; it was not sent"
     return LinkChanged(text, may_have_run=repeated, refusals=refusals)
+
+
+def asked_before(name: str, call: Call) -> HoldfastError:
+    """Return the error of answers for a server that takes none: it would begin from the start."""
+    text = f"{name}: {subject(call)}: the server that asked is gone, the new one asks differently"
+    return TransportError(
+        f"{text}; the call had been sent, so it may have run", outcome_unknown=True
+    )
 
 
 def with_outcome(error: HoldfastError, call: Call, *, may_have_run: bool) -> HoldfastError:

@@ -9,6 +9,7 @@ from holdfast._core.boundary import (
     Call,
     Effect,
     Failed,
+    LinkChanged,
     Refused,
     Retract,
     Send,
@@ -65,6 +66,9 @@ POLL: Final = 0.05
 # An epoch is a proof that expires: a caller that checked arguments or asked a person for approval
 # did so for *this* server. If the link changed before the request left, ``LinkChanged`` gives it
 # back to the caller instead of sending it to whoever answers now.
+#
+# A request that brings answers to a server's questions (2026-07-28) goes on with a call. A server
+# of an older revision does not read them, and would run the call from the start: it is not sent.
 
 
 class Requests:
@@ -102,16 +106,12 @@ class Requests:
         """Send a parked request on the current link; return the size of its frame."""
         call, link, era = pending.call, self._link, self._link.era
         assert era is not None
-        # Whoever takes a request at the second attempt may be another server.
-        if call.epoch is not None and (
-            call.epoch != link.epoch
-            or (call.refusals is not None and pending.offers > call.refusals)
-        ):
-            self.inflight.end(pending, 0.0)
-            repeated, refusals = pending.repeated, pending.offers
-            error = messages.link_changed(self.name, call, repeated=repeated, refusals=refusals)
-            out.append(Failed(pending.ticket, error))
-            return 0
+        if call.epoch is not None or call.answers:
+            error = self._unsendable(pending)
+            if error is not None:
+                self.inflight.end(pending, 0.0)
+                out.append(Failed(pending.ticket, error))
+                return 0
         wire_id = self.inflight.dispatch(pending)
         pending.epoch, pending.doubt = link.epoch, None
         options = None
@@ -121,13 +121,28 @@ class Requests:
             frame = jsonrpc.request(wire_id, call.method, params)
             if link.streams:
                 options = era.options(call.method, call.params, call.param_headers)
-        except Exception as error:
+        except Exception as fault:
             # The parameters are the caller's objects: encoding them may raise anything.
             self.inflight.end(pending, 0.0, bury=False)
-            out.append(Failed(pending.ticket, messages.unencodable(self.name, call, error)))
+            out.append(Failed(pending.ticket, messages.unencodable(self.name, call, fault)))
             return 0
         out.append(Send(frame, wire_id, options, pending.ticket))
         return len(frame)
+
+    def _unsendable(self, pending: Pending) -> HoldfastError | LinkChanged | None:
+        """Return why a request is not for this server; None if it is.
+
+        Whoever takes a request at the second attempt may be another one.
+        """
+        call, link, offers = pending.call, self._link, pending.offers
+        is_refused_anew = call.refusals is not None and offers > call.refusals
+        if call.epoch is not None and (call.epoch != link.epoch or is_refused_anew):
+            repeated = pending.repeated
+            return messages.link_changed(self.name, call, repeated=repeated, refusals=offers)
+        assert link.era is not None
+        if call.answers and not link.era.listens:
+            return messages.asked_before(self.name, call)
+        return None
 
     def dispatch_parked(self, now: float, out: list[Effect]) -> None:
         """Send what waited for the connection, a batch at a time."""
