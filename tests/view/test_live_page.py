@@ -531,6 +531,45 @@ async def test_what_comes_takes_nothing_from_who_reads_or_presses(devtools: str)
         assert await tab.ask("document.activeElement.className") != ""
 
 
+@pytest.mark.req("W3")
+@pytest.mark.long
+async def test_tools_that_change_are_asked_for_anew(devtools: str) -> None:
+    peer = Peer(versions=["2025-11-25"])
+    for name in ("stays", "changes", "goes"):
+        peer.tool(name, input_schema={"type": "object", "properties": {"old": {}}})(lambda **_: "")
+    async with live_page(devtools, lambda _: [holdfast.connect(peer, name="peer")]) as page:
+        tab: Tab = page.tab
+        await page.choose_tool("stays")
+        await page.fill("old", "1")
+        peer.catalog.tools.pop("goes")
+        peer.tool("changes", input_schema={"type": "object", "properties": {"new": {}}})(str)
+        peer.notify("notifications/tools/list_changed")
+        names = "[...document.querySelectorAll('.tool-row b')].map(node => node.innerText).join()"
+        await tab.until(f"{names} === 'stays,changes'")
+        assert await tab.ask("document.querySelector('.call-form textarea').value") == "1"
+        await page.choose_tool("changes")
+        label = "document.querySelector('.call-form label b')?.innerText"
+        await tab.until(f"{label} === 'new'")
+        peer.catalog.tools.pop("changes")
+        peer.notify("notifications/tools/list_changed")
+        await tab.until(f"{DETAIL}.includes('no such tool any more')")
+        assert page.faults() == []
+
+
+@pytest.mark.req("W3")
+@pytest.mark.long
+async def test_a_page_that_was_one_too_many_comes_when_there_is_room(
+    devtools: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with live_page(devtools, lambda _: [holdfast.connect(Peer(), name="x")]) as page:
+        monkeypatch.setattr("holdfast.view.live.MOST_PAGES", 0)
+        await page.tab.open("about:blank")
+        await page.tab.open(page.server.url)
+        await page.tab.until(f"{PILL}.startsWith('no feed since')")
+        monkeypatch.undo()
+        await page.tab.until(f"{PILL} === 'live'")
+
+
 async def ask_everything(page: LivePage) -> None:
     """Put each hostile string into each kind of question, and have it shown."""
     questions = page.server._questions

@@ -193,7 +193,8 @@ class LiveServer:
             # A page that is closed, or gone in the middle of a line, is nobody's fault.
             with suppress(ConnectionError, asyncio.CancelledError):
                 await response.write(b"retry: 500\n\n")
-                await self._stream(response, request.headers.get("Last-Event-ID", ""))
+                last = request.headers.get("Last-Event-ID") or request.query.get("last", "")
+                await self._stream(response, last)
         finally:
             self._pages -= 1
         return response

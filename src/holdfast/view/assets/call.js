@@ -12,6 +12,7 @@ class CallPane {
   constructor(page) {
     this.page = page;
     this.tools = new Map();
+    this.stale = new Set();
     this.chosen = null;
     this.forms = new Map();
     this.status = new Map();
@@ -23,15 +24,30 @@ class CallPane {
     return this.page.ownServers;
   }
 
+  /** Ask a server for its tools; those that it had stay until the answer is there. */
   load(server) {
-    this.tools.set(server, { isLoading: true });
+    this.stale.delete(server);
+    if (!this.tools.get(server)?.tools) this.tools.set(server, { isLoading: true });
     this.page.post("tools", { server }).then(answer => {
-      this.tools.set(server, answer);
+      const before = this.tools.get(server).tools;
+      if (before && answer.tools) this.forgetForms(server, before, answer.tools);
+      this.tools.set(server, before ? { tools: before, ...answer } : answer);
       const [first] = answer.tools || [];
       if (!this.chosen && first) this.chosen = { server, name: first.name };
       this.drawn = "";
       if (this.page.tab === "call") this.draw();
     });
+  }
+
+  /** A form is made anew if the tool is another one than it was, or is gone. */
+  forgetForms(server, before, after) {
+    const written = new Map(after.map(tool => [tool.name, JSON.stringify(tool)]));
+    for (const tool of before) {
+      if (written.get(tool.name) === JSON.stringify(tool)) continue;
+      const key = JSON.stringify({ server, name: tool.name });
+      this.forms.delete(key);
+      if (key === this.toolKey) $("detail").replaceChildren();
+    }
   }
 
   /** Choose the next tool, or the one before. */
@@ -47,7 +63,7 @@ class CallPane {
 
   /** The page is drawn with each event; a form that somebody fills in must stay as it is. */
   draw() {
-    for (const server of this.servers) if (!this.tools.has(server)) this.load(server);
+    for (const server of this.servers) if (!this.tools.has(server) || this.stale.has(server)) this.load(server);
     const key = JSON.stringify([this.chosen, this.words, this.servers.map(server => [server, Boolean(this.tools.get(server)?.isLoading), this.tools.get(server)?.tools?.length, this.page.trace.stateAt(server, this.page.trace.end)])]);
     const isFormThere = $("detail").firstChild?.dataset.tool === this.toolKey;
     if (key !== this.drawn || !isFormThere) this.drawTools();
@@ -93,6 +109,8 @@ class CallPane {
 
   drawForm() {
     const place = $("detail"), tool = this.chosen && this.find(this.chosen);
+    const isGone = !tool && this.chosen && this.tools.get(this.chosen.server)?.tools;
+    if (isGone) return place.replaceChildren(el("div", "empty", el("b", "", ...visible(this.chosen.name, 200)), "The server has no such tool any more."));
     if (!tool) return place.replaceChildren(el("div", "empty", el("b", "", "Choose a tool"), "Its form is made from its schema."));
     const form = this.form(tool);
     if (this.edited?.key === this.toolKey) form.write(this.edited.values);

@@ -78,15 +78,24 @@ class LivePage extends Page {
 
   listen() {
     super.listen();
-    const source = new EventSource("events");
-    source.addEventListener("reset", event => this.reset(JSON.parse(event.data)));
-    source.addEventListener("rows", event => this.take(parsed(event.data)));
-    source.addEventListener("questions", event => this.questions.show(JSON.parse(event.data)));
-    source.onerror = () => this.lose();
-    addEventListener("pagehide", () => source.close());
+    this.follow();
+    addEventListener("pagehide", () => this.source.close());
     setInterval(() => this.tick(), FRAME);
     // Only what a person does ends the following; a scroll of the page's own does not.
     for (const name of ["wheel", "pointerdown", "keydown", "touchmove"]) $("list").addEventListener(name, () => { this.isByHand = true; });
+  }
+
+  follow() {
+    const source = this.source = new EventSource(`events?last=${this.place || ""}`);
+    const listen = (name, take) => source.addEventListener(name, event => { this.place = event.lastEventId; take(parsed(event.data)); });
+    listen("reset", event => this.reset(event));
+    listen("rows", event => this.take(event));
+    listen("questions", event => this.questions.show(event));
+    source.onerror = () => {
+      this.lose();
+      // A browser comes back by itself where nobody answers, but not where it is refused, as one page too many is.
+      if (source.readyState === EventSource.CLOSED) setTimeout(() => this.follow(), SILENCE);
+    };
   }
 
   reset({ epoch }) {
@@ -135,6 +144,8 @@ class LivePage extends Page {
     this.changed.add(n);
     if (server && !trace.states.has(server)) { trace.facts.servers.push({ name: server }); trace.know(server); }
     const row = trace.rows[n];
+    // A server may have other tools after it said so, and after it came back.
+    if (!row && ((kind === "notification" && name === "notifications/tools/list_changed") || (kind === "state" && name === "ready"))) this.calls?.stale.add(server);
     if (!row) return trace.add({ ...values, lateAt: 0, slot: 0, hit: true });
     Object.assign(row, values);
     if (outcome !== "pending") trace.open.delete(row);
