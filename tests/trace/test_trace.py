@@ -75,6 +75,23 @@ def deaf_tool(peer: Peer) -> asyncio.Event:
 
 
 @pytest.mark.req("W1")
+def test_times_are_finer_than_those_of_a_loop(peer: Peer, path: Path) -> None:
+    """The clock of uvloop goes by milliseconds, and stands still while a callback runs."""
+    uvloop = pytest.importorskip("uvloop")
+
+    async def main() -> None:
+        async with holdfast.connect(peer, name="git", trace=path) as client:
+            for number in range(20):
+                await client.call_tool("say", {"words": str(number)})
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
+    times = [line["t"] for line in lines_of(path)[1:]]
+    assert times == sorted(times)
+    assert len({round(time * 1e6) % 1000 for time in times}) > 5
+
+
+@pytest.mark.req("W1")
 async def test_every_message_and_state_of_a_client_is_a_line(peer: Peer, path: Path) -> None:
     client, trace = traced(peer, path)
     async with client:

@@ -13,6 +13,7 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw
@@ -455,14 +456,13 @@ class Driver:
 
     def _trace(self, crossing: Crossing) -> None:
         """Show the tap what crosses here. It cannot disturb what it looks at."""
-        engine = self.engine
+        generation, ticket_of = self.engine.link.generation, self.engine.inflight.ticket_of
         try:
             if self.tap is not None:
-                ticket_of = engine.inflight.ticket_of
-                self.tap(crossing, self.loop.time(), engine.link.generation, ticket_of)
+                self.tap(crossing, perf_counter(), generation, ticket_of)
         except Exception:
             self.tap = None
-            log.exception("%s: the tap failed and was taken off", engine.name)
+            log.exception("%s: the tap failed and was taken off", self.engine.name)
 
     def show_faults(self, wire_id: WireId | None, faults: Sequence[tuple[str, str]]) -> None:
         """Show the tap that an answer does not fit its schema: the places, and what is wrong."""

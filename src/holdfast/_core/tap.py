@@ -28,7 +28,7 @@ class TraceEvent(Struct, frozen=True, gc=False):
     """One message, one report of a transport, or one change of state."""
 
     at: float
-    """The time of the event loop."""
+    """The time, by `time.perf_counter`: a loop may know milliseconds only."""
     kind: str
     """``message``, ``state``, ``withdrawn``, ``failed`` (a call has no answer), ``checked`` (an
     answer does not fit its schema), or the name of a report: ``opened``, ``lost``…"""

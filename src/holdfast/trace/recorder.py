@@ -89,18 +89,15 @@ class Recorder:
 
     def _watcher(self, maker: LineMaker, facts: dict[str, str]) -> Watcher:
         """Return what takes all that crosses between a client and its server."""
-        tap, zero = self._tap(maker, facts), 0.0
+        tap = self._tap(maker, facts)
 
         def watch(crossing: Crossing, at: float, link: Generation, ticket_of: TicketOf) -> None:
-            nonlocal zero
-            # Times are those of the client's event loop, each of which has its own zero.
-            zero = zero or at - time.perf_counter()
             if type(crossing) is Send:
                 frame, ticket = crossing.frame, crossing.ticket
-                self._put(len(frame), Messages(maker, frame, at - zero, link, "→", ticket))
+                self._put(len(frame), Messages(maker, frame, at, link, "→", ticket))
             elif type(crossing) is Delivered:
                 data, link, whole = crossing.data, crossing.generation, crossing.whole
-                self._put(len(data), Messages(maker, data, at - zero, link, "←", None, whole))
+                self._put(len(data), Messages(maker, data, at, link, "←", None, whole))
             else:
                 for event in crossing_events(crossing, at, link, ticket_of):
                     tap(event)
@@ -111,14 +108,11 @@ class Recorder:
         self._servers[maker.name] = facts
         at = time.perf_counter()
         self._put(0, lambda: {"t": self._t(at), "server": maker.server, "kind": "server", **facts})
-        zero = 0.0
 
         def take(event: TraceEvent) -> None:
-            nonlocal zero
-            zero = zero or event.at - time.perf_counter()
-            frame, at, link = event.frame, event.at - zero, event.generation
+            frame, at, link = event.frame, event.at, event.generation
             if frame is None or event.direction is None or event.kind != "message":
-                self._put(0, lambda: maker.event(event, zero + self._since))
+                self._put(0, lambda: maker.event(event, self._since))
             else:
                 ticket = event.ticket
                 self._put(len(frame), Messages(maker, frame, at, link, event.direction, ticket))
