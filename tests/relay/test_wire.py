@@ -17,6 +17,7 @@ from holdfast._core.eras.revisions import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
     HANDSHAKE,
+    LOG_LEVEL,
     PROTOCOL_VERSION,
     SUBSCRIPTION,
 )
@@ -466,6 +467,33 @@ async def test_answers_are_not_sent_to_a_server_that_takes_none() -> None:
         while (await host.read()).get("id") != 2:
             pass
     assert [request.method for request in peer.received].count("tools/call") == 1
+
+
+async def test_a_question_whose_parameters_are_null_has_none() -> None:
+    """A request may not say null, and hosts refuse one that does."""
+    pair = Pair("handshake", "stateless")
+    peer = pair.peer()
+    question = {"method": "roots/list", "params": None}
+    peer.on("tools/call", {"resultType": "input_required", "inputRequests": {"q": question}})
+    async with raw_host(pair, peer) as host:
+        assert (await host.call())["params"] == {}
+
+
+@pytest.mark.parametrize("server", ["handshake", "stateless"])
+async def test_a_level_that_nobody_knows_passes_to_whom_asked_for_messages(server: str) -> None:
+    pair = Pair("stateless", server)
+    peer = pair.peer(capabilities={"logging": {}})
+    message = {"level": "trace", "data": 1}
+
+    def call(request: ServerRequest) -> Any:
+        request.notify("notifications/message", message)
+        return {"content": []}
+
+    peer.on("tools/call", call)
+    async with raw_host(pair, peer) as host:
+        assert (await host.call(1))["id"] == 1
+        assert (await host.call(2, _meta={LOG_LEVEL: "error"}))["params"] == message
+        assert (await host.read())["id"] == 2
 
 
 async def test_pings_are_answered_on_both_sides() -> None:

@@ -118,7 +118,7 @@ class Notices:
             return True
         is_handshake = self._relay.is_handshake
         if level not in LEVELS:
-            return is_handshake
+            return is_handshake or least is not None
         if least is None:
             # In the stateless era nothing is sent unasked; before it, the server chooses.
             if not is_handshake:

@@ -95,18 +95,20 @@ class Inputs(Struct, eq=False):
         Raises:
             RpcError: There is none; ``code`` and ``message`` are for the server.
         """
+        if params is None or bytes(params) == b"null":
+            params = EMPTY
         if self._room is None:
             self._room = asyncio.Semaphore(self._limit)
         if self.answerer is not None:
             async with self._room:
-                return await self.answerer(method, EMPTY if params is None else params)
+                return await self.answerer(method, params)
         option, ask = _METHODS.get(method, ("", None))
         handler = getattr(self._handlers, option) if option else None
         if ask is None or handler is None:
             raise _no_handler(method, option)
         try:
             async with self._room:
-                result = await ask(self, handler, EMPTY if params is None else params)
+                result = await ask(self, handler, params)
             return Raw(encode(result))
         except RpcError:
             raise
