@@ -6,11 +6,11 @@ import asyncio
 import os
 import select
 import sys
-from typing import cast
 
 import pytest
 
 from holdfast._core.boundary import WireId
+from holdfast._core.transports import pipes
 from holdfast._core.transports.pipe_threads import AHEAD, ThreadReader
 from holdfast._core.transports.pipes import CHUNK, LEAST, TURN, TURNS, PipeReader, Writer
 
@@ -153,17 +153,21 @@ async def test_one_turn_reads_a_bounded_amount() -> None:
 
 
 @pytest.mark.req("R8")
-def test_what_took_long_is_the_last_that_is_read_in_a_turn_and_makes_the_next_reads_small() -> None:
+async def test_what_took_long_is_the_last_of_a_turn_and_makes_the_next_reads_small(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """64 KiB of junk, line by line, take far longer than 64 KiB of a message."""
     reading, writing = os.pipe()
-    clock, got, cost = Clock(), [], 2 * TURN
+    now, cost, got = 0.0, 2 * TURN, list[int]()
+    monkeypatch.setattr(pipes, "monotonic", lambda: now)
 
     def take(data: bytes) -> None:
+        nonlocal now
         got.append(len(data))
-        clock.now += cost
+        now += cost
         os.write(writing, data)
 
-    reader = PipeReader(reading, cast("asyncio.AbstractEventLoop", clock), take, lambda: None)
+    reader = PipeReader(reading, asyncio.get_running_loop(), take, lambda: None)
     os.write(writing, b"x" * CHUNK)
     for _ in range(4):
         reader.read()
@@ -173,21 +177,6 @@ def test_what_took_long_is_the_last_that_is_read_in_a_turn_and_makes_the_next_re
     assert got[4:] == [LEAST, 2 * LEAST, 4 * LEAST, 8 * LEAST]
     reader.close()
     os.close(writing)
-
-
-class Clock:
-    """As much of a loop as a reader needs."""
-
-    now = 0.0
-
-    def time(self) -> float:
-        return self.now
-
-    def add_reader(self, fd: int, callback: object) -> None:
-        pass
-
-    def remove_reader(self, fd: int) -> None:
-        pass
 
 
 def keep_writing(fd: int, size: int) -> None:

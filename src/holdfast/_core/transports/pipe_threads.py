@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import islice
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
+from time import monotonic
 from typing import Final
 
 from holdfast._core.boundary import StreamOptions, WireId
@@ -149,9 +150,9 @@ class ThreadReader:
         if len(data) > self._size:
             self._chunks.appendleft(data[self._size :])
             data = data[: self._size]
-        began = self._loop.time()
+        began = monotonic()
         self._on_data(data)
-        quick = self._loop.time() <= began + TURN
+        quick = monotonic() <= began + TURN
         self._size = min(CHUNK, self._size * 2) if quick else max(LEAST, self._size // 4)
         return quick
 

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from itertools import islice
+from time import monotonic
 
 from holdfast._core.boundary import Delivered, Generation, Report, StreamOptions, WireId
 from holdfast._core.wire.framing import FrameTooLarge, Lines
@@ -288,9 +289,9 @@ class PipeReader:
             if len(data) < LEAST:
                 self._on_data(data)
                 return True
-            began = self._loop.time()
+            began = monotonic()  # uvloop's own clock stands still meanwhile
             self._on_data(data)
-            if self._loop.time() > began + TURN:
+            if monotonic() > began + TURN:
                 self._size = max(LEAST, self._size // 4)
                 return True
             is_full = len(data) == self._size
