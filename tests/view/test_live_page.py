@@ -533,6 +533,56 @@ async def test_what_comes_takes_nothing_from_who_reads_or_presses(devtools: str)
 
 @pytest.mark.req("W3")
 @pytest.mark.long
+async def test_a_form_is_filled_in_by_the_keyboard(devtools: str) -> None:
+    calls: list[dict[str, Any]] = []
+    peer = Peer()
+    deep = {"properties": {"kids": {"type": "array", "items": {"type": "integer"}}}}
+    properties: dict[str, Any] = {
+        "tags": {"type": "array", "description": "What it is about", "items": {"type": "string"}},
+        "sizes": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "deep": {"type": "object", "properties": {"er": {"type": "object", **deep}}},
+    }
+    peer.tool("say", input_schema={"type": "object", "properties": properties})(
+        lambda **values: calls.append(values)
+    )
+    async with live_page(devtools, lambda _: [holdfast.connect(peer, name="peer")]) as page:
+        tab: Tab = page.tab
+        focus = "document.activeElement"
+        await page.choose_tool("say")
+        for word in ("one", "two"):
+            await page.press("+ add", ".call-form")
+            await tab.type(word)
+        assert await tab.ask(f"{focus}.getAttribute('aria-label')") == "tags 2"
+        group = "document.querySelector('.call-form [role=group][aria-label=tags]')"
+        described = f"{group}.getAttribute('aria-describedby').split(' ')[0]"
+        assert await tab.ask(f"document.getElementById({described}).innerText") == (
+            "What it is about"
+        )
+        await tab.ask("document.querySelector('[aria-label=\"Remove tags 1\"]').click()")
+        assert await tab.ask(f"{focus}.getAttribute('aria-label')") == "Remove tags 1"
+        await page.press("+ add a name", ".call-form")
+        await tab.type("width")
+        # To leave the name must not take away the field that one goes to.
+        await tab.ask("window.value = document.querySelector('.map .field input'), value.focus()")
+        assert await tab.ask(f"{focus} === value && value.ariaLabel") == "width"
+        await tab.type("7")
+        await page.press("+ fill it in", ".call-form")
+        assert await tab.ask(f"{focus}.innerText") == "+ fill it in"
+        await tab.ask(f"{focus}.click()")
+        assert await tab.ask(f"{focus}.innerText") == "+ add"
+        await tab.ask(f"{focus}.click()")
+        assert await tab.ask(f"{focus}.getAttribute('aria-label')") == "kids 1"
+        await tab.type("3")
+        await page.press("Call", ".call-form")
+        await tab.until("document.querySelector('#outcome .tree')")
+        assert calls == [{"tags": ["two"], "sizes": {"width": 7}, "deep": {"er": {"kids": [3]}}}]
+        said = "document.querySelector('.said').innerText"
+        assert (await tab.ask(said)).startswith("ok · ")
+        assert page.faults() == []
+
+
+@pytest.mark.req("W3")
+@pytest.mark.long
 async def test_tools_that_change_are_asked_for_anew(devtools: str) -> None:
     peer = Peer(versions=["2025-11-25"])
     for name in ("stays", "changes", "goes"):

@@ -22,13 +22,19 @@ class Field {
     const words = [schema.title && schema.title !== facts.name ? schema.title : "", this.kindWords()].filter(Boolean).join(" · ");
     const label = el("label", "", name, ...(facts.isRequired ? [el("span", "needed", "needed")] : []), el("small", "", ...visible(words, 200)));
     if (control.id) label.htmlFor = control.id;
-    else if (facts.name !== "") Object.entries({ role: "group", "aria-label": facts.name }).forEach(([name, value]) => this.node.setAttribute(name, value));
+    else if (this.words) Object.entries({ role: "group", "aria-label": this.words }).forEach(([name, value]) => this.node.setAttribute(name, value));
     if (facts.isRequired) this.control?.setAttribute("aria-required", true);
+    if (facts.name === "" && this.words) this.control?.setAttribute("aria-label", this.words);
     const help = schema.description ? [el("p", "help", ...visible(schema.description, 2000))] : [];
     for (const words of help) words.id = `${this.fault.id}-help`;
     (this.control || this.node).setAttribute("aria-describedby", [...help, this.fault].map(words => words.id).join(" "));
     this.node.append(...(facts.name === "" ? [] : [label, ...help]), control, this.keeps, this.fault);
     if (schema.default !== undefined && schema.default !== null) this.writeDefault(schema.default);
+  }
+
+  /** What the field is called; a part of a list has no label, and goes by its place. */
+  get words() {
+    return this.facts.name || this.facts.said || "";
   }
 
   kindWords() {
@@ -80,6 +86,9 @@ class Field {
   /** Show a value, as far as the field can. */
   put() {}
 }
+
+/** Go to the first thing in a place that takes keys. */
+const enter = node => node.querySelector("input, textarea, select, button")?.focus();
 
 function input(tag, type, attributes = {}) {
   const node = el(tag, "");

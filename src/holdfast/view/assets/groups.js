@@ -81,7 +81,7 @@ class MapField extends Field {
     super(schema, path, { name: "" });
     this.rows = [];
     this.place = el("div", "items");
-    this.make = name => fieldOf(schema, root, `${path}/${pointerStep(name)}`, { name: "", isRequired: true, isPart: true }, depth + 1, true);
+    this.make = name => fieldOf(schema, root, `${path}/${pointerStep(name)}`, { name: "", said: name || "Value", isRequired: true, isPart: true }, depth + 1, true);
     this.adder = button("add", () => this.add("", undefined).key.focus(), "+ add a name");
     this.node.append(this.place, this.adder);
   }
@@ -90,10 +90,10 @@ class MapField extends Field {
     const key = input("input", "text", { placeholder: "name", value: name }), row = { key, field: this.make(name) };
     if (value !== undefined) row.field.write(value);
     key.setAttribute("aria-label", "Name");
-    const node = el("div", "item map", key, row.field.node, button("remove", () => { this.rows.splice(this.rows.indexOf(row), 1); node.remove(); }, "✕"));
+    const node = el("div", "item map", key, row.field.node, button("remove", () => { this.rows.splice(this.rows.indexOf(row), 1); node.remove(); this.adder.focus(); }, "✕"));
     node.lastChild.setAttribute("aria-label", "Remove");
-    // The place of its faults goes by the name.
-    key.onchange = () => {
+    // The place of its faults goes by the name. While that is written, nobody is in the field which is made anew.
+    key.oninput = () => {
       let value;
       try { value = row.field.read(); } catch { return; }
       const next = this.make(key.value);
@@ -142,7 +142,7 @@ function takeMany(field, value, count) {
 class LazyField extends Field {
   constructor(schema, path, facts, root, depth) {
     super(schema, path, facts);
-    this.make = () => fieldOf({ ...schema, default: undefined, description: undefined }, root, path, { ...facts, name: "" }, depth, true);
+    this.make = () => fieldOf({ ...schema, default: undefined, description: undefined }, root, path, { ...facts, name: "", said: this.words }, depth, true);
     this.place = el("div", "inner");
     this.put(undefined);
     this.build(this.place);
@@ -150,7 +150,7 @@ class LazyField extends Field {
 
   open() {
     this.field = this.make();
-    this.place.replaceChildren(this.field.node, button("add", () => this.put(undefined), "− leave it out"));
+    this.place.replaceChildren(this.field.node, button("add", () => { this.put(undefined); enter(this.place); }, "− leave it out"));
     return this.field;
   }
 
@@ -159,7 +159,7 @@ class LazyField extends Field {
   put(value) {
     if (value !== undefined && value !== null) return (this.field || this.open()).write(value);
     this.field = null;
-    this.place.replaceChildren(button("add", () => this.open(), "+ fill it in"));
+    this.place.replaceChildren(button("add", () => { this.open(); enter(this.place); }, "+ fill it in"));
   }
 
   show(faults) {
@@ -175,9 +175,9 @@ class ArrayField extends Field {
     this.place = el("div", "items");
     this.make = number => {
       const part = Array.isArray(schema.prefixItems) && number < schema.prefixItems.length ? schema.prefixItems[number] : schema.items;
-      return fieldOf(part, root, `${path}/${number}`, { name: "", isRequired: true, isPart: true, isSecret: facts.isSecret }, depth + 1);
+      return fieldOf(part, root, `${path}/${number}`, { name: "", said: `${this.words} ${number + 1}`, isRequired: true, isPart: true, isSecret: facts.isSecret }, depth + 1);
     };
-    this.adder = button("add", () => this.add(undefined), "+ add");
+    this.adder = button("add", () => enter(this.add(undefined)), "+ add");
     this.build(el("div", "inner", this.place, this.adder));
   }
 
@@ -186,13 +186,16 @@ class ArrayField extends Field {
     if (value !== undefined) field.write(value);
     this.items.push(field);
     const row = el("div", "item", field.node, button("remove", () => this.remove(field), "✕"));
-    row.lastChild.setAttribute("aria-label", "Remove");
+    row.lastChild.setAttribute("aria-label", `Remove ${field.words}`);
     this.place.append(row);
+    return row;
   }
 
   /** The places of those behind it change, so they are made anew. */
   remove(field) {
-    try { this.put(this.items.filter(item => item !== field).map(item => item.read())); } catch (error) { this.show({ [error.path]: error.message }); }
+    const number = this.items.indexOf(field);
+    try { this.put(this.items.filter(item => item !== field).map(item => item.read())); } catch (error) { return this.show({ [error.path]: error.message }); }
+    (this.place.children[number]?.lastChild || this.adder).focus();
   }
 
   take() {
@@ -219,9 +222,9 @@ class AlternativesField extends Field {
     super(schema, path, facts);
     this.choices = choices;
     const base = without(without(schema, "oneOf"), "anyOf");
-    this.make = number => fieldOf({ ...joined([choices[number], base]), description: choices[number].description, default: undefined }, root, path, { name: "", isRequired: facts.isRequired, isPart: facts.isPart, isSecret: facts.isSecret, secret: facts.secret }, depth + 1, true);
+    this.make = number => fieldOf({ ...joined([choices[number], base]), description: choices[number].description, default: undefined }, root, path, { name: "", said: this.words, isRequired: facts.isRequired, isPart: facts.isPart, isSecret: facts.isSecret, secret: facts.secret }, depth + 1, true);
     this.select = input("select", "");
-    this.select.setAttribute("aria-label", "Which form");
+    this.select.setAttribute("aria-label", this.words ? `Which form of ${this.words}` : "Which form");
     // One of several objects is left out unless it is chosen: its constants alone would be sent.
     this.isLeft = !facts.isRequired && choices.some(choice => typeOf(choice) === "object");
     this.select.append(...(this.isLeft ? [el("option", "", "–")] : []), ...choices.map((choice, number) => el("option", "", formName(choice, root) || `form ${number + 1}`)));
