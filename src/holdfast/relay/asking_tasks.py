@@ -26,8 +26,9 @@ from typing import Any, Final
 from msgspec import Raw, Struct, field
 
 from holdfast._core.eras.serving import Json
-from holdfast._core.wire.codes import INTERNAL_ERROR, RequestError
+from holdfast._core.wire.codes import INTERNAL_ERROR
 from holdfast.errors import RequestTimeout, RpcError, TransportError
+from holdfast.relay.envelope import full
 from holdfast.relay.questions import Question
 
 MOST_ASKING: Final = 100
@@ -65,8 +66,7 @@ class AskingTasks:
         if task is not None and task.result is not None and not task.result.done():
             return
         if task is None and len(self._tasks) >= MOST_ASKING:
-            text = f"{MOST_ASKING} tasks of this host ask already: answer or cancel some"
-            raise RequestError(INTERNAL_ERROR, text, {"kind": "state", "outcomeUnknown": False})
+            raise full(f"{MOST_ASKING} tasks of this host ask already: answer or cancel some")
         task = self._tasks.setdefault(task_id, AskingTask())
         task.result = asyncio.get_running_loop().create_task(fetch())
         task.result.add_done_callback(_seen)
@@ -105,23 +105,21 @@ class AskingTasks:
 
     def requests(self, task_id: str) -> Json:
         """Return the questions of a task, as a poll shows them."""
-        task = self._tasks.get(task_id)
-        return (
-            {}
-            if task is None
-            else {
-                key: {"method": question.method, "params": question.params}
-                for key, question in task.questions.items()
-                if not question.answer.done()
-            }
-        )
+        return {
+            key: question.shown()
+            for key, question in self._questions(task_id).items()
+            if not question.answer.done()
+        }
 
     def answer(self, task_id: str, answers: dict[str, Raw]) -> None:
         """Give the server the answers; those to no open question are ignored."""
+        for key, question in self._questions(task_id).items():
+            if key in answers:
+                question.settle(answers[key])
+
+    def _questions(self, task_id: str) -> dict[str, Question]:
         task = self._tasks.get(task_id)
-        for key, question in {} if task is None else task.questions.items():
-            if key in answers and not question.answer.done():
-                question.answer.set_result(answers[key])
+        return {} if task is None else task.questions
 
     async def result(self, task_id: str) -> Raw | None:
         """Return the result of a task that has ended, if it is being waited for."""
@@ -141,9 +139,7 @@ class AskingTasks:
         if task.result is not None:
             task.result.cancel()
         for question in task.questions.values():
-            if not question.answer.done():
-                text = f"{question.method}: the task has ended, or its client is gone"
-                question.answer.set_exception(RpcError(text, code=INTERNAL_ERROR))
+            question.refuse(f"{question.method}: the task has ended, or its client is gone")
 
     def close(self) -> None:
         """End everything: the host is gone."""

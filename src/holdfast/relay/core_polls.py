@@ -12,8 +12,9 @@ from msgspec import Raw, Struct
 from holdfast._core.calls.task_poller import TaskPoller, TaskView
 from holdfast._core.eras.tasks import TaskForm, TaskState
 from holdfast._core.server.request import ServerRequest
-from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
+from holdfast._core.wire.codes import INVALID_PARAMS, RequestError
 from holdfast._core.wire.jsonrpc import encode
+from holdfast.relay.envelope import full
 from holdfast.relay.kept_tasks import KeptTasks
 from holdfast.relay.task_shapes import ENDED, is_failure, of_task, task_fields
 
@@ -93,9 +94,7 @@ class CorePolls:
 
     def _begin(self, request: ServerRequest, task_id: str) -> Following:
         if len(self._following) >= MOST_FOLLOWED:
-            text = f"{MOST_FOLLOWED} results of tasks are waited for already: use tasks/get"
-            data = {"kind": "state", "outcomeUnknown": False}
-            raise RequestError(INTERNAL_ERROR, text, data)
+            raise full(f"{MOST_FOLLOWED} results of tasks are waited for already: use tasks/get")
         work = asyncio.get_running_loop().create_task(self._follow(request, task_id))
         follower = self._following[task_id] = Following(work)
         work.add_done_callback(lambda _: self._drop(task_id, follower))

@@ -63,6 +63,16 @@ def fault_of(error: HoldfastError) -> RequestError:
     return RequestError(code, error.redacted, data)
 
 
+def full(text: str) -> RequestError:
+    """Return the error for what there is no room for: nothing was sent."""
+    return RequestError(INTERNAL_ERROR, text, {"kind": "state", "outcomeUnknown": False})
+
+
+def broken(text: str) -> RequestError:
+    """Return the error for an answer of the server that breaks the protocol."""
+    return RequestError(INTERNAL_ERROR, text, {"kind": "protocol", "outcomeUnknown": True})
+
+
 _CODES: Final[Mapping[type[HoldfastError], int]] = {
     TransportError: CONNECTION_LOST,
     ShutdownError: CONNECTION_LOST,

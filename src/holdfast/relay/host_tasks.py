@@ -45,12 +45,7 @@ from holdfast._core.wire.codes import (
 from holdfast._core.wire.jsonrpc import MALFORMED, encode
 from holdfast.errors import HoldfastError, RpcError
 from holdfast.relay.core_polls import CorePolls, Poll, as_core
-from holdfast.relay.envelope import (
-    fields_of,
-    items_of,
-    may_be_asked,
-    passing_meta,
-)
+from holdfast.relay.envelope import broken, fields_of, items_of, may_be_asked, passing_meta
 from holdfast.relay.extension_polls import ExtensionPolls
 from holdfast.relay.task_shapes import created
 from holdfast.types.lifecycle import Progress
@@ -308,8 +303,7 @@ class HostTasks:
         if owner is None or owner is self.relay:
             return
         if is_new:
-            text = "the server named a task that it has named to another host"
-            raise RequestError(INTERNAL_ERROR, text, {"kind": "protocol", "outcomeUnknown": True})
+            raise broken("the server named a task that it has named to another host")
         raise RequestError(INVALID_PARAMS, f"task not found: {task_id!r}")
 
     # Requests about tasks
@@ -419,8 +413,7 @@ class HostTasks:
         return answer, state
 
     def broken(self, method: str, invalid: Invalid) -> RequestError:
-        text = f"{method}: the server's answer breaks the protocol: {invalid.reason}"
-        return RequestError(INTERNAL_ERROR, text, {"kind": "protocol", "outcomeUnknown": True})
+        return broken(f"{method}: the server's answer breaks the protocol: {invalid.reason}")
 
     # From the server
 

@@ -16,7 +16,8 @@ from typing import Any, Final
 from msgspec import Raw, Struct
 
 from holdfast._core.eras.serving import Json
-from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
+from holdfast._core.wire.codes import INVALID_PARAMS, RequestError
+from holdfast.relay.envelope import full
 from holdfast.relay.task_shapes import is_failure
 
 MOST_KEPT: Final = 100
@@ -57,15 +58,12 @@ class KeptTasks:
             RequestError: There is none. It comes before the call: one that has run has a result.
         """
         self._make_room()
-        size = sum(len(task.result) for task in self._tasks.values())
-        if len(self._tasks) + self._begun >= MOST_KEPT or size >= MOST_BYTES:
-            text = (
-                f"{len(self._tasks) + self._begun} results of tasks with {size:,} bytes wait for "
-                f"this host, of at most {MOST_KEPT} and {MOST_BYTES:,}: nothing was called; fetch "
-                "them by tasks/result, or call without a task"
+        if self._is_full():
+            raise full(
+                f"{len(self._tasks) + self._begun} results of tasks with {self._size():,} bytes "
+                f"wait for this host, of at most {MOST_KEPT} and {MOST_BYTES:,}: nothing was "
+                "called; fetch them by tasks/result, or call without a task"
             )
-            data = {"kind": "state", "outcomeUnknown": False}
-            raise RequestError(INTERNAL_ERROR, text, data)
         self._begun += 1
         try:
             yield
@@ -112,12 +110,15 @@ class KeptTasks:
     def _make_room(self) -> None:
         """Forget what has expired; if there are many, the oldest that the host has fetched."""
         self._drop_expired()
-        fetched = [task_id for task_id, task in self._tasks.items() if task.is_fetched]
-        for task_id in fetched:
-            size = sum(len(task.result) for task in self._tasks.values())
-            if len(self._tasks) + self._begun < MOST_KEPT and size < MOST_BYTES:
-                return
-            del self._tasks[task_id]
+        for task_id in [task_id for task_id, task in self._tasks.items() if task.is_fetched]:
+            if self._is_full():
+                del self._tasks[task_id]
+
+    def _is_full(self) -> bool:
+        return len(self._tasks) + self._begun >= MOST_KEPT or self._size() >= MOST_BYTES
+
+    def _size(self) -> int:
+        return sum(len(task.result) for task in self._tasks.values())
 
 
 def _life(wish: Any) -> int:

@@ -44,6 +44,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
+from holdfast._core.eras.serving import Json
 from holdfast._core.server.request import InputRequired, ServerRequest
 from holdfast._core.wire.codes import (
     INTERNAL_ERROR,
@@ -70,6 +71,20 @@ class Question(Struct, eq=False):
     method: str
     params: Raw
     answer: asyncio.Future[Raw]
+
+    def shown(self) -> Json:
+        """Return it as a result that asks has it."""
+        return {"method": self.method, "params": self.params}
+
+    def settle(self, answer: Raw) -> None:
+        """Give the server the host's answer, unless it has one."""
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+    def refuse(self, text: str, code: int = INTERNAL_ERROR) -> None:
+        """Tell the server that the host is not asked, unless it has an answer."""
+        if not self.answer.done():
+            self.answer.set_exception(RpcError(text, code=code))
 
 
 class OpenCall(Struct, eq=False):
@@ -154,9 +169,7 @@ class Questions:
         call.request = request
         for key in list(call.questions):
             if key in answers:
-                question = call.questions.pop(key)
-                if not question.answer.done():
-                    question.answer.set_result(answers[key])
+                call.questions.pop(key).settle(answers[key])
         call.news = asyncio.get_running_loop().create_future()
         if call.questions and not call.work.done():
             # Left out by the host: asked again.
@@ -183,10 +196,7 @@ class Questions:
         state = STATE + secrets.token_urlsafe(24)
         self._make_room()
         self._parked[state] = call
-        requests = {
-            key: {"method": question.method, "params": question.params}
-            for key, question in call.questions.items()
-        }
+        requests = {key: question.shown() for key, question in call.questions.items()}
         raise InputRequired(requests, state)
 
     def following(self, request: ServerRequest) -> ServerRequest:
@@ -201,9 +211,7 @@ class Questions:
         for call in (*self._open, *self._parked.values()):
             call.work.cancel()
             for question in call.questions.values():
-                if not question.answer.done():
-                    text = f"{question.method}: the client is gone"
-                    question.answer.set_exception(RpcError(text, code=INTERNAL_ERROR))
+                question.refuse(f"{question.method}: the client is gone")
         self._parked.clear()
 
     # The server's side
@@ -231,7 +239,7 @@ class Questions:
             return
         if not self._open:
             text = f"{question.method}: no call is open that could carry it to the client"
-            question.answer.set_exception(RpcError(text, code=METHOD_NOT_FOUND))
+            question.refuse(text, METHOD_NOT_FOUND)
             return
         # One that the host follows can be asked at once; a parked one when it comes back.
         followed = [call for call in self._open if not call.news.done()]
@@ -239,11 +247,10 @@ class Questions:
         capability = question.method.partition("/")[0]
         waiting = sum(not parked.work.done() for parked in self._parked.values())
         if capability not in call.request.era.capabilities:
-            text = f"the client does not offer {question.method}"
-            question.answer.set_exception(RpcError(text, code=METHOD_NOT_FOUND))
+            question.refuse(f"the client does not offer {question.method}", METHOD_NOT_FOUND)
         elif waiting >= MOST_PARKED and call not in self._parked.values():
             text = f"{question.method}: {MOST_PARKED} calls wait for the client's answers already"
-            question.answer.set_exception(RpcError(text, code=INTERNAL_ERROR))
+            question.refuse(text)
         else:
             call.add(question)
 

@@ -99,8 +99,8 @@ class SharedRelay:
         """The hosts that want updates of a resource, by its URI."""
         self._turns = asyncio.Lock()
         """Subscriptions change one after the other: a first and a last must not overtake."""
-        self._level: str | None = None
-        """The level that a handshake server was told."""
+        self.level: str | None = None
+        """The log level that a handshake server was told; None: it chooses for itself."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __repr__(self) -> str:
@@ -262,11 +262,11 @@ class SharedRelay:
         level = self.most_verbose()
         if level is None or self.is_stateless or not (tell or self.is_level_new):
             return None
-        former, self._level = self._level, level
+        former, self.level = self.level, level
         try:
             return await (tell or self.client.set_log_level)(level)
         except BaseException:
-            self._level = former
+            self.level = former
             raise
 
     def most_verbose(self) -> str | None:
@@ -278,12 +278,7 @@ class SharedRelay:
     def is_level_new(self) -> bool:
         """True if the server is to be told another level than before."""
         level = self.most_verbose()
-        return level is not None and level != self._level and not self.is_stateless
-
-    @property
-    def level(self) -> str | None:
-        """The level that a handshake server was told; None: it chooses for itself."""
-        return self._level
+        return level is not None and level != self.level and not self.is_stateless
 
     # From the server
 
