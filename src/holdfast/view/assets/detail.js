@@ -178,7 +178,7 @@ function smallLane(row, trace) {
   const label = (at, text, anchor) => { const node = el("span", anchor, text); node.style.left = `${at / width * 100}%`; labels.append(node); };
   const first = `${row.dir === "<" ? "asked" : "sent"} ${clock(row.t)}`, ended = `${own(words, row.outcome) || "ended"} ${clock(row.end)}`, set = `answer set aside ${clock(end)}`, progress = counted(ticks.length, "report");
   // Words that would cover each other stand in one row.
-  const room = text => text.length * 6 + 12, isApart = late !== null && x(row.end) > room(first) + room(ended) && x(row.end) < width - room(set);
+  const room = text => text.length * 5.9 + 4, isApart = late !== null && x(row.end) > room(first) + room(ended) && x(row.end) < width - room(set);
   const last = late === null ? ended : isApart ? set : `${ended} · ${set}`, isFree = !isApart || Math.abs(x(row.end) - room(ended) / 2 - width / 2) > (room(ended) + room(progress)) / 2;
   const isBetween = ticks.length > 0 && isFree && room(first) + room(progress) + room(last) < width && room(last) < (width - room(progress)) / 2;
   label(0, ticks.length && !isBetween ? `${first} · ${progress}` : first, "start");

@@ -284,7 +284,7 @@ class Lanes {
       const [token, alpha, shape] = ground;
       g.fillStyle = this.ink(token, alpha);
       g.fillRect(x, y + 1, width, LANE - 1);
-      if (shape) { g.fillStyle = this.pattern(this.ink(token, .33), { "/": 7, ".": 6, "|": 4 }[shape], shape); g.fillRect(x, y + 1, width, LANE - 1); }
+      if (shape) { g.fillStyle = this.pattern(this.ink(token, shape === "." ? .6 : .33), { "/": 7, ".": 5, "|": 4 }[shape], shape); g.fillRect(x, y + 1, width, LANE - 1); }
     }
     if (row.name === "ready") { g.fillStyle = this.ink("accent"); g.beginPath(); g.roundRect(x, rail + .5, width, 3, 1.5); g.fill(); }
     else if (ground && row.name !== "backoff" && row.name !== "closed") {
