@@ -20,7 +20,7 @@ from holdfast.relay.finding import Finder
 from holdfast.relay.merging import MergedRelay, full_name, split_name
 from holdfast.relay.serving import ServedRelays
 from holdfast.relay.sharing import SharedRelay
-from holdfast.testing import Peer, RequestError, ServerRequest
+from holdfast.testing import SILENCE, Peer, RequestError, ServerRequest
 from tests.relay.rig import Pair, RelayServer, input_required
 from tests.relay.worker import DONE, Worker
 
@@ -62,13 +62,19 @@ def offering(pair: Pair, word: str) -> Peer:
 
 @asynccontextmanager
 async def merged(
-    pair: Pair, peers: dict[str, Any], *, patience: float = 10, finder: bool = False, **options: Any
+    pair: Pair,
+    peers: dict[str, Any],
+    *,
+    patience: float = 10,
+    finder: bool = False,
+    upstream: dict[str, Any] | None = None,
+    **options: Any,
 ) -> AsyncIterator[holdfast.Client]:
     """Yield a host in front of many servers."""
     async with AsyncExitStack() as stack:
         shared = {}
         for name, peer in peers.items():
-            client = holdfast.connect(peer, name=name, when_down="wait")
+            client = holdfast.connect(peer, name=name, when_down="wait", **upstream or {})
             shared[name] = SharedRelay(await stack.enter_async_context(client))
         relay = MergedRelay(shared, patience=patience)
         if finder:
@@ -227,6 +233,16 @@ async def test_the_host_is_told_when_a_late_server_is_there(host_era: str) -> No
         await changes.get()
         names = [tool.name for tool in await host.list_tools(cache="bypass")]
         assert names == ["good.say", "late.say"]
+
+
+async def test_a_time_limit_of_one_s_own_is_the_one_that_is_named(host_era: str) -> None:
+    pair = Pair(host_era, "handshake")
+    peer = offering(pair, "one")
+    peer.on("tools/list", SILENCE)
+    short = holdfast.Timeouts(total=0.05)
+    async with merged(pair, {"a": peer}, upstream={"timeouts": short}) as host:
+        with pytest.raises(RpcError, match="no answer within 50 ms"):
+            await host.request("tools/list")
 
 
 async def test_a_list_without_an_end_is_refused(host_era: str) -> None:

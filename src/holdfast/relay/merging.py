@@ -220,15 +220,12 @@ class MergedRelay:
             try:
                 async with asyncio.timeout(self._patience):
                     return await work(relay)
-            except TimeoutError:
+            except (TimeoutError, RequestError, HoldfastError) as error:
                 self._await(name, relay)
-                text = f"{name}: not there within {self._patience:g} s"
-                return fault_of(RequestTimeout(text))
-            except RequestError as error:
-                self._await(name, relay)
-                return error
-            except HoldfastError as error:
-                self._await(name, relay)
+                if isinstance(error, RequestError):
+                    return error
+                if not isinstance(error, HoldfastError):
+                    error = RequestTimeout(f"{name}: not there within {self._patience:g} s")
                 return fault_of(error)
 
         results = await asyncio.gather(
