@@ -1,10 +1,14 @@
-"""A server that keeps state, asks, reports and dies: ``python server.py [handshake|stateless]``."""
+"""A server that keeps state, asks, reports and dies: ``python server.py [handshake|stateless]``.
+
+``@FILE`` stands for the word that is in a file when it starts.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
@@ -75,11 +79,12 @@ for _name, _run in TOOLS.items():
     catalog.tools[_name] = Offered({"name": _name, "inputSchema": {"type": "object"}}, _run)
 catalog.resources["test://one"] = resource("test://one", "1")
 eras = {"handshake": HANDSHAKE[1:2], "stateless": STATELESS[:1]}
+era = sys.argv[1] if len(sys.argv) > 1 else "handshake"
 server = Server(
     "stateful",
     catalog.handlers(),
     capabilities=lambda: CAPABILITIES,
-    versions=eras[sys.argv[1] if len(sys.argv) > 1 else "handshake"],
+    versions=eras[Path(era[1:]).read_text() if era.startswith("@") else era],
 )
 
 if __name__ == "__main__":

@@ -216,6 +216,29 @@ async def test_a_shared_server_looks_as_it_is(era: str) -> None:
 
 
 @pytest.mark.req("Y4")
+@pytest.mark.parametrize("eras", [("handshake", "stateless"), ("stateless", "handshake")])
+async def test_a_server_that_comes_back_in_the_other_era_looks_as_it_is(
+    eras: tuple[str, str], tmp_path: Path
+) -> None:
+    era = tmp_path / "era"
+    era.write_text(eras[0])
+    versions = {"handshake": HANDSHAKE[1], "stateless": STATELESS[0]}
+    async with (
+        running(),
+        connected(f"@{era}", **QUICK) as client,
+        connected(f"@{era}", **QUICK) as other,
+    ):
+        pids = [await text(client, "pid"), await text(other, "pid")]
+        assert client.protocol_version == other.protocol_version == versions[eras[0]]
+        era.write_text(eras[1])
+        with pytest.raises(TransportError):
+            await client.call_tool("die")
+        pids += [await text(client, "pid"), await text(other, "pid")]
+        assert client.protocol_version == other.protocol_version == versions[eras[1]]
+        assert [pids[0] == pids[1], pids[2] == pids[3], pids[1] == pids[2]] == [True, True, False]
+
+
+@pytest.mark.req("Y4")
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
 async def test_a_question_goes_to_the_client_whose_call_it_belongs_to(era: str) -> None:
     def answering(name: str) -> Handlers:

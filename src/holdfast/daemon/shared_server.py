@@ -16,6 +16,7 @@ from msgspec import Raw
 from holdfast._build import build_client
 from holdfast._core import boundary as b
 from holdfast._core.engine.state import State
+from holdfast._core.eras.serving import begin
 from holdfast._core.serve.stdio import Conversation
 from holdfast._core.server.request import Handler, ServerRequest
 from holdfast._core.transports.daemon_link import ServerLoss, StartReport, marked_line
@@ -25,6 +26,7 @@ from holdfast._core.transports.stdio import Stdio
 from holdfast._pool import definition_of
 from holdfast.errors import HoldfastError
 from holdfast.policies import Limits, Timeouts
+from holdfast.relay.envelope import answered_errors
 from holdfast.relay.sharing import RELAYED, SharedRelay
 
 log: logging.Logger = logging.getLogger("holdfast")
@@ -265,10 +267,12 @@ class SharedServer:
             return {**await discover(request), "supportedVersions": [self._client.protocol_version]}
 
         async def initialized(request: ServerRequest) -> Any:
-            result = await initialize(request)
-            if self._relay.is_stateless:
-                return result
-            return {**result, "protocolVersion": self._client.protocol_version}
+            with answered_errors():
+                await self._client.open()
+            version = self._client.protocol_version
+            assert version is not None
+            begin(request.params, (version,))  # it may have come back as one without sessions
+            return {**await initialize(request), "protocolVersion": version}
 
         handlers["server/discover"] = discovered
         handlers["initialize"] = initialized
