@@ -113,7 +113,8 @@ def test_the_lines_that_are_shown_are_those_of_the_file(
         "@@ line 3 @@",
         r'-"command": "\u2028-harmless\u2029", "args": []}',
         '+"command": "holdfast", "args": '
-        r'["serve", "--inherit-env", "--", "\u2028-harmless\u2029"]}',
+        r'["serve", "--inherit-env", "--name=a\u2028+++ /safe\u202e\x85\x7f", "--", '
+        r'"\u2028-harmless\u2029"]}',
     ]
 
 
@@ -185,14 +186,26 @@ def test_the_words_that_a_host_gets(cli: Cli, cursor: Path) -> None:
     here = os.getcwd()
     assert entry(cursor)["command"] == "/opt/holdfast"
     assert entry(cursor)["args"] == [
-        *("serve", "--inherit-env", "--allow", "git_*", "--allow", "x"),
+        *("serve", "--inherit-env", "--name=git", "--allow", "git_*", "--allow", "x"),
         *("--log", f"{here}/l.jsonl"),
         *("--timeout", "9", "--trace-file", f"{here}/t-git.jsonl"),
         *("--", "uvx", "mcp-server-git"),
     ]
     done = cli("install", "cursor", "-y", "--program", "/opt/holdfast")
     assert "with these options now" in done.err
-    assert entry(cursor)["args"] == ["serve", "--inherit-env", "--", "uvx", "mcp-server-git"]
+    plain = ["serve", "--inherit-env", "--name=git", "--", "uvx", "mcp-server-git"]
+    assert entry(cursor)["args"] == plain
+
+
+@pytest.mark.parametrize("name", ["--", "-x", "", "two words", "é\n"])
+def test_any_name_is_that_of_the_server(cli: Cli, cursor: Path, name: str) -> None:
+    text = json.dumps({"mcpServers": {name: {"command": "a-server", "args": ["--", "b"]}}})
+    cursor.write_text(text)
+    assert cli("install", "cursor", "-y", "--program", "holdfast").code == 0
+    words = ["serve", "--inherit-env", f"--name={name}", "--", "a-server", "--", "b"]
+    assert entry(cursor, name)["args"] == words
+    assert cli("uninstall", "cursor", "-y").code == 0
+    assert cursor.read_text() == text
 
 
 def test_wrong_words_are_refused(cli: Cli, cursor: Path) -> None:
@@ -287,7 +300,7 @@ def test_a_project_s_file_names_paths_from_the_project_on(cli: Cli, tmp_path: Pa
     done = cli("install", "claude-code", "--project", "-y", *words)
     assert done.code == 0, done.err
     assert entry(Path(".mcp.json"), "a")["args"] == [
-        *("serve", "--inherit-env", "--log", "logs/a.jsonl"),
+        *("serve", "--inherit-env", "--name=a", "--log", "logs/a.jsonl"),
         *("--trace-file", str(outside), "--", "a"),
     ]
     warning = f"Outside of the project: {outside}. Others who use it do not have that path."
@@ -298,7 +311,7 @@ def test_a_project_s_file_names_paths_from_the_project_on(cli: Cli, tmp_path: Pa
     Path(".vscode/mcp.json").write_text('{"servers": {"a": {"command": "a"}}}')
     done = cli("install", "vscode", "--project", "-y", "--log", "logs/l.jsonl")
     args = json.loads(Path(".vscode/mcp.json").read_text())["servers"]["a"]["args"]
-    assert args[2:4] == ["--log", "${workspaceFolder}/logs/l.jsonl"]
+    assert args[3:5] == ["--log", "${workspaceFolder}/logs/l.jsonl"]
     assert "Outside" not in done.err
 
 

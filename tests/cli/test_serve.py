@@ -75,6 +75,12 @@ async def test_a_call_that_asks_runs_once(tmp_path: Path, protocol: str) -> None
     assert runs.read_text() == "run\n"
 
 
+async def test_errors_have_the_name_that_the_host_gave() -> None:
+    async with holdfast.connect(command("--name=my git")) as host:
+        with pytest.raises(RpcError, match="^.*my git: tools/call 'die'"):
+            await host.call_tool("die")
+
+
 async def test_the_options_of_every_verb_hold(tmp_path: Path) -> None:
     log, trace = tmp_path / "calls.jsonl", tmp_path / "trace.jsonl"
     line = command("--log", str(log), "--trace-file", str(trace), "--cwd", str(tmp_path))

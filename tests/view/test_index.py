@@ -203,7 +203,7 @@ def test_a_file_that_is_no_trace_is_refused(text: str) -> None:
 
 @pytest.mark.req("W2")
 def test_a_trace_of_a_later_version_is_refused() -> None:
-    with pytest.raises(ValidationError, match="version 2; this program reads 1"):
+    with pytest.raises(ValidationError, match="version 2, of a later Holdfast"):
         read('{"holdfast-trace": 2}\n')
 
 

@@ -121,7 +121,9 @@ class Installer:
         words = self._program.words
         if self._is_found and needs_interpreter(server.env):
             words = interpreter()
-        return (*words, SERVE, INHERIT, *self._option_words(server.name), MARK)
+        # In one word: a server may be called "--".
+        options = (f"--name={server.name}", *self._option_words(server.name))
+        return (*words, SERVE, INHERIT, *options, MARK)
 
     def _option_words(self, name: str) -> list[str]:
         """Return the options for ``serve``; ``{name}`` in a path is the server's name."""

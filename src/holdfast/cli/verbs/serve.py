@@ -42,6 +42,7 @@ server before they end it: ``printf … | holdfast serve`` is answered, too."""
 @click.option("--finder", is_flag=True, help="Offer search, describe and call for all tools.")
 @ALLOW
 @DENY
+@click.option("--name", metavar="NAME", help="Call the server so, in errors and records.")
 @click.option("--audit", metavar="FILE", help="Append a record of each call, as JSON lines.")
 @click.option(
     "--cache",
@@ -57,6 +58,7 @@ async def serve(
     finder: bool,
     allow: tuple[str, ...],
     deny: tuple[str, ...],
+    name: str | None,
     audit: str | None,
     cache: float | None,
 ) -> int:
@@ -76,6 +78,8 @@ async def serve(
     from holdfast.relay.sharing import RELAYED, SharedRelay
 
     address = None if http is None else _address(http)
+    if name is not None:
+        _call_it(target, name)
     # Standard input is the host's: nobody can be asked, and stdout is the protocol's.
     target.options.setdefault("when_down", "wait")
     # What passes between the two directly must not be too much for what is between them.
@@ -98,10 +102,10 @@ async def serve(
         clients = _clients(target, names)
         stack.push_async_callback(close_all, [*clients.values()])
         relays = {
-            name: SharedRelay(
-                client, _rules(name, allow, deny, [*clients]), is_cached=cache is not None
+            server: SharedRelay(
+                client, _rules(server, allow, deny, [*clients]), is_cached=cache is not None
             )
-            for name, client in clients.items()
+            for server, client in clients.items()
         }
         served = ServedRelays(relays, finder=finder)
         stack.push_async_callback(served.close)
@@ -109,6 +113,13 @@ async def serve(
             _serve_stdio(served) if address is None else _serve_http(served, *address, [*relays])
         )
     return Exit.OK
+
+
+def _call_it(target: ServerTarget, name: str) -> None:
+    """Give a server the name that its host has for it."""
+    if not target.is_given:
+        raise click.UsageError("--name is for one server, behind -- or --url.")
+    target.options["name"] = name or None  # the host may have none
 
 
 def _servers(target: ServerTarget, names: Sequence[str]) -> Sequence[str | None]:
