@@ -77,7 +77,7 @@ async def test_a_call_that_asks_runs_once(tmp_path: Path, protocol: str) -> None
 
 async def test_errors_have_the_name_that_the_host_gave() -> None:
     async with holdfast.connect(command("--name=my git")) as host:
-        with pytest.raises(RpcError, match="^.*my git: tools/call 'die'"):
+        with pytest.raises(RpcError, match=r"^.*my git: tools/call 'die'"):
             await host.call_tool("die")
 
 
