@@ -14,8 +14,8 @@ import holdfast
 from holdfast import Backoff, Handlers, RpcError
 from holdfast._core.eras.revisions import CLIENT_CAPABILITIES, TASKS
 from holdfast.errors import CancelledCallError
-from holdfast.relay import core_polls, host_tasks, kept_tasks
 from holdfast.relay.sharing import SharedRelay
+from holdfast.relay.tasks.kept import ID
 from holdfast.testing import RequestError
 from holdfast.types import RELATED_TASK, Task
 from tests.relay.rig import Pair, RelayServer
@@ -402,13 +402,13 @@ async def test_a_call_that_is_answered_at_once_is_a_task_that_has_ended(core: Pa
         task = await host.start(ttl=5_000)
         task_id = task["taskId"]
         assert (task["status"], task["ttl"]) == ("completed", 5_000)
-        assert task_id.startswith(kept_tasks.ID)
+        assert task_id.startswith(ID)
         assert await host.result("tasks/get", taskId=task_id) == task
         for _ in range(2):
             result = await host.result("tasks/result", taskId=task_id)
             assert result == {**DONE, "_meta": {RELATED_TASK: {"taskId": task_id}}}
         assert (await host.error("tasks/cancel", taskId=task_id))["code"] == -32602
-        gone = await host.error("tasks/get", taskId=f"{kept_tasks.ID}guessed")
+        gone = await host.error("tasks/get", taskId=f"{ID}guessed")
     assert (gone["code"], "task not found" in gone["message"]) == (-32602, True)
     assert (worker.runs, worker.count("tasks/get")) == (1, 0)
 
@@ -427,7 +427,7 @@ async def test_wishes_for_the_life_of_a_result_are_bounded(core: Pair, ttl: Any,
 async def test_results_that_nobody_fetches_are_bounded(
     core: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_tasks, "MOST_KEPT", 2)
+    monkeypatch.setattr("holdfast.relay.tasks.kept.MOST_KEPT", 2)
     worker = Worker(core)
     worker.makes_tasks = False
     async with task_host(core, worker) as host:
@@ -446,7 +446,7 @@ async def test_results_that_nobody_fetches_are_bounded(
 async def test_results_that_are_waited_for_are_bounded(
     core: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(core_polls, "MOST_FOLLOWED", 1)
+    monkeypatch.setattr("holdfast.relay.tasks.core.MOST_FOLLOWED", 1)
     worker = Worker(core)
     worker.script = [{"status": "working"}]
     async with task_host(core, worker) as host:
@@ -680,7 +680,7 @@ async def test_unknown_ids_are_the_server_s_error(pair: Pair) -> None:
 async def test_the_tasks_of_a_host_are_remembered_within_bounds(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_tasks, "MOST_NAMED", 10)
+    monkeypatch.setattr("holdfast.relay.tasks.host.MOST_NAMED", 10)
     worker = Worker(pair)
     async with holdfast.connect(worker.peer) as client:
         relay = SharedRelay(client).join()

@@ -33,7 +33,7 @@ from holdfast.errors import HoldfastError, RequestTimeout
 from holdfast.relay.envelope import fault_of, fields_of, items_of
 from holdfast.relay.host_wishes import listen
 from holdfast.relay.passing import INITIALIZED, Relay
-from holdfast.relay.task_shapes import without_wish
+from holdfast.relay.tasks.shapes import without_wish
 
 if TYPE_CHECKING:
     from holdfast.relay.sharing import SharedRelay

@@ -13,7 +13,7 @@ from holdfast._core.server.request import ServerRequest
 from holdfast._core.server.session import MOST_EARLY, MOST_EARLY_BYTES, ServerSession
 from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.relay.envelope import of_any_hop
-from holdfast.relay.host_tasks import CHANGED, STATUS
+from holdfast.relay.tasks.host import CHANGED, STATUS
 
 if TYPE_CHECKING:
     from holdfast.relay.passing import Relay

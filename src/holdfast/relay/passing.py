@@ -37,7 +37,6 @@ from holdfast.errors import (
     ValidationError,
 )
 from holdfast.relay import passage
-from holdfast.relay.core_polls import following
 from holdfast.relay.envelope import (
     answered_errors,
     fault_of,
@@ -48,11 +47,12 @@ from holdfast.relay.envelope import (
     passing_meta,
     subject_of,
 )
-from holdfast.relay.host_tasks import HostTasks
 from holdfast.relay.host_wishes import HostWishes
 from holdfast.relay.notices import Notices
 from holdfast.relay.questions import MAY_ASK, STATE, Questions
-from holdfast.relay.task_shapes import of_task, promised, related_task, with_task_support
+from holdfast.relay.tasks.core import following
+from holdfast.relay.tasks.host import HostTasks
+from holdfast.relay.tasks.shapes import of_task, promised, related_task, with_task_support
 from holdfast.relay.tool_rules import ToolRules
 from holdfast.types.lifecycle import Progress
 

@@ -41,7 +41,7 @@ from holdfast.events import QuestionRefused
 from holdfast.policies import ToolPolicy
 from holdfast.relay.passing import Relay
 from holdfast.relay.relay_cache import RelayCache
-from holdfast.relay.task_shapes import related_task
+from holdfast.relay.tasks.shapes import related_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping

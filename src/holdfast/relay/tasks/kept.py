@@ -18,7 +18,7 @@ from msgspec import Raw, Struct
 from holdfast._core.eras.serving import Json
 from holdfast._core.wire.codes import INVALID_PARAMS, RequestError
 from holdfast.relay.envelope import full
-from holdfast.relay.task_shapes import is_failure
+from holdfast.relay.tasks.shapes import is_failure
 
 MOST_KEPT: Final = 100
 MOST_BYTES: Final = 64 * 1024 * 1024

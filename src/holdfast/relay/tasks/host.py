@@ -44,10 +44,10 @@ from holdfast._core.wire.codes import (
 )
 from holdfast._core.wire.jsonrpc import MALFORMED, encode
 from holdfast.errors import HoldfastError, RpcError
-from holdfast.relay.core_polls import CorePolls, Poll, as_core
 from holdfast.relay.envelope import broken, fields_of, items_of, may_be_asked, passing_meta
-from holdfast.relay.extension_polls import ExtensionPolls
-from holdfast.relay.task_shapes import created
+from holdfast.relay.tasks.core import CorePolls, Poll, as_core
+from holdfast.relay.tasks.extension import ExtensionPolls
+from holdfast.relay.tasks.shapes import created
 from holdfast.types.lifecycle import Progress
 
 if TYPE_CHECKING:

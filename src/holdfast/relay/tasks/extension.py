@@ -13,13 +13,13 @@ from holdfast._core.server.request import ServerRequest
 from holdfast._core.wire.codes import INVALID_PARAMS, RequestError
 from holdfast._core.wire.jsonrpc import MALFORMED, encode
 from holdfast.errors import RpcError
-from holdfast.relay.asking_tasks import AskingTasks
-from holdfast.relay.core_polls import Poll
 from holdfast.relay.envelope import fault_of, fields_of, of_other_era
-from holdfast.relay.task_shapes import task_fields
+from holdfast.relay.tasks.asking import AskingTasks
+from holdfast.relay.tasks.core import Poll
+from holdfast.relay.tasks.shapes import task_fields
 
 if TYPE_CHECKING:
-    from holdfast.relay.host_tasks import HostTasks
+    from holdfast.relay.tasks.host import HostTasks
 
 
 class ExtensionPolls:

@@ -15,11 +15,11 @@ from holdfast._core.server.request import ServerRequest
 from holdfast._core.wire.codes import INVALID_PARAMS, RequestError
 from holdfast._core.wire.jsonrpc import encode
 from holdfast.relay.envelope import full
-from holdfast.relay.kept_tasks import KeptTasks
-from holdfast.relay.task_shapes import ENDED, is_failure, of_task, task_fields
+from holdfast.relay.tasks.kept import KeptTasks
+from holdfast.relay.tasks.shapes import ENDED, is_failure, of_task, task_fields
 
 if TYPE_CHECKING:
-    from holdfast.relay.host_tasks import HostTasks
+    from holdfast.relay.tasks.host import HostTasks
 
 Poll: TypeAlias = Callable[[ServerRequest, str, TaskForm], Awaitable[Raw]]
 """Answers a request about a task."""

@@ -1,0 +1,1 @@
+"""The tasks of hosts, within an era and between two."""
