@@ -371,7 +371,8 @@ async def test_a_tool_that_may_write_never_runs_twice() -> None:
     def call(incoming: ServerRequest) -> Any:
         ran.append(incoming.params["name"])
         if incoming.connection == 1:
-            peer.hang_up()
+            if len(ran) == 2:
+                peer.hang_up()
             return SILENCE
         return {"content": []}
 

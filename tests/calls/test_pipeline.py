@@ -857,8 +857,11 @@ async def test_questions_of_one_id_are_bounded_like_those_of_many() -> None:
         assert len(asyncio.all_tasks()) - before == 8
         # Withdrawn, all of them end, and others are heard.
         peer.notify("notifications/cancelled", {"requestId": 5})
-        await client.ping()
+        while len(asyncio.all_tasks()) > before:
+            await client.ping()
         peer.write(question(6))
+        while len(asyncio.all_tasks()) == before:
+            await client.ping()
         await client.ping()
         assert heard == 9
 

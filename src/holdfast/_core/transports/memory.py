@@ -65,7 +65,13 @@ class Memory:
 
 
 class MemoryLink:
-    """A link whose frames arrive in later turns of the loop, as they would over a pipe."""
+    """A link without a pipe.
+
+    The server is given a frame at once, inside of whoever sends it. What it writes meanwhile, or in
+    a task, arrives in a later turn of the loop: an answer never overtakes the end of the sending,
+    and a task that writes is not interrupted by what others do with it. Only what it writes in a
+    turn of its own, as a relay that has read an answer, arrives in that turn.
+    """
 
     def __init__(
         self,
@@ -82,8 +88,11 @@ class MemoryLink:
         self._generation = generation
         self._report = report
         self._lines = Lines(limits.frame_bytes)
+        self._delayed = 0
+        """What its frames have to wait for: those before them, or the end of a sending."""
+        self._has_hung_up = False
         self._unsent: set[b.WireId] = set()
-        """The requests that the server has not been given."""
+        """The requests that came after the server had hung up."""
         self._take = server.accept(self)
         self._loop.call_soon(report, b.Opened(generation))
 
@@ -91,9 +100,15 @@ class MemoryLink:
 
     def write(self, data: bytes) -> None:
         """Send bytes to the client; they need not be whole lines."""
-        self._loop.call_soon(self._read, data)
+        if self._delayed or asyncio.current_task(self._loop) is not None:
+            self._delayed += 1
+            self._loop.call_soon(self._read_late, data)
+        else:
+            self._read(data)
 
     def hang_up(self, reason: str = "the server hung up") -> None:
+        self._has_hung_up = True
+        self._delayed += 1  # for good
         self._loop.call_soon(self._lose, TransportError(reason))
 
     # For the driver
@@ -101,9 +116,14 @@ class MemoryLink:
     def send(
         self, frame: bytes, wire_id: b.WireId | None, options: b.StreamOptions | None = None
     ) -> bool:
-        if wire_id is not None:
+        if self.open and not self._has_hung_up:
+            self._delayed += 1
+            try:
+                self._take(frame)
+            finally:
+                self._delayed -= 1
+        elif wire_id is not None:
             self._unsent.add(wire_id)
-        self._loop.call_soon(self._hand_over, frame, wire_id)
         return True
 
     def withdraw(self, wire_id: b.WireId) -> bool:
@@ -139,10 +159,9 @@ class MemoryLink:
             self.on_end()
             self.on_end = None
 
-    def _hand_over(self, frame: bytes, wire_id: b.WireId | None) -> None:
-        if self.open:
-            self._unsent.discard(wire_id)
-            self._take(frame)
+    def _read_late(self, data: bytes) -> None:
+        self._delayed -= 1
+        self._read(data)
 
     def _read(self, data: bytes) -> None:
         if not self.open:
