@@ -157,6 +157,24 @@ def test_a_file_is_replaced_whole_and_keeps_its_permissions(tmp_path: Path) -> N
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+@posix
+def test_a_private_file_is_private_from_its_first_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a"
+    path.touch(0o600)
+    modes: list[int] = []
+    chmod = os.chmod
+
+    def watched(spare: str, mode: int) -> None:
+        modes.append(stat.S_IMODE(os.stat(spare).st_mode))
+        chmod(spare, mode)
+
+    monkeypatch.setattr(os, "chmod", watched)
+    files.write_atomic(path, b"secret")
+    assert modes == [0o600]
+
+
 def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(IsADirectoryError):

@@ -316,10 +316,12 @@ def write_atomic(path: StrPath, data: bytes, *, private: bool = False) -> None:
     folder, name = os.path.split(target)
     spare = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC | _BINARY
-    descriptor = os.open(spare, flags, PRIVATE_FILE if private else 0o666)
+    is_kept = not private and os.path.isfile(target) and not os.path.islink(target)
+    # Who opens it before it has the permissions of the old one reads on after that.
+    descriptor = os.open(spare, flags, PRIVATE_FILE if private or is_kept else 0o666)
     try:
         with open(descriptor, "wb") as file:
-            if not private and os.path.isfile(target) and not os.path.islink(target):
+            if is_kept:
                 os.chmod(spare, stat.S_IMODE(os.stat(target).st_mode) & 0o777)
             file.write(data)
             file.flush()
