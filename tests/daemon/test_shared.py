@@ -257,6 +257,18 @@ def test_a_folder_without_a_repository_is_a_project_of_its_own(tmp_path: Path) -
     assert project_of(str(tmp_path)) == str(tmp_path)
 
 
+@pytest.mark.req("Y4")
+def test_a_repository_of_the_home_folder_is_no_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its settings are kept there: two folders below it are two projects still."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in (".git", "one", "two/.git", "two/src"):
+        (tmp_path / name).mkdir(parents=True)
+    assert project_of(str(tmp_path / "one")) == str(tmp_path / "one")
+    assert project_of(str(tmp_path / "two" / "src")) == str(tmp_path / "two")
+
+
 # What the daemon says
 
 

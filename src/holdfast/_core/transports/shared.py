@@ -56,14 +56,19 @@ log: logging.Logger = logging.getLogger("holdfast")
 
 
 def project_of(folder: str) -> str:
-    """Return the project that a folder belongs to: its repository, or the folder alone."""
+    """Return the project that a folder belongs to: its repository, or the folder alone.
+
+    The home folder is nobody's project, though its settings may be kept in a repository.
+    """
+    home = os.path.realpath(os.path.expanduser("~"))
     above = folder
-    while True:
+    while above != home:
         if os.path.lexists(os.path.join(above, ".git")):
             return above
         above, below = os.path.dirname(above), above
         if above == below:
-            return folder
+            break
+    return folder
 
 
 class Shared:
