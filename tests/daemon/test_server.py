@@ -171,6 +171,8 @@ def test_the_key_is_made_of_all_that_a_server_sees() -> None:
         {"protocol": STATELESS[0]},
         {"grace": 9.0},
         {"shutdown_request": True},
+        {"inherit_env": ("A",)},
+        {"env": {"A": "1"}},
     ]
     keys = {sharing_key(definition(**other)) for other in others}
     assert len(keys | {key}) == len(others) + 1

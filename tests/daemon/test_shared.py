@@ -20,7 +20,7 @@ import holdfast
 from holdfast._core.boundary import Lost, Starting, Transport
 from holdfast._core.transports import daemon_socket
 from holdfast._core.transports.daemon_link import ServerLoss, marked_line
-from holdfast._core.transports.daemon_socket import Hello, socket_path
+from holdfast._core.transports.daemon_socket import Hello, require_private, socket_path
 from holdfast._core.transports.shared import Shared, project_of
 from holdfast._core.transports.stdio import Stdio
 from holdfast.errors import HandshakeTimeout, Hint, ShutdownError, TransportError, ValidationError
@@ -146,7 +146,17 @@ async def test_what_is_no_daemon_is_not_used(answer: bytes) -> None:
 
     async with scripted(odd):
         fallbacks = await fallback()
-    assert "the daemon's socket cannot be used" in fallbacks.sentences[0]
+    assert f"the daemon's socket cannot be used: {socket_path()}: " in fallbacks.sentences[0]
+
+
+@pytest.mark.req("Y4")
+async def test_what_the_system_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection's error has no file's name in it."""
+    require_private(os.path.dirname(socket_path()), create=True)
+    os.symlink("daemon.sock", socket_path())
+    fallbacks = await fallback()
+    place = f"{socket_path()}: Too many levels of symbolic links"
+    assert fallbacks.sentences[0].endswith(place)
 
 
 @pytest.mark.req("Y4")

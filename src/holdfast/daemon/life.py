@@ -151,8 +151,8 @@ def run(*, idle: float = IDLE, linger: float = LINGER, detached: bool = False) -
             0o600,
         )
     except OSError as error:
-        text = f"{os.path.dirname(path)} cannot be used: {reason(error)}"
-        raise TransportError(text) from None
+        place = error.filename or os.path.dirname(path)
+        raise TransportError(f"{place} cannot be used: {reason(error)}") from None
     try:
         if not _is_locked(lock) or asyncio.run(ask("status")) is not None:
             return False

@@ -67,13 +67,16 @@ def sharing_key(definition: Definition) -> str:
 
 def differences(first: Definition, other: Definition) -> list[str]:
     """Return what keeps two servers of one command apart: names of settings and of variables."""
-    settings = ("cwd", "project", "protocol", "grace", "startup", "shutdown_request")
+    settings = ("cwd", "project", "protocol", "grace", "startup", "shutdown_request", "inherit_env")
     names = [name for name in settings if getattr(first, name) != getattr(other, name)]
     if relayed(first.limits) != relayed(other.limits):
         names.append("limits")
     ours, theirs = first.environ, other.environ
     variables = {name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)}
-    return [*names, *sorted(variables - _OF_A_TERMINAL)]
+    names += sorted(variables - _OF_A_TERMINAL)
+    if not names and first.env != other.env:  # the same variables, of which others are secret
+        names.append("env")
+    return names
 
 
 def relayed(limits: Limits) -> Limits:

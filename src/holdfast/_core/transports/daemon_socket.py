@@ -239,9 +239,10 @@ async def greet(hello: Hello) -> tuple[socket.socket, Welcome, bytes]:
     seconds = patience()
     connection = socket.socket(UNIX_SOCKETS, socket.SOCK_STREAM)
     connection.setblocking(False)
+    path = socket_path()
     try:
         async with asyncio.timeout(seconds):
-            await _connect(connection, socket_path())
+            await _connect(connection, path)
             await asyncio.get_running_loop().sock_sendall(connection, line)
             answer, rest = await read_line(connection, LONGEST_HELLO)
             return connection, _welcome.decode(answer), rest
@@ -255,7 +256,7 @@ async def greet(hello: Hello) -> tuple[socket.socket, Welcome, bytes]:
             # It closed its socket before it took this connection from the queue.
             raise Unavailable("the daemon has just ended", is_absent=True) from None
         if isinstance(error, OSError | EOFError | ValueError):
-            raise Unavailable(f"the daemon's socket cannot be used: {_why(error)}") from None
+            raise Unavailable(f"the daemon's socket cannot be used: {_why(error, path)}") from None
         raise
 
 
@@ -267,10 +268,10 @@ def _process_at(connection: socket.socket) -> str:
     return ""
 
 
-def _why(error: OSError | EOFError | ValueError) -> str:
+def _why(error: OSError | EOFError | ValueError, path: str) -> str:
     if isinstance(error, RefusedFileError):
         return f"{error.filename} {error.strerror}"
-    return reason(error) if isinstance(error, OSError) else str(error)
+    return f"{path}: {reason(error) if isinstance(error, OSError) else error}"
 
 
 async def _connect(connection: socket.socket, path: str) -> None:
