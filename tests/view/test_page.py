@@ -331,6 +331,11 @@ PAIRS: list[tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
         {"jsonrpc": "2.0", "id": 3, "error": {"code": -5, "message": "no"}},
         ("-5",),
     ),
+    (
+        {"jsonrpc": "2.0", "id": 4, "method": "escapes", "params": {}},
+        {"jsonrpc": "2.0", "id": 4, "result": {"path": 'C:\\new\\"x"', "lines": "one\ntwo"}},
+        ('"C:\\\\new\\\\"x""', '"one\ntwo"'),
+    ),
 ]
 """Requests and answers as servers write them, and words of each answer."""
 
@@ -463,6 +468,18 @@ async def test_a_trace_without_an_end_says_so(chrome: Browser) -> None:
     tab = await chrome.show(bad_day(5)[:-20])
     banner = await tab.ask("document.getElementById('banner').innerText")
     assert "The end of this trace is missing" in banner
+    # Its torn end is where it ends, and nowhere else.
+    torn = """
+        ((canvas) => {
+          const { data } = canvas.getContext("2d").getImageData(canvas.width - 24, 0, 24, 30);
+          return [...data].some((red, at) =>
+            at % 4 === 0 && red === 133 && data[at + 1] === 92 && data[at + 2] === 0);
+        })(document.getElementById("canvas"))
+    """
+    await tab.ask("location.hash = '#light'")
+    await tab.until(torn)
+    await tab.ask("location.hash = '#light&z=10-20'")
+    await tab.until(f"!({torn})")
     # A program that was killed between two lines left no half line behind.
     closing = '"from":"ready","to":"closing"'
     lines = bad_day(5).splitlines(keepends=True)

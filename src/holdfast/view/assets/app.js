@@ -1,6 +1,6 @@
 /* The page: what is chosen, filtered and shown, and the fragment of the address that holds it. */
-const KEYS = [["j", "next row"], ["k", "previous row"], ["]", "next trouble"], ["[", "previous trouble"], ["/", "filter"], ["Enter", "into the detail"], ["Esc", "range, then zoom, then filter"], ["1", "messages"], ["2", "statistics"], ["3", "call a tool (live)"], ["f", "follow (live)"], ["q", "to a question (live)"], ["w", "calls or wire"], ["← →", "a moment in the lanes, Shift: a range"], ["?", "these keys"]];
-const FILTERS = [["tool:add", "calls of a tool"], ["status:error", "how calls ended: error, ok, timeout, unknown, late"], ["server:git", "of a server"], ["slow:>2s", "calls that took longer"], ["kind:stderr", "lines of a kind"], ["dir:<", "from the server, > to it"], ["id:7", "one request and its answer"], ["-kind:junk", "all but these"], ["\"any words\"", "text in names and messages"]];
+const KEYS = [["j", "next row"], ["k", "previous row"], ["]", "next trouble"], ["[", "previous trouble"], ["/", "filter"], ["Enter", "into the detail"], ["Esc", "range, then zoom, then filter"], ["1", "messages"], ["2", "statistics"], ["3", "call a tool (live)"], ["f", "follow (live)"], ["q", "to a question (live)"], ["w", "calls or wire"], ["← →", "a moment in the lanes, Shift: a range"], ["drag", "a range in the lanes, double click: zoom into it"], ["wheel", "zoom in the lanes"], ["?", "these keys"]];
+const FILTERS = [["tool:add", "calls of a tool"], ["status:error", "how calls ended: error, ok, timeout, unknown, late"], ["server:git", "of a server"], ["slow:>2s", "calls that took longer"], ["kind:stderr", "lines of a kind"], ["method:ping", "requests of a method"], ["dir:<", "from the server, > to it"], ["link:2", "of the second connection"], ["id:7", "one request and its answer"], ["-kind:junk", "all but these"], ["\"any words\"", "text in names and messages"]];
 
 const MOST_QUERY = 2000;
 
@@ -237,7 +237,7 @@ class Page {
     $("theme").append(svg("svg", { "aria-hidden": "true", class: "icon", viewBox: "0 0 14 14" }, svg("circle", { cx: 7, cy: 7, r: 5.5, fill: "none", stroke: "currentColor", "stroke-width": 1.5 }), svg("path", { d: "M7 1.500a5.500 5.500 0 0 1 0 11z", fill: "currentColor" })));
     $("keys").append(...[["j k", "move"], ["[ ]", "trouble"], ["/", "filter"], ["Esc", "clear"]].map(([keys, word]) => el("span", "", ...keys.split(" ").map(key => el("kbd", "", key)), word)));
     const section = (title, rows) => el("section", "", el("h2", "", title), ...rows.map(([key, words]) => el("p", "", words, el("kbd", "", key))));
-    $("dialog").append(section("Keys", KEYS), section("Filter words", FILTERS));
+    $("dialog").append(section("Keys", KEYS.filter(([, words]) => this.trace.isLive || !words.endsWith("(live)"))), section("Filter words", FILTERS));
     this.warn(this.trace.facts);
   }
 
@@ -247,7 +247,7 @@ class Page {
     $("brand").replaceChildren(logo(), el("b", "", ...visible(facts.title, 80)));
     const style = this.trace.isLive ? { timeStyle: "medium" } : { dateStyle: "long", timeStyle: "medium" };
     const when = started && !Number.isNaN(started.getTime()) ? [`${this.trace.isLive ? "since " : ""}${started.toLocaleString("en-GB", style)}`] : [];
-    $("meta").textContent = [...when, ...(rows.length || this.trace.isLive ? [duration(this.trace.end)] : []), counted(facts.servers.length, "server"), counted(rows.length, "message")].join(" · ");
+    $("meta").textContent = [...when, ...(rows.length && !this.trace.isLive ? [duration(this.trace.end)] : []), counted(facts.servers.length, "server"), counted(rows.length, "message")].join(" · ");
   }
 
   /** Say what the trace does not have. */

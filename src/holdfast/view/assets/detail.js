@@ -101,7 +101,7 @@ class Detail {
   stderr(row, lines) {
     const section = el("section", "log", el("h3", "", el("div", "", "stderr of ", ...visible(row.server, 80), `, ${Math.max(0, row.t - BEFORE).toFixed(1)} to ${(row.end + AFTER).toFixed(1)} s`), el("span", "", lines.length === MOST_STDERR ? `the first ${MOST_STDERR} lines` : counted(lines.length, "line"))));
     for (const [line, text] of lines) section.append(el("p", line === this.page.chosen ? "hot here" : /fatal|error|panic|cannot|exception|traceback/i.test(text) ? "hot" : "", el("span", "num", clock(line.t)), el("span", "", ...visible(text, 4000))));
-    if (!lines.length) section.append(el("p", "", "Nothing was written in these seconds."));
+    if (!lines.length) section.append(el("div", "help", "Nothing was written in these seconds."));
     return section;
   }
 

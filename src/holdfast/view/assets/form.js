@@ -72,8 +72,10 @@ class Form {
     const taken = new Set(this.isRaw ? [] : this.field.show(faults)), rest = Object.entries(faults).filter(([place]) => !taken.has(place));
     this.general.hidden = !rest.length;
     this.general.replaceChildren(...rest.map(([place, text]) => el("span", "", ...(place ? [el("b", "", ...visible(place, 200)), " "] : []), ...visible(text, 2000))));
-    const field = this.node.querySelector(".bad input, .bad textarea, .bad select, .bad button");
-    if (field) field.focus();
-    else if (rest.length) this.general.scrollIntoView({ block: "nearest" });
+    const fault = this.node.querySelector(".field-fault:not([hidden])");
+    if (!fault) return;
+    if (fault !== this.general) enter(fault.parentNode);
+    // That of a group stands below all of its fields.
+    fault.scrollIntoView({ block: "nearest" });
   }
 }

@@ -9,6 +9,8 @@ const stepFor = (span, most) => STEPS.find(step => span / step <= most) || Math.
 const TOP = 52, LANE = 66, NARROW = 720, BELOW = 430;
 const COLORS = ["bg", "panel", "sunk", "line", "line2", "text", "muted", "faint", "accent", "ok", "tool", "rpc", "timeout", "cancelled", "unknown", "late", "junk"];
 const GROUNDS = { starting: ["late", .07, "."], initializing: ["late", .12, "|"], backoff: ["rpc", .07, "/"], closing: ["cancelled", .1, "|"], closed: ["cancelled", .06, ""] };
+/* The room that the sign of an outcome takes behind a bar. */
+const SIGN_ROOM = { tool: 11, rpc: 10, failed: 10, timeout: 2 };
 const RANK = ["ok", "pending", "cancelled", "tool", "timeout", "rpc", "failed", "unknown"];
 
 class Lanes {
@@ -235,16 +237,18 @@ class Lanes {
     if (this.isBlank) return;
     const g = this.context, span = this.to - this.from;
     const most = Math.max(2, Math.min(14, this.width / 75)), step = stepFor(span, most);
+    // What stands at the torn end of a trace could not be read.
+    const edge = this.tornAt ?? this.width;
     const digits = Math.max(0, -Math.floor(Math.log10(step))), words = t => step < 60 || t < 1 ? `${t.toFixed(digits)} s` : longDuration(Math.round(t));
     g.strokeStyle = this.ink("line");
     g.fillStyle = this.ink("faint");
     g.lineWidth = 1;
     for (let t = Math.ceil(this.from / step) * step; t <= this.to + 1e-6; t += step) {
-      const x = Math.round(this.x(t)) + .5, isLeft = x < 12, isRight = x > this.width - 24;
+      const x = Math.round(this.x(t)) + .5, isLeft = x < 12, isRight = x > edge - 24;
       // At the left edge stands the border already.
       if (x > 1) { g.beginPath(); g.moveTo(x, TOP - 6); g.lineTo(x, this.height); g.stroke(); }
       g.textAlign = isLeft ? "left" : isRight ? "right" : "center";
-      g.fillText(words(t), isLeft ? 4 : isRight ? this.width - 8 : x, 40);
+      g.fillText(words(t), isLeft ? 4 : isRight ? edge - 8 : x, 40);
     }
   }
 
@@ -377,9 +381,9 @@ class Lanes {
   }
 
   drawCall(call, y) {
-    const g = this.context, height = 8, x = this.x(call.t), width = Math.max(2.5, this.x(call.end) - x), top = y + LANE - 25 - call.slot * 11, outcome = call.outcome, ink = this.ink(outcome);
+    const g = this.context, height = 8, x = this.x(call.t), width = Math.max(2.5, this.x(call.end) - x), top = y + LANE - 25 - call.slot * 11, outcome = call.outcome, ink = this.ink(outcome), whole = width + (own(SIGN_ROOM, outcome) || 0);
     if (x > this.width + 20) return;
-    this.boxes.push({ row: call, x, y: top, width, height });
+    this.boxes.push({ row: call, x, y: top, width: whole, height });
     g.globalAlpha = call.hit ? 1 : .16;
     const path = () => { g.beginPath(); g.roundRect(x, top, width, height, Math.min(2, width / 2)); };
     if (outcome === "cancelled") { path(); g.fillStyle = this.pattern(ink, 4, "/"); g.fill(); g.strokeStyle = ink; g.lineWidth = 1; g.stroke(); }
@@ -392,7 +396,7 @@ class Lanes {
     this.drawProgress(call, top, height);
     this.drawEnd(call, x + width, top, height);
     g.globalAlpha = 1;
-    if (this.page.chosen === call) { g.strokeStyle = this.ink("text"); g.lineWidth = 2; const left = Math.max(1, x - 4), right = Math.min(this.width - 1, x + width + 4); g.beginPath(); g.roundRect(left, top - 4, Math.max(6, right - left), height + 8, 5); g.stroke(); }
+    if (this.page.chosen === call) { g.strokeStyle = this.ink("text"); g.lineWidth = 2; const left = Math.max(1, x - 4), right = Math.min(this.width - 1, x + whole + 4); g.beginPath(); g.roundRect(left, top - 4, Math.max(6, right - left), height + 8, 5); g.stroke(); }
   }
 
   drawProgress(call, top, height) {
@@ -426,10 +430,15 @@ class Lanes {
     g.beginPath(); g.arc(late, top + 4, 4, 0, 7); g.fillStyle = this.ink("panel"); g.fill(); g.stroke();
   }
 
-  /** The end of a trace whose writer was killed. */
+  /** Where the trace of a writer that was killed ends; nothing if that is out of sight. */
+  get tornAt() {
+    const { end, facts } = this.trace, x = this.x(end);
+    return (facts.cut || facts.unclosed) && x <= this.width ? Math.min(x, this.width - 6) : null;
+  }
+
   drawTornEnd() {
-    if (!this.trace.facts.cut && !this.trace.facts.unclosed) return;
-    const g = this.context, x = Math.min(this.x(this.trace.end), this.width - 6);
+    const g = this.context, x = this.tornAt;
+    if (x === null) return;
     g.fillStyle = this.pattern(this.ink("timeout", .4), 7, "/");
     g.fillRect(x, 0, this.width, this.height);
     g.strokeStyle = this.ink("timeout"); g.lineWidth = 2; g.beginPath();

@@ -37,8 +37,10 @@ function beginning(value, room) {
 
 const pointerStep = name => String(name).replaceAll("~", "~0").replaceAll("/", "~1");
 
+/* Escapes of JSON that are shown as what they stand for. */
+const READ_AS = { n: "\n", '"': '"' };
 function leaf(value, label, fault, room) {
-  const text = typeof value === "string" ? JSON.stringify(value).slice(1, -1).replaceAll("\\n", "\n").replaceAll('\\"', '"') : JSON.stringify(value);
+  const text = typeof value === "string" ? JSON.stringify(value).slice(1, -1).replace(/\\(.)/g, (pair, letter) => own(READ_AS, letter) ?? pair) : JSON.stringify(value);
   const look = typeof value === "string" ? "string" : typeof value === "number" || isRaw(value) ? "number" : "word";
   const quote = typeof value === "string" ? '"' : "", node = el("div", "leaf", ...label);
   const shown = el("span", look + (fault ? " fault" : ""), quote, ...visible(text, room), quote);
