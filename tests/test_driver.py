@@ -465,6 +465,14 @@ def test_a_client_stays_with_its_loop() -> None:
     asyncio.run(second())
 
 
+@pytest.mark.req("L12")
+def test_a_client_without_a_loop_of_asyncio_says_so() -> None:
+    client = holdfast.connect(silent_peer())
+    for use in (client.open(), client.close()):
+        with pytest.raises(holdfast.StateError, match="trio is not supported"):
+            use.send(None)
+
+
 @pytest.mark.req("L8")
 def test_a_loop_that_ends_without_a_close_ends_the_client() -> None:
     client = holdfast.connect(silent_peer())

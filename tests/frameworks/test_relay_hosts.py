@@ -86,3 +86,39 @@ def test_sessions_of_others_run_on_streams_of_a_client(
     }
     assert json.loads(done.stdout) == dict.fromkeys(hosts, report)
     assert runs.read_text() == "run\n" * len(hosts)
+
+
+@pytest.mark.req("Y2")
+@pytest.mark.hang(600)
+@pytest.mark.parametrize("name", ["fastmcp", "langchain"], ids=["mcp-2", "mcp-1"])
+def test_what_a_session_cannot_hold_is_refused_and_nothing_of_it_stays(name: str) -> None:
+    try:
+        python = installed(name) / "bin" / "python"
+    except NotHere as reason:
+        pytest.skip(str(reason))
+    done = subprocess.run(
+        [python, SCRIPTS / "streams_faults.py"],
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(PROJECT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    unread = {"kind": "protocol", "outcomeUnknown": True}
+    assert json.loads(done.stdout) == {
+        "odd_answers": {
+            "digits": unread,
+            "deep": unread,
+            "notice": "fine",
+            "asks": "refused",
+            "fine": "fine",
+        },
+        "odd_arguments": [{"kind": "validation", "outcomeUnknown": False}, "fine"],
+        "cancelled": [],
+        "entered_twice": [
+            "these streams are in use: each session needs streams(client) anew",
+            "fine",
+        ],
+        "kept": 0,
+    }

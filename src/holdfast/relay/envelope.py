@@ -68,6 +68,11 @@ def full(text: str) -> RequestError:
     return RequestError(INTERNAL_ERROR, text, {"kind": "state", "outcomeUnknown": False})
 
 
+def unsendable(text: str) -> RequestError:
+    """Return the error for what cannot be written as JSON: nothing was sent."""
+    return RequestError(INVALID_PARAMS, text, {"kind": "validation", "outcomeUnknown": False})
+
+
 def broken(text: str) -> RequestError:
     """Return the error for an answer of the server that breaks the protocol."""
     return RequestError(INTERNAL_ERROR, text, {"kind": "protocol", "outcomeUnknown": True})

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, WeakKeyDictionary, ref
+
+from msgspec import UNSET
 
 from holdfast._core.serve.runner import LoopRunner
 from holdfast._core.serve.unread import may_wait
+from holdfast._core.server.message import is_id, read_message
 from holdfast._core.server.session import ServerSession
+from holdfast._core.wire.jsonrpc import encode_line
 from holdfast.errors import StateError
+from holdfast.relay.envelope import broken, unsendable
 from holdfast.relay.sharing import SharedRelay
 
 if TYPE_CHECKING:
+    from holdfast._core.server.server import Server
     from holdfast.client import Client
 
-_shared: WeakKeyDictionary[Client, SharedRelay] = WeakKeyDictionary()
+_relays: WeakKeyDictionary[Client, ReferenceType[SharedRelay]] = WeakKeyDictionary()
+"""The relay of each client; once a session has spoken, the client holds it."""
 
 
 class SdkStreams:
@@ -33,18 +39,25 @@ class SdkStreams:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._entered: list[Any] = []
+        self._entered: AbstractAsyncContextManager[tuple[Any, Any]] | None = None
 
     def __repr__(self) -> str:
         return f"<SdkStreams {self._client!r}>"
 
     async def __aenter__(self) -> tuple[Any, Any]:
-        context = self._connect()
-        self._entered.append(context)
-        return await context.__aenter__()
+        if self._entered is not None:
+            raise StateError("these streams are in use: each session needs streams(client) anew")
+        self._entered = self._connect()
+        try:
+            return await self._entered.__aenter__()
+        except BaseException:
+            self._entered = None
+            raise
 
     async def __aexit__(self, *error: Any) -> Any:
-        return await self._entered.pop().__aexit__(*error)
+        entered, self._entered = self._entered, None
+        assert entered is not None, "left more often than entered"
+        return await entered.__aexit__(*error)
 
     async def close(self) -> None:
         """Do nothing: the client is closed by its owner."""
@@ -69,36 +82,76 @@ class SdkStreams:
         import anyio
 
         forms = _forms()
+        loop = self._client._requester.driver.loop
         to_host, read = anyio.create_memory_object_stream[Any](math.inf)
         write, from_host = anyio.create_memory_object_stream[Any](0)
-        if self._client not in _shared:
-            _shared[self._client] = SharedRelay(self._client)
-        host = _shared[self._client].join()
-
-        def send(line: bytes) -> None:
-            # Their bytes are not counted: who reads them does not say so.
-            if not may_wait(line, to_host.statistics().current_buffer_used, 0):
-                return
-            try:
-                to_host.send_nowait(forms.read(line))
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                return  # the session has ended
-
-        session = ServerSession(host.server, send, LoopRunner())
-
-        async def receive() -> None:
-            async for message in from_host:
-                session.feed(forms.write(message))
-
-        reading = asyncio.get_running_loop().create_task(receive())
+        host = _relay_of(self._client).join()
+        end = _ServerEnd(host.server, forms, to_host)
+        reading = loop.create_task(end.receive(from_host))
         try:
             yield read, write
         finally:
+            # All but the last at once: what cancels the session cancels that, too.
             reading.cancel()
-            session.close()
-            await host.leave()
+            end.session.close()
             for stream in (to_host, read, write, from_host):
                 stream.close()
+            await host.leave()
+
+
+class _ServerEnd:
+    """The end of one session's streams at which the relay is its server."""
+
+    def __init__(self, server: Server, forms: _Forms, to_host: Any) -> None:
+        self._forms = forms
+        self._to_host = to_host
+        self.session = ServerSession(server, self._send, LoopRunner())
+
+    def __repr__(self) -> str:
+        return f"<_ServerEnd {self.session!r}>"
+
+    async def receive(self, from_host: Any) -> None:
+        """Take what the session sends, until it ends."""
+        async for sent in from_host:
+            try:
+                line = self._forms.write(sent)
+            except ValueError as error:
+                self._refuse(getattr(sent.message, "root", sent.message), error, by_host=True)
+            else:
+                self.session.feed(line)
+
+    def _send(self, line: bytes) -> None:
+        # Their bytes are not counted: who reads them does not say so.
+        if not may_wait(line, self._to_host.statistics().current_buffer_used, 0):
+            return
+        try:
+            self._put(self._forms.read(line))
+        except ValueError as error:
+            self._refuse(read_message(line), error, by_host=False)
+
+    def _put(self, message: Any) -> None:
+        from anyio import BrokenResourceError, ClosedResourceError
+
+        with suppress(BrokenResourceError, ClosedResourceError):  # the session has ended
+            self._to_host.send_nowait(message)
+
+    def _refuse(self, message: Any, error: ValueError, *, by_host: bool) -> None:
+        """Have nobody wait for a message that the models of ``mcp`` cannot hold.
+
+        A request is refused to its sender; instead of a response comes an error.
+        """
+        request_id = getattr(message, "id", None)
+        if not is_id(request_id):
+            # A notification. Transports of mcp give sessions the error.
+            self._put(error)
+            return
+        fault = unsendable(str(error)) if by_host else broken(f"mcp cannot read it: {error}")
+        line = encode_line({"jsonrpc": "2.0", "id": request_id, "error": fault.fault})
+        is_request = getattr(message, "method", UNSET) is not UNSET
+        if is_request == by_host:
+            self._put(self._forms.read(line))
+        else:
+            self.session.feed(line)
 
 
 class _Forms(NamedTuple):
@@ -106,6 +159,15 @@ class _Forms(NamedTuple):
 
     read: Callable[[bytes], Any]
     write: Callable[[Any], bytes]
+
+
+def _relay_of(client: Client) -> SharedRelay:
+    reference = _relays.get(client)
+    relay = None if reference is None else reference()
+    if relay is None:
+        relay = SharedRelay(client)
+        _relays[client] = ref(relay)
+    return relay
 
 
 def _forms() -> _Forms:

@@ -47,6 +47,11 @@ class Opener(Struct, eq=False):
     def driver(self) -> Driver:
         """The driver, on the loop that runs now; it stays with that loop."""
         driver = self.started
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError as error:
+            text = f"{self.name}: no event loop of asyncio is running here; trio is not supported"
+            raise StateError(text, state=self.state) from error
         if driver is None:
             from holdfast._core.driver import Driver
 
@@ -60,7 +65,7 @@ class Opener(Struct, eq=False):
                 tap=self.tap,
                 gate=self.gate,
             )
-        elif driver.loop is not asyncio.get_running_loop():
+        elif driver.loop is not loop:
             raise StateError(
                 f"{self.name}: this client belongs to another event loop; open one client per loop",
                 state=driver.state,
