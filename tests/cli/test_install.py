@@ -197,6 +197,18 @@ def test_the_words_that_a_host_gets(cli: Cli, cursor: Path) -> None:
     assert entry(cursor)["args"] == plain
 
 
+def test_an_option_is_not_taken_for_the_end_of_them(cli: Cli, cursor: Path) -> None:
+    before = cursor.read_bytes()
+    done = cli("install", "cursor", "-y", "--program", "holdfast", "--deny", "--", "--allow", "-x")
+    assert done.code == 0
+    assert entry(cursor)["args"] == [
+        *("serve", "--inherit-env", "--name=git", "--allow=-x", "--deny=--"),
+        *("--", "uvx", "mcp-server-git"),
+    ]
+    assert cli("uninstall", "cursor", "-y").code == 0
+    assert cursor.read_bytes() == before
+
+
 @pytest.mark.parametrize("name", ["--", "-x", "", "two words", "é\n"])
 def test_any_name_is_that_of_the_server(cli: Cli, cursor: Path, name: str) -> None:
     text = json.dumps({"mcpServers": {name: {"command": "a-server", "args": ["--", "b"]}}})
@@ -214,6 +226,9 @@ def test_wrong_words_are_refused(cli: Cli, cursor: Path) -> None:
         ("emacs",): "no host 'emacs'; there are: claude-code",
         ("cursor", "gti"): "did you mean 'git'",
         ("cursor", "--program", "evil"): "not known as Holdfast",
+        ("cursor", "--program", '"a b'): '--program "a b: no closing quotation',
+        ("--log", "calls.jsonl"): "Which host?",
+        (): "Which host?",
         ("zed",): "Zed has no file here",
         ("windsurf", "--project"): "Windsurf has no file in a project",
         # What `serve` would refuse: the host would only say that its server does not start.

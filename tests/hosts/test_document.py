@@ -29,6 +29,10 @@ def cursor(entries: Any) -> bytes:
     ("entry", "reason"),
     [
         ({"url": "https://example.org"}, "is reached by a URL"),
+        (
+            {"command": "a", "url": "https://example.org"},
+            "has a command and a URL; its host takes one of them: remove the other",
+        ),
         ({"command": ""}, "has no command"),
         ({"command": 7}, "has no command"),
         ({"command": "a", "args": "b"}, "has args that are not a list"),
@@ -48,6 +52,15 @@ def test_what_is_no_command_is_left_with_a_reason(entry: Any, reason: str) -> No
     plan = installed("cursor", "mcp.json", data)
     assert plan.skipped == {"x": reason}
     assert [change.name for change in plan.changes] == ["a"]
+
+
+def test_a_url_beside_a_command_that_is_meant_does_no_harm() -> None:
+    entries = {"a": {"type": "stdio", "command": "a", "args": [], "url": "https://example.org"}}
+    plan = installed("cursor", "mcp.json", cursor(entries))
+    assert plan.after is not None
+    # Installed by an earlier version, which did not look for a URL.
+    data = plan.after.replace(b'"type": "stdio", ', b"")
+    assert uninstalled("cursor", "mcp.json", data).changes[0].after == ("a",)
 
 
 @pytest.mark.parametrize("args", [{}, {"args": []}, {"args": ["b c"]}])

@@ -323,11 +323,21 @@ def _split(program: str, words: Sequence[str]) -> dict[str, Any]:
 def _fault(raw: Mapping[str, Any], command: Any, args: Any) -> str:
     """Return why a server is left as it is."""
     if command is None:
-        return "is reached by a URL" if any(raw.get(key) for key in _URLS) else ""
+        return "is reached by a URL" if _has_url(raw) else ""
     words = command if isinstance(command, list) else [command]
     if not words or not isinstance(words[0], str) or not words[0].strip():
         return "has no command"
-    return _words_fault(words, args)
+    return _words_fault(words, args) or _url_fault(raw, [*words, *args])
+
+
+def _has_url(raw: Mapping[str, Any]) -> bool:
+    return any(raw.get(key) for key in _URLS)
+
+
+def _url_fault(raw: Mapping[str, Any], words: list[Any]) -> str:
+    if not _has_url(raw) or raw.get("type") in ("stdio", "local") or read_relay(words) is not None:
+        return ""
+    return "has a command and a URL; its host takes one of them: remove the other"
 
 
 def _words_fault(words: list[Any], args: Any) -> str:

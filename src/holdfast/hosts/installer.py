@@ -134,7 +134,9 @@ class Installer:
                 text = f"{item:g}" if isinstance(item, float) else str(item)
                 if key in PATHS:
                     text = self._path_text(key, text, name)
-                words += [f"--{key.replace('_', '-')}", text]
+                option = f"--{key.replace('_', '-')}"
+                # In one word if it could be taken for the "--" before the command.
+                words += [f"{option}={text}"] if text.startswith("-") else [option, text]
         return words
 
     def _path_text(self, key: str, value: str, name: str) -> str:

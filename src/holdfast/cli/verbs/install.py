@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterator
 from itertools import chain
@@ -79,11 +78,13 @@ def install(
     holdfast install cursor git --trace-file ~/git.jsonl
     """
     if host is None:
+        if project or yes or any(value not in (None, ()) for value in (program, *options.values())):
+            raise click.UsageError("Which host? Options are for one; 'holdfast install' lists all.")
         _show_all(output)
         return
     from holdfast.hosts.installer import Installer
 
-    words = None if program is None else shlex.split(program)
+    words = None if program is None else _words(program)
     files = _files(host, project)
     installer = Installer(files, names, words, options)
     if installer.warning:
@@ -109,6 +110,15 @@ def uninstall(host: str, names: tuple[str, ...], project: bool, yes: bool, outpu
 
     files = _files(host, project)
     _Session(files, output).carry_out(uninstalling(files, names), yes)
+
+
+def _words(program: str) -> list[str]:
+    from holdfast._core.command_line import split_words
+
+    try:
+        return split_words(program)
+    except ValueError as error:
+        raise ValidationError(f"--program {visible(program, 80)}: {str(error).lower()}") from None
 
 
 def _files(host: str, project: bool) -> HostFiles:
