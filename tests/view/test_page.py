@@ -181,6 +181,15 @@ async def test_a_misspelt_word_is_marked_and_words_complete(chrome: Browser) -> 
     await tab.press("?")
     assert "slow:>2s" in await tab.ask("document.querySelector('dialog[open]').innerText")
     await tab.ask("document.getElementById('dialog').close()")
+    # A value is marked if no row can have it, and only then.
+    for query, count in (("server:it", 0), ("tool:git_logs", 0), ("link:9", 0)):
+        await set_query(tab, query)
+        assert "fits nothing" in await tab.until(f"{SHOWN}.startsWith('{count} of') && {choices}")
+    for query, count in (("status:err", 5), ('status:"may have"', 2), ("slow:>9s", 2)):
+        await set_query(tab, query)
+        assert "fits nothing" not in await tab.until(
+            f"{SHOWN}.startsWith('{count} of') && ({choices} || 'none')"
+        )
     await set_query(tab, "tool:brow")
     await tab.until(f"{choices}.includes('tool:browser_click')")
     await tab.press("Tab")

@@ -1,22 +1,25 @@
 /* The words of the filter: `tool:add status:error slow:>2s` and any text. Words without a colon are
    looked for in names at once, and in bodies by `search.js`. */
+const contains = (value, wanted) => value.includes(wanted), begins = (value, wanted) => value.startsWith(wanted), equals = (value, wanted) => value === wanted;
 const WORDS = {
-  tool: { test: (row, value) => row.method === "tools/call" && row.name.toLowerCase().includes(value), values: trace => [...new Set(trace.calls.filter(row => row.method === "tools/call").map(row => row.name))] },
-  method: { test: (row, value) => row.method.toLowerCase().includes(value), values: trace => [...new Set(trace.rows.map(row => row.kind === "state" ? "" : row.method))].filter(Boolean) },
-  server: { test: (row, value) => row.server.toLowerCase().startsWith(value), values: trace => trace.facts.servers.map(server => server.name) },
-  status: { test: (row, value) => hasStatus(row, value), values: () => ["error", "ok", "tool", "rpc", "timeout", "cancelled", "unknown", "failed", "late", "pending"] },
-  kind: { test: (row, value) => row.kind.startsWith(value), values: trace => trace.facts.kinds },
-  dir: { test: (row, value) => row.dir === value, values: () => [">", "<"] },
-  id: { test: (row, value) => row.id.toLowerCase() === value, values: () => [] },
-  link: { test: (row, value) => String(row.link) === value, values: trace => [...new Set(trace.rows.map(row => String(row.link)))].slice(0, 50) },
-  slow: { test: (row, value) => row.kind === "request" && row.end - row.t > seconds(value), values: () => [">100ms", ">1s", ">10s"], isWrong: value => Number.isNaN(seconds(value)) },
+  tool: { of: row => row.method === "tools/call" ? row.name : "", fits: contains, values: trace => distinctOf(trace.calls.filter(row => row.method === "tools/call"), row => row.name) },
+  method: { of: row => row.method, fits: contains, values: trace => distinctOf(trace.rows, row => row.kind === "state" ? "" : row.method) },
+  server: { of: row => row.server, fits: begins, values: trace => trace.facts.servers.map(server => server.name) },
+  status: { test: (row, value) => hasStatus(row, value), fits: begins, values: () => ["error", ...OUTCOMES, ...OUTCOMES.map(name => sign(name).words)], offers: () => ["error", ...OUTCOMES] },
+  kind: { of: row => row.kind, fits: begins, values: trace => trace.facts.kinds },
+  dir: { of: row => row.dir, fits: equals, values: () => [">", "<"] },
+  id: { of: row => row.id, fits: equals, values: () => [] },
+  link: { of: row => String(row.link), fits: equals, values: trace => distinctOf(trace.rows, row => String(row.link)) },
+  slow: { test: (row, value) => row.kind === "request" && row.end - row.t > seconds(value), fits: (value, wanted) => !Number.isNaN(seconds(wanted)), values: () => [">100ms", ">1s", ">10s"] },
 };
+const OUTCOMES = ["ok", "tool", "rpc", "timeout", "cancelled", "unknown", "failed", "late", "pending"];
+const distinctOf = (rows, name) => [...new Set(rows.map(name))].filter(Boolean);
 
 function hasStatus(row, value) {
-  if (row.kind !== "request") return row.outcome === "late" && value === "late";
-  if (value === "error") return TROUBLE.has(row.outcome);
-  if (value === "late") return row.late >= 0;
-  return row.outcome.startsWith(value) || sign(row.outcome).words.toLowerCase().startsWith(value);
+  if (row.kind !== "request") return row.outcome === "late" && begins("late", value);
+  if (begins("error", value)) return TROUBLE.has(row.outcome);
+  if (begins("late", value)) return row.late >= 0;
+  return begins(row.outcome, value) || begins(sign(row.outcome).words.toLowerCase(), value);
 }
 
 function seconds(text) {
@@ -45,9 +48,10 @@ class Filter {
     }
     const wanted = value.replaceAll('"', "").toLowerCase();
     if (!wanted) return;
-    const isWrong = word.isWrong ? word.isWrong(wanted) : !isPossible(word, wanted, trace);
-    if (isWrong && !minus) this.wrong.push({ token, instead: "" });
-    this.tests.push({ isNot: minus === "-", test: row => word.test(row, wanted) });
+    const values = minus ? [] : word.values(trace), test = word.test ?? ((row, value) => word.fits(word.of(row).toLowerCase(), value));
+    // A value that no row can have is marked, so that an empty list is not a riddle.
+    if (values.length && !values.some(value => word.fits(value.toLowerCase(), wanted))) this.wrong.push({ token, instead: "" });
+    this.tests.push({ isNot: minus === "-", test: row => test(row, wanted) });
   }
 
   /** Return whether a row fits, as far as the index tells; texts are decided by the search. */
@@ -59,12 +63,6 @@ class Filter {
 
 /** Return the filter with a misspelt word mended. */
 const mended = (filter, { token, instead }) => filter.tokens.map(each => each === token ? instead : each).join(" ");
-
-/** A value that no row can have is marked, so that an empty list is not a riddle. */
-function isPossible(word, wanted, trace) {
-  const values = word.values(trace);
-  return !values.length || values.some(value => value.toLowerCase().includes(wanted) || wanted.startsWith(value.toLowerCase()) || (own(SIGNS, value) && sign(value).words.toLowerCase().startsWith(wanted)));
-}
 
 function nearest(name) {
   return Object.keys(WORDS).find(word => Math.abs(word.length - name.length) <= 1 && distance(word, name) <= 1);
@@ -89,5 +87,5 @@ function completions(text, trace) {
   if (value === undefined) return Object.keys(WORDS).filter(word => word.startsWith(name) && word !== name).map(word => `${before}${word}:`);
   const word = own(WORDS, name), begun = value.replaceAll('"', "");
   if (!word) return [];
-  return word.values(trace).filter(choice => choice.toLowerCase().includes(begun) && choice.toLowerCase() !== begun).slice(0, 12).map(choice => `${before}${name}:${/\s/.test(choice) ? `"${choice.replaceAll('"', "")}"` : choice}`);
+  return (word.offers ?? word.values)(trace).filter(choice => choice.toLowerCase().includes(begun) && choice.toLowerCase() !== begun).slice(0, 12).map(choice => `${before}${name}:${/\s/.test(choice) ? `"${choice.replaceAll('"', "")}"` : choice}`);
 }

@@ -180,6 +180,8 @@ class LivePage extends Page {
     this.lastDrawn = performance.now();
     const { changed } = this;
     this.changed = new Set();
+    // What fitted nothing may fit what has come.
+    if (this.filter.wrong.length) this.filter = new Filter(this.query, this.trace);
     if (this.search && !this.search.isRunning) this.search = new Search(this.trace, this.filter.texts, () => this.refresh());
     this.lanes.label();
     this.refresh();
