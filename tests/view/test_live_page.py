@@ -488,12 +488,21 @@ async def test_a_page_that_loses_its_feed_says_so_and_misses_nothing(devtools: s
         tab: Tab = page.tab
         page.feed.add(notes(range(50)))
         await tab.until(f"{ROWS}.some(row => row.includes('note49'))")
+        # The moment that the lanes have reached is marked in the colour of what goes on.
+        accent = "at % 4 === 0 && red === 10 && data[at + 1] === 107 && data[at + 2] === 94"
+        is_going_on = f"""
+            (({{ data }}) => [...data].some((red, at) => {accent}))(
+              (canvas => canvas.getContext("2d").getImageData(0, 33, canvas.width, 1))(
+                document.getElementById("canvas")))
+        """
+        await tab.until(is_going_on)
         before = page.server
         port = int(before.url.split(":")[2].split("/")[0])
         await before.close()
         await tab.until(f"{PILL}.startsWith('no feed since')")
         banner = "document.getElementById('banner')"
         assert "has ended, or does not answer" in await tab.ask(f"{banner}.innerText")
+        await tab.until(f"!{is_going_on}")
         assert await tab.ask("document.getElementById('questions').inert")
         page.feed.add(notes(range(50, 80)))
         page.server = LiveServer(page.feed)

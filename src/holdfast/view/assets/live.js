@@ -159,6 +159,7 @@ class LivePage extends Page {
     this.trace.isFed = false;
     this.drawPill();
     this.warn(this.trace.facts);
+    this.redraw();
   }
 
   // At most ten frames a second
