@@ -592,6 +592,20 @@ async def test_a_stream_that_ended_with_its_connection_is_no_trouble(chrome: Bro
 
 
 @pytest.mark.req("W2")
+async def test_an_answer_that_does_not_fit_is_marked_beside_a_long_name(chrome: Browser) -> None:
+    trace = TraceWriter({"git": {}})
+    wire_id = trace.tool(0.5, "git", "a_tool_with_a_long_name_" * 5, {"text": "x" * 500})
+    faults = {"/result/structuredContent/count": "must be an integer"}
+    trace.result(0.6, "git", wire_id, text_result("3", count="3"), faults=faults)
+    tab = await chrome.show(trace.text(), size=(1280, 800))
+    right = "document.querySelector('#space {}').getBoundingClientRect().right"
+    await tab.until("document.querySelector('#space .what i')")
+    assert await tab.ask(f"{right.format('.say')} <= {right.format('.what')}")
+    assert await tab.ask("document.querySelector('#space .what b').clientWidth") > 50
+    assert chrome.faults() == []
+
+
+@pytest.mark.req("W2")
 async def test_one_message_of_one_server_is_seen_whole(chrome: Browser) -> None:
     trace = TraceWriter({"git": {}})
     trace.tool(0.5, "git", "log", {}, bytes=141_400)

@@ -1,7 +1,8 @@
 /* The right side: one row in full. */
 const VERDICTS = { unknown: "May have run", timeout: "Timeout", cancelled: "Cancelled", tool: "Tool error", rpc: "RPC error", failed: "Not sent", pending: "Waiting" };
+const PARTS = { stderr: "Text, as it came", junk: "Text, as it came", http: "Status and headers" };
 const NO_ANSWER = {
-  pending: "No answer yet.", open: "No answer came before the trace ended.", cancelled: "No answer: the call was cancelled, and the server told.",
+  pending: "No answer yet.", open: "No answer came before the trace ended.",
   unknown: "No answer came before the link was lost.", timeout: "No answer came in time.", failed: "It was never sent.",
 };
 const BEFORE = 1.2, AFTER = 1.8, MOST_STDERR = 40, LONGEST_VERDICT = 500, LONGEST_FACT = 60, STREAM = "subscriptions/listen";
@@ -58,7 +59,7 @@ class Detail {
     const { faults } = row;
     if (row.outcome === "ok" && !faults && !row.note) return null;
     const name = faults ? "rpc" : row.outcome, words = faults ? "Does not fit the schema" : name === "ok" ? row.method === STREAM ? "A stream" : this.trace.rows[row.answer]?.kind === "error" ? "An older server" : "Asks back" : name === "pending" && !this.trace.isLive ? "No answer" : own(VERDICTS, name) || sign(name).words;
-    const text = faults ? `${counted(Object.keys(faults).length, "field")} of the answer ${Object.keys(faults).length === 1 ? "is" : "are"} not what the tool's output schema promises.` : withoutSubject(row) || answerWords(answer) || (name === "pending" && !this.trace.isLive ? "It was waited for when the trace ended" : this.noAnswer(row)) || "";
+    const text = faults ? `${counted(Object.keys(faults).length, "field")} of the answer ${Object.keys(faults).length === 1 ? "is" : "are"} not what the tool's output schema promises.` : withoutSubject(row) || answerWords(answer) || (name === "pending" && !this.trace.isLive ? "It was waited for when the trace ended" : name === "cancelled" ? "The server was told to stop" : this.noAnswer(row)) || "";
     const node = el("div", "verdict", icon(name), el("div", "", el("b", "", words), ". ", ...visible(sentence(text), LONGEST_VERDICT)));
     node.style.setProperty("--c", colorOf(name));
     return node;
@@ -88,7 +89,7 @@ class Detail {
       head.append(node);
     }
     if (body === null && !MESSAGES.has(row.kind)) return [head];
-    return [head, el("div", "pair single", el("section", "", el("h3", "", row.kind === "stderr" || row.kind === "junk" ? "Text, as it came" : "Body"), body === undefined ? loading() : messageOf(row, body)))];
+    return [head, el("div", "pair single", el("section", "", el("h3", "", own(PARTS, row.kind) || "Body"), body === undefined ? loading() : messageOf(row, body)))];
   }
 
   async stderrNear(row) {
