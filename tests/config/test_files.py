@@ -120,11 +120,15 @@ def test_a_fault_is_told_by_line_and_column() -> None:
         (b'{"a": "\x00"}', "is not text: it has zero bytes in it"),
         ("[]", "must hold an object at its top"),
         ('{"a": NaN}', "is not JSON: NaN is no number of JSON"),
-        ('{"a": {"b": 1, "b": 2}}', "has the key 'b' twice in one object"),
+        ('{"a": {"b": 1, "b": 2}}', "has the key 'b' twice in one object (line 1)"),
+        (
+            '{"b": ["{\\"", {"a": "b"}, {}],\n/* "b": */ "c": {"b":\n[]},\n"\\u0062" : 2,}',
+            "has the key 'b' twice in one object (line 4)",
+        ),
         ("[" * 200_000, "is nested too deeply"),
         ('{"a":' * 40_000 + "1" + "}" * 40_000, "is nested too deeply"),
     ],
-    ids=["binary", "zero", "list", "nan", "twice", "deep", "deep objects"],
+    ids=["binary", "zero", "list", "nan", "twice", "twice in another line", "deep", "deep objects"],
 )
 def test_what_cannot_be_used_is_told_in_a_sentence(text: str | bytes, message: str) -> None:
     assert fault(text) == message
@@ -184,10 +188,10 @@ def test_yaml_runs_no_code() -> None:
 @rows(
     ("text", "message"),
     [
-        ("a: 1\na: 2", "has the key 'a' twice in one object"),
-        ("? [a]\n: 1", "has a key in it that is not a string"),
-        ("a: &x [1]\nb: *x", "has an alias (*name) in it, which is not read"),
-        ("a: &x {b: 1}\nc:\n  <<: *x", "has an alias (*name) in it, which is not read"),
+        ("a: 1\na: 2", "has the key 'a' twice in one object (line 2)"),
+        ("? [a]\n: 1", "has a key in it that is not a string (line 1)"),
+        ("a: &x [1]\nb: *x", "has an alias (*x) in it, which is not read (line 2)"),
+        ("a: &x {b: 1}\nc:\n  <<: *x", "has an alias (*x) in it, which is not read (line 3)"),
         ("a: " + "[" * 200, "is nested too deeply"),
         ("a: [" + "1," * 30_000 + "1]", "has more than 20,000 values in it"),
         ("a: 1e999", "has a number in it that is too large"),

@@ -142,7 +142,7 @@ def test_a_bad_file_does_not_take_down_the_others(world: World) -> None:
     assert [problem.message.partition(":")[0] for problem in found.problems] == [
         "is not text in UTF-8",
         "is not JSON",
-        "has the key 'a' twice in one object",
+        "has the key 'a' twice in one object (line 1)",
         "is longer than 256 KiB",
         "is a link that leads out of the project; not followed",
         "is not TOML",

@@ -45,13 +45,20 @@ def _check_events(yaml: Any, text: str, loader: Any, most: int) -> None:
     depth = 0
     for number, event in enumerate(yaml.parse(text, Loader=loader)):
         if isinstance(event, yaml.AliasEvent):
-            raise YamlFault("has an alias (*name) in it, which is not read")
+            where = _line(event.start_mark)
+            raise YamlFault(
+                f"has an alias (*{visible(event.anchor, 80)}) in it, which is not read{where}"
+            )
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
             raise YamlFault("is nested too deeply")
         if number > most:
             raise YamlFault(f"has more than {most:,} values in it")
+
+
+def _line(mark: Any) -> str:
+    return f" (line {mark.line + 1})"
 
 
 def _loader(yaml: Any, base: Any) -> Any:
@@ -63,9 +70,11 @@ def _loader(yaml: Any, base: Any) -> Any:
         for key, value in node.value:
             # In JSON, which YAML 1.2 is compared with, every key is text.
             if not isinstance(key, yaml.ScalarNode):
-                raise YamlFault("has a key in it that is not a string")
+                where = _line(key.start_mark)
+                raise YamlFault(f"has a key in it that is not a string{where}")
             if key.value in content:
-                raise YamlFault(f"has the key '{visible(key.value, 80)}' twice in one object")
+                name, where = visible(key.value, 80), _line(key.start_mark)
+                raise YamlFault(f"has the key '{name}' twice in one object{where}")
             content[key.value] = self.construct_object(value, True)
         return content
 

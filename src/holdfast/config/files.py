@@ -10,7 +10,6 @@ import json
 import math
 import os
 import re
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -40,6 +39,10 @@ class ReadBudget(Struct, kw_only=True):
 
 class UnreadableFileError(Exception):
     """A file that cannot be used; the text is one sentence without the path."""
+
+
+class _DoubledKeyError(Exception):
+    """An object of JSON has a key twice."""
 
 
 def read(path: str, limit: int, *, inside: str | None = None, owned: bool = False) -> bytes | None:
@@ -95,9 +98,9 @@ def _read_value(ending: str, text: str, budget: ReadBudget) -> Any:
     if ending in (".yaml", ".yml"):
         return read_yaml(text, budget.values)
     try:
-        return _JSON.decode(text) if text.strip() else None
-    except ValueError:
-        return _json_with_comments(text)
+        return _json(text)
+    except _DoubledKeyError:
+        raise UnreadableFileError(_doubled_key(_without_comments(text)[1])) from None
 
 
 def _decode(data: bytes) -> str:
@@ -141,6 +144,13 @@ def _is_too_large(scalar: Any) -> bool:
 # JSON with comments and trailing commas
 
 
+def _json(text: str) -> Any:
+    try:
+        return _JSON.decode(text) if text.strip() else None
+    except ValueError:
+        return _json_with_comments(text)
+
+
 def _json_with_comments(text: str) -> Any:
     try:
         return _JSON.decode(_without_comments(text)[1])
@@ -164,10 +174,25 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object; a key twice shows one thing to one reader, another to the next."""
     content = dict(pairs)
     if len(content) != len(pairs):
-        times = Counter(key for key, _ in pairs)
-        twice = next(key for key in times if times[key] > 1)
-        raise UnreadableFileError(f"has the key '{visible(twice, 80)}' twice in one object")
+        raise _DoubledKeyError
     return content
+
+
+def _doubled_key(text: str) -> str:
+    """Return the sentence for a text in which `_distinct` found a key twice."""
+    objects: list[set[str]] = []
+    for token in _KEYS.finditer(text):
+        if token[0] == "{":
+            objects.append(set())
+        elif token[0] == "}":
+            objects.pop()
+        elif token["key"]:
+            key = json.loads(token["key"])
+            if key in objects[-1]:
+                line = text.count("\n", 0, token.start()) + 1
+                return f"has the key '{visible(key, 80)}' twice in one object (line {line})"
+            objects[-1].add(key)
+    raise AssertionError("no key is there twice")
 
 
 def _no_constant(name: str) -> None:
@@ -181,6 +206,7 @@ _COMMENT: Final = r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
 # Every alternative takes what it began to the end of the text if it is never closed: failing
 # and starting over at each quote would take hours on a hostile megabyte.
 _COMMENTS: Final = re.compile(f"({_STRING})|{_COMMENT}", re.S)
+_KEYS: Final = re.compile(rf"(?P<key>{_STRING})\s*+:|{_STRING}|[{{}}]", re.S)
 _COMMAS: Final = re.compile(rf"({_STRING})|,(?=\s*+[}}\]])", re.S)
 
 
