@@ -15,7 +15,13 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import msgspec
 
 from holdfast._core.redact.forms import has_digits_and_letters
-from holdfast._core.redact.names import default_names, hide_named, is_path, words_of
+from holdfast._core.redact.names import (
+    default_names,
+    hide_named,
+    is_current_folder,
+    is_path,
+    words_of,
+)
 from holdfast._core.redact.skeletons import skeleton_of
 
 # The rule, in the order in which it is applied
@@ -263,7 +269,8 @@ def of_http(urls: Iterable[str | None], headers: Any, auth: Any) -> Iterator[str
 def _of_named(name: str, value: str) -> Iterator[str]:
     """Yield what is secret in one given value, by its name and its form."""
     yield from _inside(value)
-    if default_names().has(name) or not _is_ordinary(name, value):
+    is_secret = default_names().has(name) and not is_current_folder(name, value)
+    if is_secret or not _is_ordinary(name, value):
         yield value
 
 

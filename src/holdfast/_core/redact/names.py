@@ -128,7 +128,7 @@ def hide_named(name: str, item: Any) -> Any:
     if is_schema and item.keys() <= _SCHEMA_KEYS:
         return {key: hide_value(part) if key in _SAMPLES else part for key, part in item.items()}
     if isinstance(item, str):
-        return item if name.lower() == "pwd" and is_path(item) else hide_value(item)
+        return item if is_current_folder(name, item) else hide_value(item)
     return item if _is_count(name, item) else hide_value(item)
 
 
@@ -139,6 +139,11 @@ def _is_count(name: str, item: Any) -> bool:
     return counted and all(isinstance(count, int | float) for count in counts)
 
 
+def is_current_folder(name: str, value: str) -> bool:
+    """Return True for a ``pwd`` that is no password."""
+    return name.lower() == "pwd" and is_path(value)
+
+
 def is_path(text: str) -> bool:
-    """Return True for an absolute path, which ``pwd`` stands for as well."""
+    """Return True for an absolute path."""
     return re.match(r"~?/|[A-Za-z]:\\", text) is not None
