@@ -235,6 +235,23 @@ async def test_the_host_is_told_when_a_late_server_is_there(host_era: str) -> No
         assert names == ["good.say", "late.say"]
 
 
+async def test_a_list_that_a_server_refuses_has_not_changed(server_era: str) -> None:
+    pair = Pair("handshake", server_era)
+    bare = offering(pair, "bare")
+
+    def refuse(request: ServerRequest) -> None:
+        raise RequestError(-32601, "method not found")
+
+    bare.on("resources/templates/list", refuse)
+    changes: list[Any] = []
+    async with merged(pair, {"bare": bare, "good": offering(pair, "good")}) as host:
+        host.on_notification(changes.append)
+        for _ in range(3):
+            assert [template.name for template in await host.list_resource_templates()] == ["good"]
+            await host.call_tool("good.say")
+        assert changes == []
+
+
 async def test_a_time_limit_of_one_s_own_is_the_one_that_is_named(host_era: str) -> None:
     pair = Pair(host_era, "handshake")
     peer = offering(pair, "one")

@@ -217,11 +217,13 @@ class MergedRelay:
         """
 
         async def attempt(name: str, relay: Relay) -> Any:
+            was_there = relay.is_there
             try:
                 async with asyncio.timeout(self._patience):
                     return await work(relay)
             except (TimeoutError, RequestError, HoldfastError) as error:
-                self._await(name, relay)
+                if not (was_there and relay.is_there):
+                    self._await(name, relay)
                 if isinstance(error, RequestError):
                     return error
                 if not isinstance(error, HoldfastError):

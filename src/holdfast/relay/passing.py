@@ -214,6 +214,11 @@ class Relay:
         """Connect to the server."""
         await self._client.open()
 
+    @property
+    def is_there(self) -> bool:
+        """True while the server is connected."""
+        return self._client.is_connected
+
     async def wait_ready(self) -> None:
         """Wait until the server is there."""
         await self._client.wait_ready()
