@@ -461,6 +461,34 @@ async def test_a_form_has_what_its_schema_has_and_json_is_the_way_out(
 
 @pytest.mark.req("W3")
 @pytest.mark.long
+async def test_a_live_page_is_saved_as_a_file(devtools: str, tmp_path: Path) -> None:
+    async with live_page(devtools, lambda _: [holdfast.connect(Peer(), name="peer")]) as page:
+        tab: Tab = page.tab
+        await tab.until(f"{ROWS}.some(row => row.includes('initializing → ready'))")
+        await tab.ask(
+            "window.saved = {}; URL.createObjectURL = blob => {"
+            " blob.text().then(text => { saved.text = text; }); return '#'; };"
+            "HTMLAnchorElement.prototype.click = function () { saved.name = this.download; }"
+        )
+        await tab.ask("document.getElementById('save').click()")
+        saved = await tab.until("saved.text && saved.name && saved")
+        assert saved["name"] == "live.html"
+        await tab.until("!document.getElementById('save').disabled")
+        assert page.faults() == []
+        # Where the program has ended there is nothing to be had.
+        await page.server.close()
+        await tab.until("document.getElementById('save').disabled")
+        file = tmp_path / saved["name"]
+        file.write_text(saved["text"], encoding="utf-8")
+        await tab.open(file.as_uri())
+        await tab.until(f"{READY} && {ROWS}.some(row => row.includes('initializing → ready'))")
+        assert await tab.ask("document.getElementById('save').hidden")
+        banner = "document.getElementById('banner').innerText"
+        assert "ends with 1 open connection" in await tab.ask(banner)
+
+
+@pytest.mark.req("W3")
+@pytest.mark.long
 async def test_a_fault_of_a_whole_form_is_brought_into_sight(devtools: str) -> None:
     peer = Peer()
     fields = {f"field{n}": {"type": "string"} for n in range(30)}

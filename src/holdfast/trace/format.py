@@ -143,9 +143,13 @@ class Reading:
                 facts = {"transport": line.transport, "target": line.target}
                 self.header.servers[line.server] = facts
             elif line is not None:
-                if line.kind == "state":
-                    self._states[line.server] = line.to_state
+                self.note_state(line)
                 yield line
+
+    def note_state(self, line: Line) -> None:
+        """Remember the state that a line tells of; any other line may be given, too."""
+        if line.kind == "state":
+            self._states[line.server] = line.to_state
 
     def _whole(self, rows: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the rows that are whole: no part of a line that is too long, no line that is cut.

@@ -162,7 +162,10 @@ class LiveServer:
         feed, reading = self._feed, Reading(self._feed.title)
         reading.header = Header(1, feed.started, dict(feed.servers))
         reading.left_out, reading.skipped = feed.left_out, feed.skipped
-        page = await asyncio.to_thread(build_page, reading, feed.lines())
+        lines = feed.lines()
+        for line in lines:
+            reading.note_state(line)
+        page = await asyncio.to_thread(build_page, reading, lines)
         headers = {"Content-Disposition": 'attachment; filename="holdfast.html"'}
         return web.Response(text=page, content_type="text/html", headers=headers)
 

@@ -234,6 +234,7 @@ class Page {
   decorate() {
     this.drawFacts();
     $("filter").prepend(svg("svg", { "aria-hidden": "true", class: "icon", viewBox: "0 0 14 14", fill: "none", stroke: "currentColor", "stroke-width": 1.6, "stroke-linecap": "round" }, svg("circle", { cx: 6, cy: 6, r: 4 }), svg("path", { d: "M9 9l3.5 3.5" })));
+    $("save").append(svg("svg", { "aria-hidden": "true", class: "icon", viewBox: "0 0 14 14", fill: "none", stroke: "currentColor", "stroke-width": 1.6, "stroke-linecap": "round", "stroke-linejoin": "round" }, svg("path", { d: "M7 1.500v7M4 5.800l3 3 3-3M1.700 10v2.300h10.600V10" })));
     $("theme").append(svg("svg", { "aria-hidden": "true", class: "icon", viewBox: "0 0 14 14" }, svg("circle", { cx: 7, cy: 7, r: 5.5, fill: "none", stroke: "currentColor", "stroke-width": 1.5 }), svg("path", { d: "M7 1.500a5.500 5.500 0 0 1 0 11z", fill: "currentColor" })));
     $("keys").append(...[["j k", "move"], ["[ ]", "trouble"], ["/", "filter"], ["Esc", "clear"]].map(([keys, word]) => el("span", "", ...keys.split(" ").map(key => el("kbd", "", key)), word)));
     const section = (title, rows) => el("section", "", el("h2", "", title), ...rows.map(([key, words]) => el("p", "", words, el("kbd", "", key))));

@@ -61,8 +61,9 @@ class LivePage extends Page {
     this.lastDrawn = 0;
     this.clockAt = 0;
     this.lostAt = null;
+    this.isSaving = false;
     $("follow").onclick = () => this.startFollowing();
-    $("live").hidden = false;
+    $("live").hidden = $("save").hidden = false;
     this.post("servers", {}).then(answer => { this.ownServers = answer.servers || []; this.begin(); });
   }
 
@@ -79,6 +80,7 @@ class LivePage extends Page {
   listen() {
     super.listen();
     this.follow();
+    $("save").onclick = () => this.save();
     addEventListener("pagehide", () => this.source.close());
     setInterval(() => this.tick(), FRAME);
     // Only what a person does ends the following; a scroll of the page's own does not.
@@ -197,10 +199,26 @@ class LivePage extends Page {
     const words = this.lostAt ? `no feed since ${this.lostAt.toLocaleTimeString("en-GB")}` : this.trace.isFed ? "live" : "connecting";
     if (words !== this.pillWords) $("live").replaceChildren(el("span", `pill${this.trace.isFed ? "" : " lost"}`, words));
     this.pillWords = words;
+    $("save").disabled = Boolean(this.lostAt) || this.isSaving;
     // What is answered now reaches nobody; what was filled in stays.
     $("questions").inert = Boolean(this.lostAt);
     $("follow").hidden = this.isFollowing || this.tab !== "messages";
     if (!$("follow").textContent) $("follow").textContent = "follow ↓";
+  }
+
+  /** Keep the run as a page that opens from disk. */
+  async save() {
+    this.isSaving = true;
+    this.drawPill();
+    try {
+      const answer = await fetch("save"), link = el("a");
+      if (!answer.ok) return;
+      link.href = URL.createObjectURL(await answer.blob());
+      link.download = `${this.trace.facts.title}.html`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), SILENCE);
+    } catch { /* The feed is lost, too, which the page says. */ }
+    finally { this.isSaving = false; this.drawPill(); }
   }
 
   // Following
