@@ -170,7 +170,8 @@ async def test_a_server_is_killed_and_comes_back_while_the_page_looks_on(devtool
         await tab.until(f"{SHOWN}.startsWith('1 of')")
         await tab.press("Escape")
         await tab.press("j")
-        await tab.until(f"{DETAIL}.includes('May have run') && {DETAIL}.includes('SIGKILL')")
+        await tab.until(f"{DETAIL}.includes('May have run')")
+        await tab.until(f"{DETAIL}.includes('killed by SIGKILL after the call had been sent.')")
         # What is chosen ends the following; a press resumes it.
         await tab.until("!document.getElementById('follow').hidden")
         await tab.ask("document.getElementById('follow').click()")

@@ -117,10 +117,10 @@ class Detail {
   }
 }
 
-/** The reason of an outcome, without the server and the call, which stand above it. */
+/** The reason of an outcome, without what stands above it: the server, the call, and that it may have run. */
 function withoutSubject(row) {
   const subject = `${row.server}: ${row.method}`;
-  return row.note.startsWith(subject) ? row.note.slice(subject.length).replace(/^[^:]*: /, "") : row.note;
+  return row.note.startsWith(subject) ? row.note.slice(subject.length).replace(/^[^:]*: /, "").replace(/; it had been sent, so it may have run$/, " after the call had been sent") : row.note;
 }
 const sentence = text => text.charAt(0).toUpperCase() + text.slice(1) + (/[\p{L}\d)]$/u.test(text) ? "." : "");
 function fact(name, value) {
