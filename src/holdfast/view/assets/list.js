@@ -50,7 +50,7 @@ class List {
     const isCall = row.kind === "request", isPart = this.page.isWire && row.of >= 0 && !isCall, isChosen = row === this.page.chosen;
     const look = isCall ? (isTrouble(row) ? "trouble" : "") : isPart ? "part" : row.kind === "stderr" || row.kind === "junk" ? "text" : "quiet";
     // What took no time has no use for that column: its words do.
-    const what = el("span", isCall ? "what" : "what wide"), summary = this.summary(row);
+    const what = el("span", `what${isCall ? "" : " wide"}${row.faults ? " marked" : ""}`), summary = this.summary(row);
     if (this.page.isWire && row.dir) what.append(row.dir === ">" ? "→ " : "← ");
     if (isCall) what.append(el("b", "", ...visible(row.name, 120)));
     else if (row.kind === "state") what.append(...visible(`${row.method || "new"} → ${row.name}`, 120));
