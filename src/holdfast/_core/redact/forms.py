@@ -8,33 +8,47 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from holdfast._core.text import HIDDEN
 
 
-class Form(NamedTuple):
-    """One kind of credential, and how it is hidden."""
+class Form:
+    """One kind of credential, and how it is hidden.
 
-    marks: list[str]
-    """A text without any of these, in lower case, has none of the kind; empty: any may."""
-    pattern: re.Pattern[str]
-    hide: str | Callable[[re.Match[str]], str]
+    Args:
+        marks: A text without any of these, in lower case, has none of the kind; empty: any may.
+        expression: Finds them.
+        hide: What is left of one.
+    """
 
+    def __init__(
+        self,
+        marks: str,
+        expression: str,
+        hide: str | Callable[[re.Match[str]], str] = rf"\1{HIDDEN}",
+    ) -> None:
+        self.marks = marks.split()
+        self._expression = expression
+        self.hide = hide
 
-def _form(
-    marks: str, pattern: str, hide: str | Callable[[re.Match[str]], str] = rf"\1{HIDDEN}"
-) -> Form:
-    return Form(marks.split(), re.compile(pattern), hide)
+    def __repr__(self) -> str:
+        return f"<Form {self._expression[:40]!r}>"
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        # Compiled when it is wanted: all of them would be a thirtieth of what a command does.
+        return re.compile(self._expression)
 
 
 def hide_forms(text: str, forms: Iterable[Form]) -> str:
     """Return the text with the credentials of some forms hidden."""
     small = text.lower()
-    for marks, pattern, hide in forms:
-        if not marks or any(mark in small for mark in marks):
-            text = pattern.sub(hide, text)
+    for form in forms:
+        if not form.marks or any(mark in small for mark in form.marks):
+            text = form.pattern.sub(form.hide, text)
     return text
 
 
@@ -103,19 +117,19 @@ def _without_userinfo(rest: str, is_web: bool) -> str:
 
 
 URLS: Final = (
-    _form("//", r"(?<=//)[^\s\"'<>`\\]++", _hide_userinfo),
-    _form(
+    Form("//", r"(?<=//)[^\s\"'<>`\\]++", _hide_userinfo),
+    Form(
         "//",
         r"(?i)(hooks\.slack\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks"
         r"/\d{1,30}/|api\.telegram\.org/(?:file/)?bot)[A-Za-z0-9_/:-]++",
     ),
-    _form("//", r"(?i)(jdbc:oracle:\w{1,10}:)[^\s@\"']{1,256}(?=@)"),
-    _form("@tcp( @udp( @unix(", r"()[^\s:/@\"']{1,64}:[^\s@\"']{1,128}(?=@(?:tcp|udp|unix)\()"),
-    _form(
+    Form("//", r"(?i)(jdbc:oracle:\w{1,10}:)[^\s@\"']{1,256}(?=@)"),
+    Form("@tcp( @udp( @unix(", r"()[^\s:/@\"']{1,64}:[^\s@\"']{1,128}(?=@(?:tcp|udp|unix)\()"),
+    Form(
         "proxy",
         r"(?i)(proxy\w{0,10}[\"']?\s?[=: ]\s?[\"']?)[^\s:/@\"']{1,64}:[^\s@\"']{1,128}(?=@)",
     ),
-    _form(  # encoded in the query of another one
+    Form(  # encoded in the query of another one
         "%40",
         r"(?i)(?<=%3A%2F%2F)(?:[^\s\"'<>&%]|%(?!2F|3F|40)){1,256}+(?=%40)",
         lambda match: HIDDEN if "%3a" in match[0].lower() else match[0],
@@ -210,19 +224,19 @@ _ISSUED: Final = (
 )
 """Issuers' prefixes, each with a bounded part that may fail and a run that cannot."""
 TOKENS: Final = (
-    _form(
+    Form(
         "bearer basic digest dpop negotiate ntlm token apikey hmac",
         r"(?i)(?<![A-Za-z0-9])(?P<scheme>bearer|basic|digest|dpop|negotiate|ntlm|token|apikey|"
         r"aws4-hmac-sha256)[ \t]++(?P<rest>(?:(?<=digest )|(?<=sha256 ))(?=[a-z-]{1,20}\s?=)"
         r"[^\r\n]{1,4096}|[A-Za-z0-9._~+/=-]++)",
         _hide_scheme,
     ),
-    _form("eyj", r"eyJ[A-Za-z0-9_-]*+(?:\.[A-Za-z0-9_-]*+)*+", _hide_jwt),
-    _form(  # the secret beside an AWS access key id
+    Form("eyj", r"eyJ[A-Za-z0-9_-]*+(?:\.[A-Za-z0-9_-]*+)*+", _hide_jwt),
+    Form(  # the secret beside an AWS access key id
         "akia asia",
         r"(A(?:KIA|SIA)[A-Z0-9]{16}[\s:/,;|\"']{1,10})[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])",
     ),
-    _form("", _ISSUED, HIDDEN),
+    Form("", _ISSUED, HIDDEN),
 )
 """What follows a scheme of the Authorization header, JWTs, and issuers' own tokens."""
 
