@@ -72,7 +72,7 @@ def test_whatever_an_error_has_its_request_ends(name: str, value: str) -> None:
     [
         (b'{"jsonrpc":"2.0","id":ID,"result":{"n":1}}\n', True),
         (b' {"result": {"id": 9, "error": 1}, "id":ID }  \n', True),
-        (b'{"id":"x","id":ID,"result":{}}\n', True),
+        (b'{"id":"x","id":ID,"result":{}}\n', False),
         (b'{"jsonrpc":"2.0","id":ID,"result":{}}', False),
         (b'{"jsonrpc":"2.0",\n"id":ID,"result":{}}\n', False),
         (b'\n{"jsonrpc":"2.0","id":ID,"result":{}}\n', False),
@@ -82,7 +82,8 @@ def test_whatever_an_error_has_its_request_ends(name: str, value: str) -> None:
         (b'{"jsonrpc":"2.0","id":ID.0,"result":{}}\n', False),
         (b'{"jsonrpc":"2.0","id":ID,"result":[]}\n', False),
         (b'{"jsonrpc":"2.0","id":ID,"result":null}\n', False),
-        (b'{"jsonrpc":"2.0","id":ID,"result":{},"error":null}\n', False),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{},"error":null,"method":null}\n', True),
+        (b'{"jsonrpc":"2.0","id":ID,"result":{},"error":{}}\n', False),
         (b'{"jsonrpc":"2.0","id":ID,"result":{},"method":"tools/call"}\n', False),
         (b'{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"no"}}\n', False),
         (b'{"jsonrpc":"2.0","id":ID,"result":{"t":"\xc3\xa9"}}\n', False),

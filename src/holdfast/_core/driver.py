@@ -138,7 +138,6 @@ class Driver:
 
         The same as `request` where no limit is set (there is no `gate`), without a task to wait.
         """
-        assert self.gate is None
         context = copy_context() if self._keeps_context else None
         ticket, effects = self.engine.call(call, call.since or self.loop.time())
         self._waiters[ticket] = Waiter(receiver, on_progress, None, None, context)
@@ -301,12 +300,14 @@ class Driver:
         if self.tap is not None:
             # Before the engine takes it: a call that is answered is not under way any more.
             self._trace(report)
-        settled = self.engine.settle(report) if type(report) is b.Delivered else None
-        effects = [settled] if settled else self.engine.report(report, self.loop.time())
-        if len(effects) == 1 and type(outcome := effects[0]) is b.Completed:
+        outcome = self.engine.settle(report) if type(report) is b.Delivered else None
+        if outcome is None:
+            effects = self.engine.report(report, self.loop.time())
+            outcome = effects[0] if len(effects) == 1 else None
+        if type(outcome) is b.Completed:
             waiter = self._waiters.pop(outcome.ticket, None)
-            if waiter is not None and not waiter.future.done():
-                waiter.resume(outcome.result, self.loop, is_late=self.mailbox.task is not None)
+            if waiter is not None:
+                waiter.resume(outcome.result, self.loop, self.mailbox.task is not None)
             return
         self._apply(effects)
         if type(report) is b.Drained:
@@ -354,12 +355,11 @@ class Driver:
         link = self._link
         if link is None:
             return
-        waiter = None if command.ticket is None else self._waiters.get(command.ticket)
+        waiter = self._waiters.get(command.ticket)  # type: ignore[arg-type]
         if waiter is None or waiter.context is None:
             taken = link.send(command.frame, command.wire_id, command.options)
         else:
-            run = waiter.context.run
-            taken = run(link.send, command.frame, command.wire_id, command.options)
+            taken = waiter.context.run(link.send, command.frame, command.wire_id, command.options)
         if self.tap is not None and taken:
             self._trace(command)
         if not taken:

@@ -26,8 +26,8 @@ class Waiter(Struct, gc=False):
     context: Context | None = None
     """The context of the caller, if credentials or handlers may depend on it."""
 
-    def resume(self, result: Raw, loop: asyncio.AbstractEventLoop, *, is_late: bool) -> None:
-        """Give the only answer of a read to its caller, who goes on at once.
+    def resume(self, result: Raw, loop: asyncio.AbstractEventLoop, is_late: bool) -> None:
+        """Give the only answer of a read to its caller, if it still waits; it goes on at once.
 
         A future's own callbacks run in the next turn of the loop, which first asks for events:
         that would be a tenth of a call. They do so here as well if this is inside of a task (a
@@ -39,6 +39,8 @@ class Waiter(Struct, gc=False):
                 future.set_result(result)
             else:
                 future.take(result)
+            return
+        if future.done():
             return
         callbacks: Any = getattr(future, "_callbacks", None)
         if is_late or not callbacks or asyncio.current_task(loop) is not None:

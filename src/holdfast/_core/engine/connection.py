@@ -192,7 +192,7 @@ class Connection:
             if inflight.waiting:
                 inflight.queue(pending)
             else:
-                self._requests.dispatch(pending, out)
+                out.append(self._requests.dispatch(pending))
         return pending.ticket, out
 
     def cancel(self, ticket: Ticket, reason: str, now: float) -> Effects:
@@ -229,7 +229,7 @@ class Connection:
         self._move(Step.CLOSE, out)
         pending = self.inflight.admit(call, now)
         self.timers.alarm(pending.deadline)
-        self._requests.dispatch(pending, out)
+        out.append(self._requests.dispatch(pending))
         return pending.ticket, out
 
     def close(self, now: float) -> Effects:

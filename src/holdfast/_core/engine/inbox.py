@@ -37,8 +37,8 @@ from holdfast._core.wire.jsonrpc import (
     ErrorObject,
     Id,
     Junk,
-    decode_envelope,
     decode_error_object,
+    decode_result,
 )
 from holdfast.errors import HoldfastError
 from holdfast.types.base import decoders
@@ -80,9 +80,16 @@ class Inbox:
             return None
         if data.find(b'"method"', 0, _BEGINNING) > 0:
             return None
-        message = _plain_result(data)
-        pending = None if message is None else self._inflight.settle(message.id)
-        return None if pending is None else Completed(pending.ticket, message.result)  # type: ignore[union-attr, arg-type]
+        if data.find(b"\n", 0, _SHORT) != len(data) - 1 or not data.isascii():
+            return None
+        try:
+            answer = decode_result(data)
+        except jsonrpc.MALFORMED:
+            return None
+        if memoryview(answer.result)[0] != _OBJECT:
+            return None
+        pending = self._inflight.settle(answer.id)
+        return None if pending is None else Completed(pending.ticket, answer.result)
 
     def take(self, report: Delivered, now: float, out: list[Effect]) -> None:
         link, generation = self._link, report.generation
@@ -313,19 +320,6 @@ class Inbox:
         before = self.violations[reason]
         self.violations[reason] = before + times
         out.append(Violated(reason, detail, before + 1, size))
-
-
-def _plain_result(data: bytes) -> Envelope | None:
-    """Return the only message of a read if it is plainly a result, else None."""
-    if len(data) > _SHORT or data.find(b"\n") != len(data) - 1 or not data.isascii():
-        return None
-    try:
-        message = decode_envelope(data)
-    except jsonrpc.MALFORMED:
-        return None
-    if type(message.id) is not int or message.method or message.error is not UNSET:
-        return None
-    return message if message.result and memoryview(message.result)[0] == _OBJECT else None
 
 
 def _says_nothing(message: Envelope) -> bool:

@@ -100,21 +100,20 @@ class Requests:
         if self.inflight.waiting:
             self.inflight.queue(pending)
         else:
-            self.dispatch(pending, out)
+            out.append(self.dispatch(pending))
 
-    def dispatch(self, pending: Pending, out: list[Effect]) -> int:
-        """Send a parked request on the current link; return the size of its frame."""
-        call, link, era = pending.call, self._link, self._link.era
-        assert era is not None
+    def dispatch(self, pending: Pending) -> Send | Failed:
+        """Send a parked request on the current link, or fail it."""
+        call, link = pending.call, self._link
         if call.epoch is not None or call.answers:
             error = self._unsendable(pending)
             if error is not None:
                 self.inflight.end(pending, 0.0)
-                out.append(Failed(pending.ticket, error))
-                return 0
+                return Failed(pending.ticket, error)
         wire_id = self.inflight.dispatch(pending)
         pending.epoch, pending.doubt = link.epoch, None
-        options = None
+        era, options = link.era, None
+        assert era is not None
         try:
             token = wire_id if call.progress else None
             params = era.stamp(call.params, call.meta, token, call.extensions)
@@ -124,10 +123,8 @@ class Requests:
         except Exception as fault:
             # The parameters are the caller's objects: encoding them may raise anything.
             self.inflight.end(pending, 0.0, bury=False)
-            out.append(Failed(pending.ticket, messages.unencodable(self.name, call, fault)))
-            return 0
-        out.append(Send(frame, wire_id, options, pending.ticket))
-        return len(frame)
+            return Failed(pending.ticket, messages.unencodable(self.name, call, fault))
+        return Send(frame, wire_id, options, pending.ticket)
 
     def _unsendable(self, pending: Pending) -> HoldfastError | LinkChanged | None:
         """Return why a request is not for this server; None if it is.
@@ -170,7 +167,10 @@ class Requests:
             pending = self.inflight.unqueue()
             if pending is None:
                 return
-            size += self.dispatch(pending, out)
+            effect = self.dispatch(pending)
+            out.append(effect)
+            if type(effect) is Send:
+                size += len(effect.frame)
         self.pump_at = now + SOON
 
     def busy(self, wire_id: WireId, now: float) -> None:

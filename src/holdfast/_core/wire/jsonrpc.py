@@ -50,6 +50,15 @@ class Envelope(Struct, gc=False):
     error: Raw | UnsetType = UNSET
 
 
+class Result(Struct, gc=False):
+    """A message that is plainly a result: what says anything else cannot be read as one."""
+
+    id: int
+    result: Raw
+    method: None = None
+    error: None = None
+
+
 @final
 class Junk(Struct):
     """Lines that are not JSON-RPC messages: the fault in them, and how the first began.
@@ -70,7 +79,7 @@ _decoder = msgspec.json.Decoder(Envelope)
 _encoder = msgspec.json.Encoder()
 
 encode: Callable[[Any], bytes] = _encoder.encode
-decode_envelope: Callable[[bytes], Envelope] = _decoder.decode
+decode_result: Callable[[bytes], Result] = msgspec.json.Decoder(Result).decode
 """Decode one message that is known to be short and ASCII; it raises `MALFORMED`."""
 
 
