@@ -4,7 +4,7 @@
 # (`Relay.pass_request`) is idle: a task that waits, a deadline that the engine has as well, rounds
 # of questions that do not come, rules that are not there. They go straight:
 #
-#   host ─▶ ServerSession ─▶ Passage.begin ─▶ Driver.begin ─▶ server        in the host's read
+#   host ─▶ ServerSession ─▶ begin, Passage ─▶ Driver.begin ─▶ server       in the host's read
 #   host ◀─ ServerSession ◀─ Passage.ended ◀─ Driver.report ◀ server        in the server's read
 #
 # `begin` says whether a request may. It may not
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 class Passage(Receiver):
-    """A request that is at the server.
+    """A request that is at the server: making one sends it.
 
     Args:
         relay: Of the host that sent it.
@@ -70,19 +70,15 @@ class Passage(Receiver):
         self._request = request
         self._call = call
         self._driver = driver
-        self._ticket: Ticket
         self._parked: asyncio.Future[Raw] | None = None
         """Takes the outcome in the place of the host."""
-
-    def begin(self) -> None:
-        """Send it."""
-        request = self._request
-        self._relay.enter(request, self)
+        relay.followed[request] = self
+        relay.open_calls += 1
         request.stop = self.stop
-        if self._driver.shows_messages:
-            self._relay.requester.hold_shown(self._call)
-        on_progress = self._progressed if self._call.progress else None
-        self._ticket = self._driver.begin(self._call, self, on_progress)
+        if driver.shows_messages:
+            relay.requester.hold_shown(call)
+        on_progress = self._progressed if call.progress else None
+        self._ticket: Ticket = driver.begin(call, self, on_progress)
 
     def stop(self, reason: str = "cancelled") -> None:
         """Cancel it at the server: nobody waits for its answer any more."""
@@ -104,9 +100,11 @@ class Passage(Receiver):
             self._driver.end(self._ticket, self, cancel_reason(cancelled) or "cancelled")
 
     def _leave(self) -> None:
-        self._relay.exit(self._request)
+        relay, request = self._relay, self._request
+        del relay.followed[request]
+        relay.open_calls -= 1
         # A request that leads back to itself would be left to the garbage collector.
-        del self._request.stop
+        del request.stop
 
     def _progressed(self, reports: list[Progress]) -> None:
         for progress in reports:
@@ -183,19 +181,6 @@ async def _follow(
 
 def begin(relay: Relay, request: ServerRequest) -> object | None:
     """Send a request on the straight way; None if it needs another, or is not to be sent."""
-    driver = straight_driver(relay)
-    if driver is None or driver.engine.link.era is None or _needs_more(relay, request):
-        return None
-    try:
-        call = relay.call(request, driver.loop.time())
-    except ValidationError:
-        return None  # it is refused where that is explained
-    Passage(relay, request, call, driver).begin()
-    return SILENCE
-
-
-def straight_driver(relay: Relay) -> Driver | None:
-    """Return the driver of a server that a request can be given at once, and without a look."""
     requester = relay.requester
     driver = requester.opener.started
     if driver is None or driver.gate is not None or relay.rules.are_there:
@@ -203,7 +188,14 @@ def straight_driver(relay: Relay) -> Driver | None:
     engine = driver.engine
     if engine.state is not State.READY or engine.link.streams:
         return None
-    return None if requester.observers.all or requester.progress_handlers else driver
+    if requester.observers.all or requester.progress_handlers or _needs_more(relay, request):
+        return None
+    try:
+        call = relay.call(request, driver.loop.time())
+    except ValidationError:
+        return None  # it is refused where that is explained
+    Passage(relay, request, call, driver)
+    return SILENCE
 
 
 def _needs_more(relay: Relay, request: ServerRequest) -> bool:

@@ -81,6 +81,7 @@ class Relay:
         open_calls: The number of its requests that are at the server.
         is_handshake: It has begun a session; a stateless one does not.
         tasks: The tasks that are its own.
+        followed: The requests of the host that are under way, and how those that went straight did.
     """
 
     def __init__(
@@ -99,11 +100,10 @@ class Relay:
         self.is_handshake = False
         self._is_initialized = asyncio.Event()
         """Set once a handshake host may be asked."""
-        self._followed: dict[ServerRequest, passage.Passage | None] = {}
-        """Requests of the host that are under way, and how those that went straight did."""
+        self.followed: dict[ServerRequest, passage.Passage | None] = {}
         self.times: dict[str, float] = {}
         """The seconds that a request may take, by its method."""
-        self._notices = Notices(self, self._sessions, self._followed)
+        self._notices = Notices(self, self._sessions, self.followed)
         self._era_heard: ServingEra | None = None
         """What the last stateless request said of the host."""
         self._hop_key: tuple[Any, ...] = ()
@@ -276,7 +276,7 @@ class Relay:
         Raises:
             RequestError: The server refused it, or it could not be passed.
         """
-        self._followed[request] = None
+        self.followed[request] = None
         try:
             if self._client._facts is None:
                 # What is passed, and how, depends on the era of the server.
@@ -294,7 +294,7 @@ class Relay:
         except HoldfastError as error:
             raise fault_of(error) from error
         finally:
-            del self._followed[request]
+            del self.followed[request]
         return self.returned(request, result)
 
     def returned(self, request: ServerRequest, result: Raw) -> Any:
@@ -310,18 +310,6 @@ class Relay:
         if request.stateless or not isinstance(fields, dict):
             return fields
         return {name: value for name, value in fields.items() if name not in STATELESS_FIELDS}
-
-    # What goes straight (`Passage`)
-
-    def enter(self, request: ServerRequest, straight: passage.Passage) -> None:
-        """Count a request that is sent to the server."""
-        self._followed[request] = straight
-        self.open_calls += 1
-
-    def exit(self, request: ServerRequest) -> None:
-        """Count it no more."""
-        del self._followed[request]
-        self.open_calls -= 1
 
     def time_for(self, method: str) -> float:
         """Return the seconds that a request may take.
@@ -344,14 +332,15 @@ class Relay:
 
     async def go_on(self, request: ServerRequest, call: Call, raw: Raw) -> Any:
         """Answer what a stateless server asks in the result of a call, until it is answered."""
-        self._followed[request] = None
+        self.followed[request] = None
         self.shared.begin_call(self)
         progressed = partial(self.report, request) if call.progress else None
         try:
             with answered_errors():
                 result = await self.requester.go_on(call, raw, progressed)
         finally:
-            self.exit(request)
+            del self.followed[request]
+            self.open_calls -= 1
         return self.returned(request, result)
 
     async def _pass_stateless(self, request: ServerRequest) -> Raw:
@@ -421,29 +410,30 @@ class Relay:
             ValidationError: The parameters cannot be read.
         """
         passed: Json = request.fields if fields is None else fields
-        meta, wants_progress = self.hop(request), False
+        meta, wants_progress, method = self.hop(request), False, request.method
         try:
             if not passed:
                 fields_of.decode(request.params_raw)  # may be unreadable
             about = subject_of(passed)
             if request.meta:
-                meta = {**passing_meta(request), **meta}
+                if passing := passing_meta(request):
+                    meta = {**passing, **meta}
                 wants_progress = "progressToken" in request.meta
         except MALFORMED as error:
-            text = f"{request.method}: the parameters cannot be forwarded: {error}"
+            text = f"{method}: the parameters cannot be forwarded: {error}"
             raise ValidationError(text) from error
         if "_meta" in passed:
             passed = passed.copy()
             del passed["_meta"]
-        span = self.times.get(request.method) or self.time_for(request.method)
+        span = self.times.get(method) or self.time_for(method)
         return Call(
-            request.method,
+            method,
             passed or None,
             meta or None,
-            idle=span,
-            total=span,
-            about=about,
-            progress=wants_progress or bool(self.requester.progress_handlers),
+            span,
+            span,
+            about,
+            wants_progress or bool(self.requester.progress_handlers),
             since=since,
             place_within=span,
             **options,
@@ -463,8 +453,8 @@ class Relay:
         era = None if driver is None else driver.engine.link.era
         if era is None or not era.listens:
             return {}
-        capabilities = request.era.capabilities if request.stateless else self.capabilities
-        level = request.era.log_level if request.stateless else self.log_level
+        host: ServingEra | Relay = request.era if request.stateless else self
+        capabilities, level = host.capabilities, host.log_level
         key = (era, capabilities, level)
         if key != self._hop_key:
             declared = self.shared.declaring(capabilities or {})
@@ -487,7 +477,7 @@ class Relay:
         if not self.is_handshake:
             if task_id is not None and self.tasks.is_named(task_id):
                 return await self.tasks.ask(task_id, method, params)
-            passage.follow_all(self, self._followed, self._questions)
+            passage.follow_all(self, self.followed, self._questions)
             return await self._questions.ask(method, params)
         await self._is_initialized.wait()
         session = next(reversed(self._sessions), None)
@@ -497,7 +487,7 @@ class Relay:
         if followed_task is not None:
             params = of_task(params, followed_task)
         # By the stream of a request, where each has its own: another may never be opened.
-        followed = next(reversed(self._followed), None)
+        followed = next(reversed(self.followed), None)
         write = None if followed is None else followed.write
         try:
             return await session.ask_raw(method, params, write)

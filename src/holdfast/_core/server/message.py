@@ -40,16 +40,26 @@ class ClientMessage(Struct, gc=False):
         """The id of a request; None if there is none that an answer could carry."""
         return self.id if is_id(self.id) else None
 
-    def check(self) -> None:
-        """Raise `RequestError` for what is no JSON-RPC request; the method is checked later."""
+    def checked_fields(self) -> dict[str, Raw]:
+        """Return the parameters by their names, as `fields` does; the method is checked later.
+
+        Raises:
+            RequestError: It is no JSON-RPC request.
+        """
         if self.jsonrpc != "2.0":
             raise RequestError(INVALID_REQUEST, _NOT_A_MESSAGE)
         if not (type(self.id) is int or self.id is UNSET or is_id(self.id)):
             raise RequestError(INVALID_REQUEST, "id must be a string or a number")
         if not isinstance(self.method, str):
             raise RequestError(INVALID_REQUEST, "method must be a string")
-        if self.params is not UNSET and memoryview(self.params)[0] != _OBJECT:
-            self._drop_null(self.params)
+        if self.params is UNSET:
+            return {}
+        try:
+            return _fields_decoder.decode(self.params)
+        except MALFORMED:
+            if memoryview(self.params)[0] != _OBJECT:
+                self._drop_null(self.params)
+            return {}
 
     def _drop_null(self, params: Raw) -> None:
         """Take parameters that are null for none: some languages write what is absent so."""

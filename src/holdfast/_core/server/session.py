@@ -27,7 +27,6 @@ from holdfast._core.server.message import (
     decode,
     is_id,
     meta_of,
-    raw_fields,
     read,
     read_message,
 )
@@ -48,6 +47,7 @@ CANCELLED = "notifications/cancelled"
 _USUAL_META = 4096
 """Bytes of a ``_meta`` that is kept for the next request."""
 _TOKEN = b',"progressToken":'
+_NEVER_MET = b"no object begins so"
 _LONGEST = 20
 """Bytes of a token of progress that is read without a decoder."""
 MOST_EARLY = 100
@@ -93,7 +93,7 @@ class ServerSession:
         """The answers that handlers wait for, by the ids of their questions."""
         self._question_count = 0
         self._last_meta = b""
-        self._before_token: bytes | None = None
+        self._before_token = _NEVER_MET
         """What is in it before a number as the token of progress, if that is the last of it."""
         self._last_claim: tuple[Json, StatelessServing | None] = {}, None
         """What was made of the ``_meta`` that came last."""
@@ -208,8 +208,7 @@ class ServerSession:
 
     def _take(self, message: ClientMessage, write: Write) -> None:
         try:
-            message.check()
-            fields = {} if message.params is UNSET else raw_fields(message.params)
+            fields = message.checked_fields()
             meta, claimed = self._claim(fields) if "_meta" in fields else ({}, None)
             era = claimed or self.era
             if era is None and self._must_wait(message):
@@ -246,9 +245,8 @@ class ServerSession:
         raw = bytes(fields["_meta"])
         if raw == self._last_meta:
             return self._last_claim
-        before, _, token = raw.rpartition(_TOKEN)
-        number = token[:-1]
-        if before == self._before_token and number.isdigit() and len(number) < _LONGEST:
+        number = raw[len(self._before_token) : -1]
+        if number.isdigit() and len(number) < _LONGEST and raw.startswith(self._before_token):
             meta, era = self._last_claim
             return {**meta, "progressToken": int(number)}, era
         meta = meta_of(fields)
@@ -256,8 +254,9 @@ class ServerSession:
         claim = meta, StatelessServing(meta) if is_claimed else None
         if len(raw) <= _USUAL_META:
             self._last_meta, self._last_claim = raw, claim
-            is_number = number.isdigit() and "progressToken" in meta
-            self._before_token = before if is_number else None
+            before, mark, token = raw.rpartition(_TOKEN)
+            is_number = token[:-1].isdigit() and "progressToken" in meta
+            self._before_token = before + mark if is_number else _NEVER_MET
         return claim
 
     def _dispatch(self, request: ServerRequest) -> None:
@@ -389,9 +388,10 @@ class ServerSession:
 
     def pass_result(self, request: ServerRequest, result: Raw) -> None:
         """Answer a request with a result as it came, if it still waits for an answer."""
-        if self._running.get(request.id) is request:  # type: ignore[arg-type]
-            del self._running[request.id]  # type: ignore[arg-type]
-            request.write(_response(request.id, result))  # type: ignore[arg-type]
+        request_id, running = request.id, self._running
+        if running.get(request_id) is request:  # type: ignore[arg-type]
+            del running[request_id]  # type: ignore[arg-type]
+            request.write(_response(request_id, result))  # type: ignore[arg-type]
 
     def _completed(self, request: ServerRequest, result: Any) -> Any:
         """Return a result as the revision has it; one that is raw passes as it is."""

@@ -166,13 +166,15 @@ class MemoryLink:
     def _read(self, data: bytes) -> None:
         if not self.open:
             return
-        try:
-            lines = self._lines.feed(data)
-        except FrameTooLarge as error:
-            self._lose(ProtocolError(f"the server sent {error}"), error.size)
-            return
-        if lines:
-            self._report(b.Delivered(self._generation, lines))
+        lines = self._lines
+        if lines.pieces or data[-1:] != b"\n" or len(data) > lines.limit:
+            try:
+                data = lines.feed(data)
+            except FrameTooLarge as error:
+                self._lose(ProtocolError(f"the server sent {error}"), error.size)
+                return
+        if data:
+            self._report(b.Delivered(self._generation, data))
 
     def _lose(self, error: HoldfastError, frame_size: int | None = None) -> None:
         if self.open:

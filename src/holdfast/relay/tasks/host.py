@@ -101,7 +101,8 @@ class HostTasks:
     @property
     def form(self) -> TaskForm | None:
         """How the server does tasks; None: it does not."""
-        facts = self._client._facts
+        driver = self._client._requester.opener.started
+        facts = None if driver is None else driver.engine.facts
         if facts is not self._facts:
             self._facts, self._form = facts, self.upstream.form()
         return self._form
