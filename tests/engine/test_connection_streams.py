@@ -573,6 +573,35 @@ def test_a_call_that_waits_is_tried_again_when_the_server_cannot_be_reached() ->
     assert rig.result(ticket) == {}
 
 
+@pytest.mark.req("L11", "Y1")
+@pytest.mark.parametrize("reason", [RefusalReason.UNAUTHORIZED, RefusalReason.FORBIDDEN])
+def test_a_call_that_waits_ends_with_a_server_that_does_not_let_it_in(
+    reason: RefusalReason,
+) -> None:
+    rig = ready(policy=Policy(when_down="wait"))
+    ticket, wire_id = rig.request()
+    refuse(rig, wire_id, reason)
+    assert not rig.error(ticket).outcome_unknown
+
+
+@pytest.mark.req("L11", "Y1")
+def test_a_call_that_waits_ends_with_an_error_that_came_with_a_status() -> None:
+    rig = ready("stateless", session=None, policy=Policy(when_down="wait"))
+    ticket, wire_id = rig.request()
+    fault = ErrorObject(-32020, "no such header")
+    refuse(rig, wire_id, RefusalReason.NOT_UNDERSTOOD, fault=fault)
+    assert rig.error(ticket).code == -32020
+
+
+@pytest.mark.req("L11")
+def test_a_call_that_waits_is_tried_again_when_an_error_says_later() -> None:
+    rig = ready(policy=Policy(when_down="wait", backoff=Backoff(first=1.0, jitter=0)))
+    ticket, wire_id = rig.request()
+    refuse(rig, wire_id, RefusalReason.BUSY, fault=ErrorObject(-32000, "later"))
+    assert rig.open_tickets() == {ticket}
+    assert len(only(rig.wait(1.0), Send)) == 1
+
+
 @pytest.mark.req("R7", "X2")
 def test_a_retry_that_is_due_while_the_session_is_renewed_waits_for_the_new_one() -> None:
     rig = ready()

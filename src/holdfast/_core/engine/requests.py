@@ -10,6 +10,7 @@ from holdfast._core.boundary import (
     Effect,
     Failed,
     LinkChanged,
+    RefusalReason,
     Refused,
     Retract,
     Send,
@@ -221,7 +222,7 @@ class Requests:
         if report.retry_after is not None:
             enough = pending.offers >= ATTEMPTS
             return NEVER if enough else now + report.retry_after
-        if not self.waits(pending.call):
+        if _is_answer(report) or not self.waits(pending.call):
             return NEVER
         return now + self._policy.backoff.delay(pending.offers + 1, self.jitter)
 
@@ -345,3 +346,10 @@ class Requests:
             out.append(Retract(pending.wire_id, frame, options, ticket))
         finally:
             out.append(Failed(ticket, sent, None if pending.repeated else unsent))
+
+
+def _is_answer(report: Refused) -> bool:
+    """Return whether a refusal is the answer of a server that is there."""
+    if report.fault is not None:
+        return report.reason is not RefusalReason.BUSY
+    return report.reason in (RefusalReason.UNAUTHORIZED, RefusalReason.FORBIDDEN)
