@@ -108,6 +108,27 @@ def test_a_fault_of_a_small_value_has_its_place_whatever_else_the_schema_has() -
 
 
 @pytest.mark.req("T5")
+def test_faults_beside_a_price_have_their_places() -> None:
+    schema = {
+        "required": ["to"],
+        "properties": {
+            "price": {"type": "number", "minimum": 0.5, "multipleOf": 0.01},
+            "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 5},
+            "to": {"oneOf": [{"required": ["street"]}, {"required": ["lat", "lon"]}]},
+            "note": {"type": "string"},
+        },
+    }
+    value = {"price": 0.1, "tags": [*"abcde", 1], "to": {"city": "Berlin"}, "note": 5}
+    assert faults(schema, value) == {
+        "/price": "minimum",
+        "/tags": "maxItems",
+        "/tags/5": "type",
+        "/to": "oneOf",
+        "/note": "type",
+    }
+
+
+@pytest.mark.req("T5")
 def test_faults_of_an_order_have_their_places_beside_patterns_and_alternatives() -> None:
     text = {"type": "string"}
     address = {"type": "object", "required": ["street", "city"]}

@@ -232,6 +232,15 @@ class SchemaCost:
         repeated = 1 + self._again * (1 + size.width)
         return min(self.once, steps * repeated), matching * repeated
 
+    def faults(self, size: ValueSize) -> int:
+        """Return the most faults that a value of some size can have; few take many steps to find.
+
+        Raises:
+            SchemaTooComplex: There is no bound, or finding it would take too long.
+        """
+        repeated = 1 + self._again * (1 + size.width)
+        return self._equations.solve(_keywords).at(size.depth) * size.values * repeated
+
 
 # Compiling
 
@@ -414,6 +423,19 @@ def _inside(apart: list[Node], every: list[Node], load: dict[Node, int]) -> int:
 
 def _steps(node: Node) -> int:
     return 1 + _own_steps(node, long=False)
+
+
+def _keywords(node: Node) -> int:
+    """Return the most faults of one value; each choice that one of them shows counts, too."""
+    if node.foreign:
+        return DIALECT
+    schema = node.schema
+    total = 1 + sum(len(value) if isinstance(value, list) else 1 for value in schema.values())
+    total += sum(_scan(schema[word])[0] for word in ("enum", "const") if word in schema)
+    for word in ("dependentRequired", "dependencies"):
+        if isinstance(names := schema.get(word), dict):
+            total += sum(len(each) for each in names.values() if isinstance(each, list))
+    return total
 
 
 def _long_steps(node: Node) -> int:

@@ -44,6 +44,8 @@ LIGHT: Final = 20_000
 EXPLAINED: Final = 10_000
 """Steps of a check whose faults are all explained, for each 200 bytes of the value: a fault may
 cost a thousand times as much as finding that there is one, and shows the value."""
+ARITHMETIC: Final = 10 * EXPLAINED
+"""Steps of such a check if it can find few faults: fractions and patterns take many steps."""
 SHOWN: Final = 48 * 1024
 """Bytes of a value of which a fault is shown: the validator copies the value, and writes it out,
 even to name the first fault."""
@@ -176,7 +178,7 @@ class Checker:
         if self._relaxed is not self._schema and validator.is_valid(value):
             return ()
         size = len(_encoded(value) if text is None else text)
-        if size <= SHOWN and steps * (1 + size // 200) <= EXPLAINED:
+        if size <= SHOWN and self._most_faults(value, steps) * (1 + size // 200) <= EXPLAINED:
             return describe(validator.iter_errors(value), self._relaxed)
         if self._cost.branches or size > SHOWN:
             return (SchemaFault("", "does not fit the schema (it is too large to say where)"),)
@@ -187,6 +189,15 @@ class Checker:
         except ValidationError as error:
             return describe([error], self._relaxed)
         raise AssertionError("what is not valid has a fault")
+
+    def _most_faults(self, value: Any, steps: int) -> int:
+        """Return how many faults there are at most, where a check takes so many steps."""
+        if not EXPLAINED < steps <= ARITHMETIC:
+            return steps
+        try:
+            return min(steps, self._cost.faults(self._cost.measure(value, self._room)))
+        except SchemaTooComplex:
+            return steps
 
 
 def _encoded(value: Any) -> bytes:
