@@ -239,6 +239,8 @@ class Lanes {
     const most = Math.max(2, Math.min(14, this.width / 75)), step = stepFor(span, most);
     // What stands at the torn end of a trace could not be read.
     const edge = this.tornAt ?? this.width;
+    // The mark of the moment covers what stands under it.
+    const now = this.trace.isLive ? this.x(this.trace.end) : -Infinity;
     const digits = Math.max(0, -Math.floor(Math.log10(step))), words = t => step < 60 || t < 1 ? `${t.toFixed(digits)} s` : longDuration(Math.round(t));
     g.strokeStyle = this.ink("line");
     g.fillStyle = this.ink("faint");
@@ -248,7 +250,7 @@ class Lanes {
       // At the left edge stands the border already.
       if (x > 1) { g.beginPath(); g.moveTo(x, TOP - 6); g.lineTo(x, this.height); g.stroke(); }
       g.textAlign = isLeft ? "left" : isRight ? "right" : "center";
-      g.fillText(words(t), isLeft ? 4 : isRight ? edge - 8 : x, 40);
+      if (Math.abs(x - now) > 24) g.fillText(words(t), isLeft ? 4 : isRight ? edge - 8 : x, 40);
     }
   }
 

@@ -59,7 +59,6 @@ class LivePage extends Page {
     this.changed = new Set();
     this.lastEvent = performance.now();
     this.lastDrawn = 0;
-    this.clockAt = 0;
     this.lostAt = null;
     this.isSaving = false;
     $("follow").onclick = () => this.startFollowing();
