@@ -86,7 +86,7 @@ def gemini_file(command: list[str], url: str) -> str:
 
 AGENTS = {
     "claude-code": Agent(
-        "@anthropic-ai/claude-code@2.1.197",
+        "@anthropic-ai/claude-code@2.1.327",
         "node_modules/@anthropic-ai/claude-code-*/claude",  # of this machine
         "mcp__demo__",
         ".claude.json",
