@@ -57,7 +57,7 @@ def test_a_client_of_others_outlives_its_server(name: str, script: str, tmp_path
 @pytest.mark.hang(600)
 @pytest.mark.parametrize(
     ("name", "hosts"),
-    [("fastmcp", ("session", "again", "fastmcp")), ("langchain", ("session", "again"))],
+    [("fastmcp", ("session", "again", "client", "fastmcp")), ("langchain", ("session", "again"))],
     ids=["mcp-2", "mcp-1"],
 )
 def test_sessions_of_others_run_on_streams_of_a_client(

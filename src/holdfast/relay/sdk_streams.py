@@ -198,8 +198,8 @@ def streams(client: Client) -> SdkStreams:
             be asked is declared by it.
 
     Returns:
-        An async context manager of a stream to read from and one to write to. FastMCP's ``Client``
-        takes it as it is.
+        An async context manager of a stream to read from and one to write to. ``mcp.Client``
+        of mcp 2 takes it as it is, and so does FastMCP's, if that was imported before.
 
     Example:
         ```python

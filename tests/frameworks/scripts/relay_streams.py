@@ -52,6 +52,16 @@ async def main(command: list[str]) -> None:
             await session.initialize()
             reports["again"] = await _story(session)
     try:
+        from mcp import Client
+    except ImportError:
+        pass  # mcp 1
+    else:
+        async with (
+            holdfast.connect(command, when_down="wait", inherit_env=["RUNS"]) as client,
+            Client(streams(client), list_roots_callback=_roots) as host,
+        ):
+            reports["client"] = await _story(host)
+    try:
         import fastmcp
     except ImportError:
         pass
