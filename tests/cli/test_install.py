@@ -294,6 +294,19 @@ def test_a_server_that_nobody_approved_is_not_added(cli: Cli, cursor: Path) -> N
     assert (done.code, "nobody approved it" in done.err) == (5, True)
 
 
+def test_a_name_that_serve_takes_for_an_option_is_not_added(
+    cli: Cli, cursor: Path, configure: Configure
+) -> None:
+    configure(**{"-x": {"command": "a"}})
+    before = cursor.read_bytes()
+    done = cli("install", "cursor", "-y", "--", "-x")
+    assert (done.code, done.err) == (
+        2,
+        "holdfast: '-x': 'serve' would take it for an option; rename it\n",
+    )
+    assert cursor.read_bytes() == before
+
+
 def test_a_project_names_no_path_of_mine(cli: Cli) -> None:
     Path(".git").mkdir()
     Path(".mcp.json").write_text('{"mcpServers": {"a": {"command": "./a.sh"}}}')

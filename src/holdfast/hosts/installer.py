@@ -162,6 +162,9 @@ class Installer:
                 raise ValidationError(
                     unknown_server(name, where, [*present, *configuration.servers])
                 )
+            if name.startswith("-"):
+                shown = visible(name, 80)
+                raise ValidationError(f"'{shown}': 'serve' would take it for an option; rename it")
             trust = entry.trust()
             if not trust.ok:
                 raise TrustError(f"{visible(name, 80)}: nobody approved it: {trust.problem}")
