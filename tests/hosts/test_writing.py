@@ -117,6 +117,14 @@ def test_other_servers_than_shown_are_not_touched(desk: Desk) -> None:
     assert desk.file.read_bytes() == other
 
 
+def test_a_file_that_went_meanwhile_is_not_said_to_be_written(desk: Desk) -> None:
+    seen = desk.files.plan(str(desk.file), make_plan)
+    desk.file.unlink()
+    with pytest.raises(PlanChangedError):
+        desk.files.write(seen, make_plan)
+    assert not desk.file.exists()
+
+
 def test_uninstalling_after_the_host_wrote_keeps_what_it_wrote(desk: Desk) -> None:
     desk.install()
     content = json.loads(desk.file.read_bytes())

@@ -141,7 +141,7 @@ class HostFiles:
         backup: Path | None = None
         for _ in range(ATTEMPTS):
             plan = self.plan(path, make)
-            if plan.is_empty:
+            if plan.is_empty and backup is not None:
                 return Written(plan, backup)
             if plan.changes != seen.changes:
                 raise PlanChangedError
