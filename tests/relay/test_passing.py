@@ -377,6 +377,16 @@ async def test_denied_tools_are_neither_listed_nor_called(pair: Pair) -> None:
     assert not calls(peer)
 
 
+@pytest.mark.parametrize("name", [["add"], 5, None])
+async def test_a_rule_holds_for_what_is_no_name(pair: Pair, name: Any) -> None:
+    peer = pair.peer()
+    peer.on("tools/call", {"content": []})
+    async with pair.connect(peer, upstream={"tools": ToolPolicy(deny=["add"])}) as host:
+        with pytest.raises(RpcError, match="name must be a string"):
+            await host.request("tools/call", {"name": name})
+    assert not calls(peer)
+
+
 async def test_a_guard_of_the_client_holds_for_the_host(pair: Pair) -> None:
     peer = answering(pair)
 

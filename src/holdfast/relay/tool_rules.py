@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from holdfast._core.eras.serving import Json
 from holdfast._core.server.request import ServerRequest
-from holdfast._core.wire.codes import INTERNAL_ERROR, RequestError
+from holdfast._core.wire.codes import INTERNAL_ERROR, INVALID_PARAMS, RequestError
 from holdfast._core.wire.jsonrpc import MALFORMED, encode
 from holdfast.errors import HoldfastError
 from holdfast.policies import ToolPolicy
@@ -51,6 +51,9 @@ class ToolRules:
         """Refuse a call that a lock file or a policy refuses; return options of `forward`."""
         name = request.get("name") if self.are_there or self._wants_headers else None
         if not isinstance(name, str):
+            if self.are_there:
+                # In some languages a list of one name finds what that name does.
+                raise RequestError(INVALID_PARAMS, "name must be a string")
             return {}
         if not self._enables(name):
             raise self._client._tools.disabled(name)
