@@ -160,7 +160,7 @@ async def test_a_question_is_not_given_to_one_of_two_stateless_hosts() -> None:
 
     async def call(request: ServerRequest) -> Any:
         await both.wait()
-        with pytest.raises(RequestError, match="with 2 calls open"):
+        with pytest.raises(RequestError, match="2 calls are open, which may be of several hosts"):
             await request.session.ask("roots/list", {})
         return {"content": []}
 

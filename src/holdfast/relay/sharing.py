@@ -316,6 +316,8 @@ class SharedRelay:
 
     def _ambiguity(self) -> str:
         calls = sum(host.open_calls for host in self._hosts)
+        if len(self._hosts) == 1:
+            return f"{calls} calls are open, which may be of several hosts"
         return f"{len(self._hosts)} hosts share this server, with {calls} calls open"
 
     def _reconnected(self) -> None:
