@@ -159,6 +159,8 @@ async def test_the_page_shows_the_trace_and_filters_it(chrome: Browser) -> None:
     # An address with a filter begins with the worst that fits.
     await tab.ask("location.hash = '#q=status:timeout'")
     await tab.until(f"{DETAIL}.includes('fetch_page') && !{SHOWN}.includes('hidden')")
+    await tab.ask("location.hash = '#q=overwritten'")
+    await tab.until(f"{DETAIL}.includes('git_checkout') && !{SHOWN}.includes('hidden')")
     await set_query(tab, "nowhere-to-be-found")
     await tab.until("document.getElementById('space').innerText.includes('Nothing matches')")
     assert chrome.faults() == []

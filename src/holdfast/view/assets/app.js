@@ -110,6 +110,7 @@ class Page {
 
   choose(row, isRevealed) {
     const isListed = this.tab === "messages";
+    this.isUnasked = false;
     this.tab = "messages";
     this.chosen = row = this.listedRow(row);
     this.lanes.reveal(row.server);
@@ -143,10 +144,21 @@ class Page {
     if ($("query").value !== text) $("query").value = text;
     this.filter = new Filter(text, this.trace);
     this.search?.stop();
-    this.search = this.filter.texts.length ? new Search(this.trace, this.filter.texts, () => this.refresh()) : null;
+    this.search = this.filter.texts.length ? new Search(this.trace, this.filter.texts, () => this.found()) : null;
     $("list").scrollTop = 0;
     this.refresh();
     if (!text && this.tab === "messages") { this.list.reveal(); this.list.draw(); }
+  }
+
+  /** Show what a search has found; an address that names no message begins with the worst that fits. */
+  found() {
+    const isFirst = this.isUnasked && !this.search.isRunning;
+    if (isFirst) this.chosen = this.first();
+    this.refresh();
+    if (!isFirst || this.tab !== "messages") return;
+    this.list.reveal();
+    this.list.draw();
+    this.detail.draw();
   }
 
   clear() {
@@ -206,7 +218,10 @@ class Page {
     let query = "";
     try { query = decodeURIComponent(value("q") || "").slice(0, MOST_QUERY); } catch { /* Not one of ours. */ }
     this.filter = new Filter(query, this.trace);
+    this.search?.stop();
+    this.search = null;
     const chosen = this.trace.rows[Number(value("m"))];
+    this.isUnasked = !chosen;
     this.chosen = chosen ? this.listedRow(chosen) : this.first();
     if (this.chosen) this.lanes.reveal(this.chosen.server);
     this.setQuery(query);
@@ -225,7 +240,7 @@ class Page {
   }
 
   worst() {
-    const isSeen = call => this.trace.isInRange(call, this.range) && this.filter.fits(call, row => this.trace.rows[row.of]), seen = this.trace.calls.filter(isSeen);
+    const isSeen = call => this.trace.isInRange(call, this.range) && this.fits(call), seen = this.trace.calls.filter(isSeen);
     return (seen.length ? seen : this.trace.calls).reduce((worst, call) => !worst || RANK.indexOf(call.outcome) > RANK.indexOf(worst.outcome) ? call : worst, null);
   }
 
