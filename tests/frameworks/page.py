@@ -41,15 +41,20 @@ def _row(label: str, client: str, ended: dict[str, Any]) -> str:
     return f"| {label} | {client} | {how} | {steps} | {ended['seconds']:.3f} s |"
 
 
-def main() -> None:
+def main() -> int:
+    is_written = "--write" in sys.argv
+    if missing := [title for name, title in TITLES.items() if not latest(name).exists()]:
+        print(f"No table: {', '.join(missing)} did not run yet.")
+        return 1 if is_written else 0
     found = table()
     print(found)
-    if "--write" in sys.argv:
+    if is_written:
         text = PAGE.read_text(encoding="utf-8")
         before, _, rest = text.partition(BEGIN)
         after = rest.partition(END)[2]
         PAGE.write_text(before + BEGIN + found + END + after, encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
