@@ -183,6 +183,7 @@ def test_a_message_over_several_lines_is_one_line(path: Path, text: str) -> None
         {"id": 7, "result": {}},
         {"id": 7, "error": {"code": 1, "message": "no"}},
         {"error": {"code": 1, "message": "no"}},
+        {"id": 7, "result": {}, "error": {"code": 1}},
         {"method": "notifications/message", "params": {}},
         {"method": "notifications/progress", "params": {"progressToken": 7}},
         {"id": "seven", "method": "ping"},

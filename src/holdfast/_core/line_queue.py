@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from itertools import repeat, starmap
 from typing import Any, Final, Generic, TypeVar
 from weakref import WeakSet
 
@@ -96,11 +97,12 @@ class LineQueue(Generic[Item]):
     def put(self, item: Item, size: int) -> bool:
         """Have an item written soon; return False if there is no room for it."""
         queue = self._queue
+        put_bytes = self._put_bytes + size
         if len(queue) >= self.most_items:
             return False
-        if self._put_bytes - self._taken_bytes + size > self.most_bytes and queue:
+        if put_bytes - self._taken_bytes > self.most_bytes and queue:
             return False
-        self._put_bytes += size
+        self._put_bytes = put_bytes
         self._sizes.append(size)
         queue.append(item)
         if self._thread is None:
@@ -123,8 +125,8 @@ class LineQueue(Generic[Item]):
             queue, sizes = self._queue, self._sizes
             count = min(len(queue), self._batch)
             if count:
-                items = [queue.popleft() for _ in range(count)]
-                self._taken_bytes += sum([sizes.popleft() for _ in range(count)])
+                items = list(starmap(queue.popleft, repeat((), count)))
+                self._taken_bytes += sum(starmap(sizes.popleft, repeat((), count)))
                 self._write(items)
             return bool(queue)
 

@@ -7,7 +7,9 @@ how a request ended that got no answer; that becomes a line of its own (``outcom
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -30,6 +32,9 @@ SHOWN_OF_LARGE: Final = 4096
 """Characters of a message that was cut that are kept."""
 MOST_TICKETS: Final = 20_000
 """Requests whose ids are remembered, at least: one of them may end without an answer."""
+
+MOST_METHODS: Final = 64
+"""Methods whose lines are prepared: a server may make up others."""
 
 HEADERS: Final = frozenset({"content-type", "retry-after", "www-authenticate"})
 """The headers of a response that are kept, besides ``Mcp-*``; others may be anybody's secrets."""
@@ -57,6 +62,7 @@ class _Request(Struct):
 
 _encode: Final = msgspec.json.Encoder().encode
 _head_of: Final = msgspec.json.Decoder(_Head).decode
+_heads_of: Final = msgspec.json.Decoder(_Head).decode_lines
 _request_of: Final = msgspec.json.Decoder(_Request).decode
 _params_of: Final = msgspec.json.Decoder(_Params).decode
 _RELATED: Final = {"notifications/progress", "notifications/cancelled"}
@@ -83,8 +89,59 @@ class Messages(Struct, gc=False):
 
     def split(self) -> list[bytes]:
         """Return the messages, one by one."""
-        lines = self.data.split(b"\n")
-        return [line for line in lines if line and not line.isspace()]
+        if self.is_whole:
+            return [self.data.removesuffix(b"\n")]
+        return [line for line in self.data.split(b"\n") if line and not line.isspace()]
+
+
+def read_together(
+    crossed: list[Messages], redactor: Redactor
+) -> Iterator[tuple[Messages, bytes, _Head | None]]:
+    """Yield messages one by one: with its head if it is JSON in which nothing has to be hidden."""
+    crossed, frames = _split(crossed)
+    are_plain = redactor.are_plain(frames)
+    if all(are_plain):
+        return zip(crossed, *_decoded(frames), strict=True)
+    plain = zip(*_decoded(list(compress(frames, are_plain))), strict=True)
+    pairs = zip(frames, are_plain, strict=True)
+    read = (next(plain) if is_plain else (frame, None) for frame, is_plain in pairs)
+    return ((messages, *pair) for messages, pair in zip(crossed, read, strict=True))
+
+
+def _split(crossed: list[Messages]) -> tuple[list[Messages], list[bytes]]:
+    """Return messages one by one, each beside what it crossed with."""
+    data = [messages.data for messages in crossed]
+    frames = b"".join(data).split(b"\n")
+    if len(frames) == len(data) + 1 and all(map(bytes.endswith, data, repeat(b"\n"))):
+        frames.pop()
+        return crossed, frames  # as most of them: each is one line
+    pairs = [(messages, frame) for messages in crossed for frame in messages.split()]
+    return [messages for messages, _ in pairs], [frame for _, frame in pairs]
+
+
+def _decoded(frames: list[bytes]) -> tuple[list[bytes], Iterable[_Head | None]]:
+    """Return messages, each on one line, and their heads.
+
+    They are decoded together if each of them is one object. Where ``{`` comes after ``}`` and the
+    end of a line, no object is under way: so none of them reaches into the next, and if there are
+    as many objects as lines, each is one.
+    """
+    text = b"\n".join(frames)
+    if b"\r" in text or text.count(b"\n") >= len(frames):
+        frames = list(map(_on_one_line, frames))
+    elif text.count(b"}\n{") + 1 == len(frames) and text[:1] == b"{" and text[-1:] == b"}":
+        with suppress(*MALFORMED):
+            heads = _heads_of(text)
+            if len(heads) == len(frames):
+                return frames, heads
+    return frames, map(_head_or_none, frames)
+
+
+def _head_or_none(frame: bytes) -> _Head | None:
+    try:
+        return _head_of(frame)
+    except MALFORMED:
+        return None
 
 
 class LineMaker:
@@ -94,9 +151,11 @@ class LineMaker:
         self.name = server
         self._mark = ""
         self._redactor = redactor
-        self._places: dict[Direction, dict[int, bytes]] = {"→": {}, "←": {}}
-        """What lines have behind their time, by direction and link."""
         self._generation = 0
+        self._link = -1
+        """The link that `_forms` are of."""
+        self._forms: dict[Direction, dict[str | None, bytes]] = {}
+        """What lines of requests look like, by direction and method; None: those of results."""
         self._sent: dict[Ticket, tuple[int | str, int]] = {}
         """The ids of requests that have been sent, and the links, by call."""
         self._sent_before: dict[Ticket, tuple[int | str, int]] = {}
@@ -110,69 +169,73 @@ class LineMaker:
     @mark.setter
     def mark(self, mark: str) -> None:
         if mark != self._mark:
-            self._mark = mark
-            self._places = {"→": {}, "←": {}}
+            self._mark, self._link = mark, -1
 
     @property
     def server(self) -> str:
         """The server's name in the lines."""
         return self.name + self.mark
 
-    def message(
-        self, messages: Messages, frame: bytes, since: float, is_plain: bool
-    ) -> bytes | dict[str, Any]:
-        """Return the line of a message, or its fields.
-
-        ``is_plain``: it is known that nothing in it has to be hidden.
-        """
-        if messages.link > self._generation:
-            self._generation = messages.link
-        if is_plain:
-            line = self._plain_line(messages, frame, messages.at - since)
-            if line is not None:
-                return line
-        return self._common(messages.at - since, messages.link) | self._message(messages, frame)
-
-    def _plain_line(self, messages: Messages, frame: bytes, t: float) -> bytes | None:
+    def plain_line(
+        self, messages: Messages, frame: bytes, head: _Head, since: float
+    ) -> bytes | None:
         """Return the line of a short message in which nothing has to be hidden.
 
-        None: it is not one of those that most are. It is no JSON, its id is a text, or it belongs
-        to a request in another way than by its id.
+        None: it is not one of those that most are. Its id is a text, or it belongs to a request in
+        another way than by its id.
         """
-        try:
-            head = _head_of(frame)
-        except MALFORMED:
-            return None
-        about = self._about(head)
-        if about is None:
-            return None
-        if messages.ticket is not None and head.id is not None:
-            self._remember(messages.ticket, head.id, messages.link)
-        where = self._places[messages.direction].get(messages.link) or self._where(messages)
-        body = _on_one_line(frame) if b"\n" in frame or b"\r" in frame else frame
-        return b'{"t":%.6f%b%d,"kind":%b,"body":%b}\n' % (t, where, len(frame), about, body)
-
-    def _about(self, head: _Head) -> bytes | None:
-        """Return the fields of a message from its kind on, as they stand in a line."""
+        if messages.link != self._link:
+            self._begin_link(messages.link)
         method, wire_id = head.method, head.id
-        if method in _RELATED or isinstance(wire_id, str):
+        if type(wire_id) is not int:
+            return self._notification(messages, frame, head, since)
+        if method is None and (head.result is UNSET or head.error is not UNSET):
             return None
-        if wire_id is None:
-            return None if method is None else b'"notification","method":%b' % _encode(method)
-        if method is not None:
-            return b'"request","method":%b,"id":%d' % (_encode(method), wire_id)
-        if head.error is not UNSET:
-            return b'"error","id":%d,"of":%d' % (wire_id, wire_id)
-        return None if head.result is UNSET else b'"result","id":%d,"of":%d' % (wire_id, wire_id)
+        form = self._forms[messages.direction].get(method) or self._form(messages, method)
+        if method is None:
+            return form % (messages.at - since, len(frame), wire_id, wire_id, frame)
+        if messages.ticket is not None:
+            self._remember(messages.ticket, wire_id, messages.link)
+        return form % (messages.at - since, len(frame), wire_id, frame)
 
-    def _where(self, messages: Messages) -> bytes:
-        """Return the fields of a line that are the same for most."""
-        places = self._places[messages.direction]
-        if len(places) >= 8:
-            places.clear()  # links of old
-        fields = (_encode(self.server), messages.link, _DIRECTIONS[messages.direction].encode())
-        place = places[messages.link] = b',"server":%b,"link":%d,"dir":"%b","bytes":' % fields
-        return place
+    def _notification(
+        self, messages: Messages, frame: bytes, head: _Head, since: float
+    ) -> bytes | None:
+        method, t = head.method, messages.at - since
+        if head.id is not None or method is None or method in _RELATED:
+            return None
+        facts = t, *self._place(messages), len(frame), _encode(method), frame
+        return (
+            b'{"t":%.6f,"server":%b,"link":%d,"dir":"%b","bytes":%d,"kind":"notification"'
+            b',"method":%b,"body":%b}\n' % facts
+        )
+
+    def _form(self, messages: Messages, method: str | None) -> bytes:
+        """Return the line of a request, or of a result, for all but what differs."""
+        forms, kind = self._forms[messages.direction], b'"result","id":%d,"of":%d'
+        if method is not None:
+            kind = b'"request","method":%b,"id":%%d' % _encode(method).replace(b"%", b"%%")
+        server, link, direction = self._place(messages)
+        facts = server.replace(b"%", b"%%"), link, direction, kind
+        if len(forms) >= MOST_METHODS:
+            forms.clear()
+        form = forms[method] = (
+            b'{"t":%%.6f,"server":%b,"link":%d,"dir":"%b","bytes":%%d,"kind":%b,"body":%%b}\n'
+            % facts
+        )
+        return form
+
+    def _place(self, messages: Messages) -> tuple[bytes, int, bytes]:
+        return _encode(self.server), messages.link, _DIRECTIONS[messages.direction].encode()
+
+    def _begin_link(self, link: int) -> None:
+        self._generation = max(self._generation, link)
+        self._link, self._forms = link, {"→": {}, "←": {}}
+
+    def fields(self, messages: Messages, frame: bytes, since: float) -> dict[str, Any]:
+        """Return the fields of the line of any message."""
+        self._generation = max(self._generation, messages.link)
+        return self._common(messages.at - since, messages.link) | self._message(messages, frame)
 
     def event(self, event: TraceEvent, since: float) -> dict[str, Any] | None:
         """Return the fields of what is no message; None for what a trace does not have."""

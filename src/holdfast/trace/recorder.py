@@ -11,8 +11,9 @@ from __future__ import annotations
 import logging
 import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
@@ -22,7 +23,7 @@ from holdfast._core.boundary import Delivered, Generation, Send
 from holdfast._core.line_queue import LineQueue
 from holdfast._core.redact.redactor import default_redactor
 from holdfast._core.tap import Crossing, Tap, TicketOf, TraceEvent, Watcher, crossing_events
-from holdfast.trace.lines import SHOWN_OF_LARGE, LineMaker, Messages
+from holdfast.trace.lines import SHOWN_OF_LARGE, LineMaker, Messages, read_together
 
 if TYPE_CHECKING:
     from holdfast._core.transports.http_client import HttpNote
@@ -89,18 +90,21 @@ class Recorder:
 
     def _watcher(self, maker: LineMaker, facts: dict[str, str]) -> Watcher:
         """Return what takes all that crosses between a client and its server."""
-        tap = self._tap(maker, facts)
+        tap, put = self._tap(maker, facts), self._queue.put
 
         def watch(crossing: Crossing, at: float, link: Generation, ticket_of: TicketOf) -> None:
             if type(crossing) is Send:
-                frame, ticket = crossing.frame, crossing.ticket
-                self._put(len(frame), Messages(maker, frame, at, link, "→", ticket))
+                data = crossing.frame
+                item = Messages(maker, data, at, link, "→", crossing.ticket)
             elif type(crossing) is Delivered:
-                data, link, whole = crossing.data, crossing.generation, crossing.whole
-                self._put(len(data), Messages(maker, data, at, link, "←", None, whole))
+                data, link = crossing.data, crossing.generation
+                item = Messages(maker, data, at, link, "←", None, crossing.whole)
             else:
                 for event in crossing_events(crossing, at, link, ticket_of):
                     tap(event)
+                return
+            if not self._closed and not put(item, len(data)):
+                self._dropped += 1
 
         return watch
 
@@ -196,31 +200,38 @@ class Recorder:
         self._write_dropped()
 
     def _lines(self, items: list[_Item]) -> list[bytes]:
-        """Return the lines of some items, which are searched for secrets together."""
-        owners: list[_Item] = []
-        frames: list[bytes] = []
-        for item in items:
-            if type(item) is not Messages or item.is_whole:
-                owners.append(item)
-                frames.append(item.data if type(item) is Messages else b"")
-            else:
-                messages = item.split()
-                owners += [item] * len(messages)
-                frames += messages
+        """Return the lines of some items; messages that follow each other are read together."""
         lines: list[bytes] = []
-        are_plain, since = default_redactor().are_plain(frames), self._since
-        for owner, frame, is_plain in zip(owners, frames, are_plain, strict=True):
+        for kind, group in groupby(items, type):
+            if kind is Messages:
+                self._add_messages(lines, group)  # type: ignore[arg-type]
+            else:
+                self._add_others(lines, group)  # type: ignore[arg-type]
+        return lines
+
+    def _add_messages(self, lines: list[bytes], group: Iterable[Messages]) -> None:
+        since = self._since
+        for messages, frame, head in read_together(list(group), default_redactor()):
             try:
-                line: bytes | dict[str, Any] | None
-                if type(owner) is Messages:
-                    line = owner.maker.message(owner, frame, since, is_plain)
-                else:
-                    line = owner()  # type: ignore[operator]
-                if line is not None:
-                    lines.append(line if isinstance(line, bytes) else self._encode(line))
+                maker, line = messages.maker, None
+                if head is not None:
+                    line = maker.plain_line(messages, frame, head, since)
+                elif not frame or frame.isspace():
+                    continue
+                lines.append(line or self._encode(maker.fields(messages, frame, since)))
             except Exception:
                 log.exception("the trace: something could not be made a line")
-        return lines
+
+    def _add_others(
+        self, lines: list[bytes], group: Iterable[Callable[[], dict[str, Any] | None]]
+    ) -> None:
+        for make in group:
+            try:
+                line = make()
+                if line is not None:
+                    lines.append(self._encode(line))
+            except Exception:
+                log.exception("the trace: something could not be made a line")
 
     def _write_dropped(self) -> None:
         """Tell of what was not taken, behind the last that was."""

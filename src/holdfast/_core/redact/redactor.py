@@ -40,7 +40,7 @@ _FURTHER: Final = 8 * 1024
 """Characters behind a beginning that are searched with it: a secret in it may end there."""
 _SHORT: Final = 512
 """A shorter text is searched once for anything suspicious before it is searched for each form."""
-_TOGETHER: Final = 32
+_TOGETHER: Final = 64
 """Messages that are searched together: more often than not, there is nothing in them."""
 _MOST_WORDS: Final = 200
 """Words of a list that are searched for a command's flags."""
@@ -126,36 +126,41 @@ class Redactor:
 
     def is_plain(self, data: bytes) -> bool:
         """Return True if JSON is short and has nothing in it that could be hidden."""
-        return not self._on or (self._has_no_form(data) and self._has_no_known(data))
+        return not self._on or (self._has_no_form(data) and self._has_no_known([data]))
 
     def are_plain(self, messages: Sequence[bytes]) -> list[bool]:
         """Return for each of them whether this holds; to search them together is faster."""
-        are_plain: list[bool] = []
-        for start in range(0, len(messages), _TOGETHER):
-            some = messages[start : start + _TOGETHER]
-            short = [data for data in some if len(data) < self._longest_plain]
-            if len(short) == len(some) and self._are_plain(short):
-                are_plain += [True] * len(some)
-            else:
-                are_plain += [self.is_plain(data) for data in some]
-        return are_plain
+        if not self._on:
+            return [True] * len(messages)
+        longest = self._longest_plain
+        if max(map(len, messages), default=0) < longest:
+            return self._each_plain(messages)
+        are_plain = iter(self._each_plain([data for data in messages if len(data) < longest]))
+        return [len(data) < longest and next(are_plain) for data in messages]
 
-    def _are_plain(self, messages: Sequence[bytes]) -> bool:
-        if max([data.count(b"{") + data.count(b"[") for data in messages]) >= DEEPEST:
+    def _each_plain(self, messages: Sequence[bytes]) -> list[bool]:
+        if not messages or (len(messages) <= _TOGETHER and self._all_plain(messages)):
+            return [True] * len(messages)
+        if len(messages) == 1:
+            return [False]
+        half = len(messages) // 2
+        return self._each_plain(messages[:half]) + self._each_plain(messages[half:])
+
+    def _all_plain(self, messages: Sequence[bytes]) -> bool:
+        most_brackets = self._plain.most_brackets(messages)
+        if most_brackets is None or (most_brackets >= DEEPEST and any(map(_is_deep, messages))):
             return False
-        if not self._plain.has_all(messages):
-            return False
-        # A word ends with its message, and what is found across two of them is no harm.
-        return self._has_no_known(b" ".join(messages))
+        # What is found across two messages is no harm.
+        return self._has_no_known(messages)
 
     def _has_no_form(self, data: bytes) -> bool:
         """Return True if JSON is short, and no search but that for known secrets is worth it."""
         is_small = len(data) < self._longest_plain and not _is_deep(data)
         return is_small and self._plain.has(data)
 
-    def _has_no_known(self, data: bytes) -> bool:
+    def _has_no_known(self, messages: Sequence[bytes]) -> bool:
         index = self._known.settle()
-        return index is None or not index.spans(data.decode())
+        return index is None or not index.spans(b" ".join(messages).decode())
 
 
 _encode: Final = msgspec.json.Encoder().encode

@@ -8,8 +8,9 @@ would be quadratic: from each of n beginnings it reads to the end before it fail
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import Final, TypeAlias
 
 from holdfast._core.redact.forms import (
@@ -71,20 +72,19 @@ class PlainWords:
         self._plain_parts: set[bytes] = set()
         """Parts of messages, from comma to comma, that came again and had nothing in them."""
         self._seen_parts: set[bytes] = set()
-        """Those that came once: with an id in them they will not come again."""
-        self._numbers_are_plain = not any(part.isdigit() for part in (*stems, *MARKS))
+        """Those that came once."""
 
     @cached_property
     def _suspicious(self) -> re.Pattern[bytes]:
-        parts = "|".join(map(re.escape, (*self._stems, *MARKS)))
-        return re.compile(rf"{parts}|{_NOT_PLAIN}".encode())
+        parts = "|".join(map(re.escape, (*self._stems, *MARKS))).encode()
+        return re.compile(b"%b|%b" % (parts.translate(_ZEROS), _NOT_PLAIN))
 
     def has(self, data: bytes) -> bool:
         """Return True if a text, or JSON, has nothing in it that could be hidden."""
+        return self._has(data.translate(_ZEROS))
+
+    def _has(self, data: bytes) -> bool:
         new = set(data.translate(_FOLDED).split()) - self._plain_words
-        if new and self._numbers_are_plain:
-            # Ids and amounts are other words each time, and would be searched and remembered.
-            new = {word for word in new if len(word) >= _TOKEN or not word.isdigit()}
         if not new:
             return True
         if self._suspicious.search(b" ".join(new)) is not None:
@@ -94,31 +94,43 @@ class PlainWords:
         self._plain_words |= new
         return True
 
-    def has_all(self, messages: Iterable[bytes]) -> bool:
-        """Return True if this holds for all of them. Most parts of messages come again."""
-        new = set(b",".join(messages).split(b",")) - self._plain_parts
-        if not new:
-            return True
-        if not self.has(b" ".join(new)):
-            return False
-        again = new & self._seen_parts
+    def most_brackets(self, messages: Sequence[bytes]) -> int | None:
+        """Return None unless this holds for each of some messages of JSON.
+
+        Else return how many ``{`` and ``[`` one of them may have at most. Most of their parts come
+        again, and what these have was counted before.
+        """
+        parts = b",".join(messages).translate(_ZEROS).split(b",")
+        most = _MOST_BRACKETS * (max(map(bytes.count, messages, repeat(b","))) + 1)
+        if self._plain_parts.issuperset(parts):
+            return most
+        new = set(parts) - self._plain_parts
+        joined = b" ".join(new)
+        if not self._has(joined):
+            return None
+        again = {part for part in new & self._seen_parts if _brackets(part) <= _MOST_BRACKETS}
         if len(self._plain_parts) + len(again) > _MOST_WORDS:
             self._plain_parts = set()
         if len(self._seen_parts) > _MOST_WORDS:
             self._seen_parts = set()
         self._plain_parts |= again
-        self._seen_parts |= {part for part in new if len(part) <= _LONGEST_PART}
-        return True
+        self._seen_parts |= new
+        return most + _brackets(joined)
 
 
+def _brackets(data: bytes) -> int:
+    return data.count(b"{") + data.count(b"[")
+
+
+_MOST_BRACKETS: Final = 3
+"""In a part that is remembered."""
+_ZEROS: Final = bytes(48 if 48 <= code < 58 else code for code in range(256))
+"""Zeros in place of all digits: ids and amounts are others each time, and one stands for all."""
 _FOLDED: Final = bytes(32 if code in b'{}[],:"' else code for code in bytes(range(256)).lower())
 """Lower case, with spaces in place of the signs of JSON, which are in no word of `MARKS`."""
-_TOKEN: Final = 14
-"""Characters of the shortest token."""
-_NOT_PLAIN: Final = rf"--|(?<![^ '])-[a-z]|[^ ]{{{_TOKEN}}}|[^\x00-\x7f]|\\"
+_NOT_PLAIN: Final = rb"--|(?<![^ '])-[a-z]|[^ ]{14}|[^\x00-\x7f]|\\"
 """A flag, a word as long as the shortest token, what is not ASCII, an escape."""
 _MOST_WORDS: Final = 4096
-_LONGEST_PART: Final = 128
 _PIECE: Final = 64 * 1024
 
 

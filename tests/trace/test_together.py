@@ -1,0 +1,96 @@
+"""Messages are searched and decoded together, and each line is what it would be alone."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast._core.boundary import Delivered, Generation, Send
+from holdfast.trace.writer import TraceFile
+
+LINK = Generation(1)
+ODD = (
+    b'{"id":1,"method":"tools/call","params":{}}',
+    b'{"id":2,"result":{"ok":true}}',
+    b'{"id":3,"result":{},"error":{}}',
+    b'{"method":"notifications/message","params":{}}',
+    b'{"method":"notifications/progress","params":{"progressToken":1}}',
+    b'{"id":"four","result":{}}',
+    b'{"id":5,"method":"50%d"}',
+    b"{}",
+    # None of these is a message; two of them beside each other may be one.
+    b'{"id":6,"result":',
+    b"{}} {}",
+    b'{"id":7}{"id":8}',
+    b'{"a":"}',
+    b'{"}',
+    b"}",
+    b"{",
+    b"[]",
+    b"junk",
+    b"\xff\xfe",
+    b'{"id":9,"result":{}}\r',
+    b'{"id":10,"result":{"password":"hunter2hunter2"}}',
+    b'{"id":11,"result":{"text":"' + b"long " * 200 + b'"}}',
+    b" ",
+)
+
+
+def lines_of(path: Path, frames: list[bytes], *, alone: bool, together: bool) -> list[Any]:
+    """Return the lines of messages; ``alone``: each is delivered and written on its own."""
+    trace = TraceFile(path)
+    watch = trace._watcher(trace._maker("100% git"), {})
+    with trace._queue.lock:
+        for frame in [b"\n".join(frames)] if together else frames:
+            watch(Delivered(LINK, frame + b"\n"), 1.0, LINK, lambda _: None)
+            if alone:
+                trace.flush()
+    trace.close()
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+    return [{name: line[name] for name in line if name != "t"} for line in lines[2:]]
+
+
+@pytest.mark.req("W1")
+@pytest.mark.parametrize("seed", range(20))
+def test_each_line_is_what_it_would_be_alone(tmp_path: Path, seed: int) -> None:
+    frames = random.Random(seed).choices(ODD, k=40)
+    alone = lines_of(tmp_path / "alone", frames, alone=True, together=False)
+    assert lines_of(tmp_path / "at once", frames, alone=False, together=False) == alone
+    assert lines_of(tmp_path / "in one", frames, alone=False, together=True) == alone
+    assert "hunter2hunter2" not in str(alone)
+
+
+@pytest.mark.req("W1")
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [b'{"id":1,"result":', b'{}} {"id":2}'],
+        [b'{"id":1,"result":{"a":1}', b'{"id":2}}'],
+        [b'{"id":1,"result":"}', b'{"}', b'{"id":2}{"id":3}'],
+        [b'{"id":1}{"id":2}', b"", b'{"id":3}'],
+    ],
+)
+def test_no_message_reaches_into_the_next(tmp_path: Path, frames: list[bytes]) -> None:
+    alone = lines_of(tmp_path / "alone", frames, alone=True, together=False)
+    assert lines_of(tmp_path / "at once", frames, alone=False, together=False) == alone
+    assert all(line["kind"] == "junk" or "body" in line for line in alone)
+
+
+@pytest.mark.req("W1")
+def test_a_text_of_several_lines_is_one_message(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    trace = TraceFile(path)
+    watch = trace._watcher(trace._maker("git"), {})
+    bodies = [b'{"id":1,\r\n"result":{}\n}', b'{"id":2,"result":{}}\n{"id":', b"3}"]
+    with trace._queue.lock:
+        watch(Send(b'{"id":1,"method":"ping"}'), 1.0, LINK, lambda _: None)
+        for body in bodies:
+            watch(Delivered(LINK, body, whole=True), 1.0, LINK, lambda _: None)
+    trace.close()
+    lines = [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
+    assert [line["kind"] for line in lines[2:]] == ["request", "result", "junk", "junk"]
+    assert lines[3]["body"] == {"id": 1, "result": {}}
