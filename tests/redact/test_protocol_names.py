@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from holdfast._core.redact.known import KnownSecrets
@@ -41,6 +43,20 @@ def test_messages_are_plain_together_if_each_of_them_is(message: bytes) -> None:
     known.note("hunter2abc")
     redactor = Redactor(Redaction(), known)
     assert redactor.are_plain([PLAIN, PLAIN]) == [True, True]
+    assert not redactor.is_plain(message)
+    assert redactor.are_plain([PLAIN, message, PLAIN]) == [True, False, True]
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize("more", [0, 300], ids=["few", "many"])
+@pytest.mark.parametrize("text", ["it: hunter2ab", "nter2abc!", "H u n t e r 2 a", "#$%&/(7a)"])
+def test_a_text_that_was_cut_in_a_secret_is_not_plain(text: str, more: int) -> None:
+    known = KnownSecrets()
+    known.note("hunter2abc!", "#$%&/(7a)=?", *(f"other-secret-{number}" for number in range(more)))
+    redactor = Redactor(Redaction(), known)
+    value = {"result": {"content": [{"type": "text", "text": text}], "isError": False}}
+    message = json.dumps(value).encode()
+    assert "[redacted]" in str(redactor.value(value))
     assert not redactor.is_plain(message)
     assert redactor.are_plain([PLAIN, message, PLAIN]) == [True, False, True]
 

@@ -90,7 +90,8 @@ class Messages(Struct, gc=False):
     def split(self) -> list[bytes]:
         """Return the messages, one by one."""
         if self.is_whole:
-            return [self.data.removesuffix(b"\n")]
+            data = self.data.strip()
+            return [_on_one_line(data) if data[:1] == b"{" else data]
         return [line for line in self.data.split(b"\n") if line and not line.isspace()]
 
 
@@ -127,9 +128,11 @@ def _decoded(frames: list[bytes]) -> tuple[list[bytes], Iterable[_Head | None]]:
     as many objects as lines, each is one.
     """
     text = b"\n".join(frames)
-    if b"\r" in text or text.count(b"\n") >= len(frames):
+    if b"\r" in text:
         frames = list(map(_on_one_line, frames))
-    elif text.count(b"}\n{") + 1 == len(frames) and text[:1] == b"{" and text[-1:] == b"}":
+    elif all(map(bytes.startswith, frames, repeat(b"{"))) and all(
+        map(bytes.endswith, frames, repeat(b"}"))
+    ):
         with suppress(*MALFORMED):
             heads = _heads_of(text)
             if len(heads) == len(frames):

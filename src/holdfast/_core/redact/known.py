@@ -104,6 +104,9 @@ class UnreadSecrets:
     def spans(self, text: str) -> list[tuple[int, int]]:
         return [(0, len(text))]
 
+    def shows_end(self, text: str) -> bool:
+        return True
+
 
 class KnownSecrets:
     """A register of secrets, each known as long as its owner lives, and for a while after."""

@@ -160,7 +160,10 @@ class Redactor:
 
     def _has_no_known(self, messages: Sequence[bytes]) -> bool:
         index = self._known.settle()
-        return index is None or not index.spans(b" ".join(messages).decode())
+        if index is None:
+            return True
+        text = b" ".join(messages).decode()
+        return not (index.shows_end(text) or index.spans(text))
 
 
 _encode: Final = msgspec.json.Encoder().encode

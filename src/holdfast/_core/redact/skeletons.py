@@ -62,6 +62,8 @@ class _Listing(NamedTuple):
     joined: str
     lengths: dict[str, frozenset[int]]
     """How long the needles are that have the same head: tokens of one issuer begin alike."""
+    ends: frozenset[str]
+    """How needles begin and end."""
 
 
 @lru_cache(4096)
@@ -81,7 +83,7 @@ class NeedleTable:
         self.heads: dict[str, tuple[str, ...]] = {}
         self.tails: dict[str, tuple[str, ...]] = {}
         self._version = 0
-        self._listing = _Listing(0, (), "", {})
+        self._listing = _Listing(0, (), "", {}, frozenset())
 
     def __len__(self) -> int:
         return len(self._counts)
@@ -142,6 +144,14 @@ class NeedleTable:
         listing = self._current()
         return len(listing.needles) > self.FEW or text in listing.joined
 
+    def has_end_in(self, text: str) -> bool:
+        """Return True if the beginning or the end of a needle is anywhere in a text."""
+        ends = self._current().ends
+        if len(ends) > 2 * self.FEW:
+            parts = (text[start : start + SHORTEST] for start in range(len(text) - SHORTEST + 1))
+            return not ends.isdisjoint(parts)
+        return any(end in text for end in ends)
+
     def _current(self) -> _Listing:
         if self._listing.version != self._version:
             # While a thread that searches makes the list, another one may add a needle: the list
@@ -149,7 +159,9 @@ class NeedleTable:
             version, needles = self._version, tuple(self._counts)
             heads = self.heads.copy().items() if len(needles) > self.FEW else ()
             lengths = {head: frozenset(map(len, texts)) for head, texts in heads}
-            self._listing = _Listing(version, needles, "\0".join(needles), lengths)
+            ends = frozenset(needle[:SHORTEST] for needle in needles)
+            ends |= {needle[-SHORTEST:] for needle in needles}
+            self._listing = _Listing(version, needles, "\0".join(needles), lengths, ends)
         return self._listing
 
     def _ends(self, needle: str) -> tuple[tuple[dict[str, tuple[str, ...]], str], ...]:
