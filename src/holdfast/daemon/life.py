@@ -104,6 +104,8 @@ def start(*, idle: float = IDLE, linger: float = LINGER) -> tuple[Welcome, bool]
     if welcome is None or welcome.pid != process.pid:
         with suppress(subprocess.TimeoutExpired):
             process.wait(END_WAIT)
+    if welcome is None and not complaint and process.poll() == 0:
+        return start(idle=idle, linger=linger)  # it found another one, which has ended since
     if welcome is None:
         why = complaint or f"it exited with {process.poll()}; {LOG_NAME} may say why"
         raise TransportError(f"the daemon could not be started: {why}")
