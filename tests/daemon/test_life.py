@@ -22,7 +22,14 @@ import pytest
 
 import holdfast
 from holdfast import Backoff, TransportError
-from holdfast._core.transports.daemon_socket import VARIABLE, Hello, encode_line, socket_path
+from holdfast._core.transports.daemon_socket import (
+    VARIABLE,
+    Hello,
+    Welcome,
+    encode_line,
+    require_private,
+    socket_path,
+)
 from holdfast.cli.main import main
 from holdfast.daemon import life
 from holdfast.daemon import log as daemon_log
@@ -256,6 +263,8 @@ def test_it_ends_by_itself() -> None:
 def test_it_is_started_with_the_times_that_were_asked_for(cli: Cli) -> None:
     pid = cli("daemon", "start", "--json", "--idle", "70", "--linger", "80").value["pid"]
     assert Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[-3:-1] == [b"70.0", b"80.0"]
+    assert "keeps the times that it was started with" in cli("daemon", "start", "--idle", "9").err
+    assert cli("daemon", "start").err == ""
 
 
 @pytest.mark.parametrize("seconds", ["nan", "0", "-1", "soon"])
@@ -374,6 +383,33 @@ def test_a_server_that_is_configured_apart_is_not_shared(cli: Cli, home: Path) -
     life.start()
     assert cli("call", "browser.page_note", "text=a").out == "a"
     assert cli("call", "browser.page_note", "text=b").out == "b"
+
+
+@pytest.mark.req("Y4")
+def test_a_start_that_found_one_at_its_end_starts_anew() -> None:
+    """The new process leaves it to the one that answers, which then ends."""
+    require_private(os.path.dirname(socket_path()), create=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(socket_path())
+    listener.listen()
+
+    def answer_the_second() -> None:
+        first, _ = listener.accept()
+        first.recv(1, socket.MSG_PEEK)
+        first.close()  # with something unread: a reset, as of one that has just ended
+        second, _ = listener.accept()
+        second.recv(65536)
+        second.sendall(encode_line(Welcome(holdfast="it", pid=1)))
+        os.unlink(socket_path())
+        listener.close()
+        second.close()
+
+    thread = threading.Thread(target=answer_the_second)
+    thread.start()
+    welcome, is_new = life.start()
+    thread.join()
+    assert is_new
+    assert welcome.pid == daemon_pid()
 
 
 @pytest.mark.req("Y4")

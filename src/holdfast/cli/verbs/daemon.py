@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.core import ParameterSource
 
 from holdfast._core.text import join_words, visible
 from holdfast.cli.app import option, output_option
@@ -67,7 +68,8 @@ def daemon() -> None:
 @_IDLE
 @_LINGER
 @output_option
-def start(output: Output, idle: float, linger: float) -> int:
+@click.pass_context
+def start(context: click.Context, output: Output, idle: float, linger: float) -> int:
     """Start the daemon in the background, unless it runs."""
     from holdfast.daemon import life
 
@@ -76,6 +78,9 @@ def start(output: Output, idle: float, linger: float) -> int:
     output.result({"pid": welcome.pid, "started": is_new}, f"{verb}: the daemon, pid {welcome.pid}")
     if not _is_compatible(welcome):
         output.note(f"It is not used: it runs holdfast {welcome.version}{_ANOTHER}.")
+    given = map(context.get_parameter_source, ("idle", "linger"))
+    if not is_new and ParameterSource.COMMANDLINE in given:
+        output.note("It keeps the times that it was started with: 'holdfast daemon stop' first.")
     return Exit.OK
 
 
