@@ -161,6 +161,50 @@ def test_ids_of_two_processes_are_not_mixed_up(path: Path) -> None:
     assert outcomes == {"first": "ok", "second": "pending"}
 
 
+@pytest.mark.req("W1")
+def test_who_began_the_trace_keeps_its_names_when_another_rotates_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = TraceFile(path), TraceFile(path)
+    taps = first.tap("git"), second.tap("git")
+    taps[0](message(1))
+    first.flush()
+    taps[1](message(2))
+    second.flush()
+    monkeypatch.setattr(writer, "ROTATE_AT", 100)
+    taps[1](message(3))
+    second.flush()
+    monkeypatch.undo()
+    taps[0](message(4))
+    first.close()
+    second.close()
+    assert [file.name for file in rotated(path)] == ["run.jsonl.1", "run.jsonl"]
+    lines = [line for file in rotated(path) for line in lines_of(file) if "id" in line]
+    names = {line["id"]: line["server"] for line in lines}
+    assert names[1] == names[4] == "git"
+    assert names[2] == names[3] != "git"
+
+
+@pytest.mark.req("W1")
+def test_a_file_that_another_has_begun_after_a_rotation_from_outside_is_of_its_run(
+    path: Path,
+) -> None:
+    first = TraceFile(path)
+    taps = [first.tap("git")]
+    taps[0](message(1))
+    first.flush()
+    path.rename(path.with_suffix(".old"))
+    second = TraceFile(path)
+    taps.append(second.tap("git"))
+    taps[1](message(2))
+    second.flush()
+    taps[0](message(3))
+    first.close()
+    second.close()
+    names = {line["id"]: line["server"] for line in lines_of(path) if "id" in line}
+    assert names[2] == "git" != names[3]
+
+
 FULL = """
 import asyncio, resource, signal, sys, holdfast
 

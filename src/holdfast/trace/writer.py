@@ -41,7 +41,8 @@ KEPT_FILES: Final = 4
 # locked. A writer looks the same way before each batch: the other may have begun a new file. Lines
 # are appended by one ``write`` a batch, so those of processes do not run into each other. Times
 # count from the header's start, whoever wrote it; a process that joins marks its servers with its
-# own number, because ids are unique within one client only.
+# own number, because ids are unique within one client only. Who began the run keeps its names when
+# another has begun the next file of it.
 
 
 class TraceFile(Recorder):
@@ -82,6 +83,10 @@ class TraceFile(Recorder):
         super().close()
         if self._sidecars is not None:
             self._sidecars.close()
+
+    def _begin_in_fork(self) -> None:
+        super()._begin_in_fork()
+        self._is_joined = self._is_joined or self._has_begun
 
     # Lines
 
@@ -175,9 +180,11 @@ class TraceFile(Recorder):
             self._append(descriptor, msgspec.json.encode(header) + b"\n")
         _lock(descriptor, exclusive=False)
         if not is_empty:
-            self._is_joined = True
             # To close a second descriptor ends the turn, which is over by now.
-            self._count_from(_start_of(self.path))
+            started = _start_of(self.path)
+            is_of_this_run = self._has_begun and started == self._started
+            self._is_joined = self._is_joined or not is_of_this_run
+            self._count_from(started)
         _end_turn(descriptor)
         self._release()
         self._descriptor, self._has_begun = descriptor, True
