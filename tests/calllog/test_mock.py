@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import holdfast
@@ -253,6 +254,8 @@ def test_whatever_is_recorded_can_be_played_and_recorded_again(calls: list[Any])
 
     peer.on("tools/call", answer)
     live = asyncio.run(run(peer))
+    # What holds the secret of an earlier call is hidden in part: nobody can send it again.
+    assume(not re.search(r'[^"]\[redacted\]|\[redacted\][^"]', "".join(live)))
     played = asyncio.run(run(MockServer(live)))
     strip = [
         [{key: value for key, value in json.loads(one).items() if key != "_ms"} for one in log]
