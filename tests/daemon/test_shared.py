@@ -23,6 +23,7 @@ from holdfast._core.transports.daemon_link import ServerLoss, marked_line
 from holdfast._core.transports.daemon_socket import Hello, require_private, socket_path
 from holdfast._core.transports.shared import Shared, project_of
 from holdfast._core.transports.stdio import Stdio
+from holdfast.daemon import life
 from holdfast.errors import HandshakeTimeout, Hint, ShutdownError, TransportError, ValidationError
 from holdfast.testing.contract import Probe, TransportContract
 from tests.daemon.rig import listen, scripted, welcome
@@ -139,7 +140,7 @@ async def test_a_daemon_of_another_version_is_not_used() -> None:
 
 
 @pytest.mark.req("Y4")
-@pytest.mark.parametrize("answer", [b"", b"hello\n", b"{}\n", b"[" * 5000 + b"\n", b"\n"])
+@pytest.mark.parametrize("answer", [b"hello\n", b"{}\n", b"[" * 5000 + b"\n", b"\n"])
 async def test_what_is_no_daemon_is_not_used(answer: bytes) -> None:
     async def odd(connection: socket.socket, hello: Hello) -> None:
         connection.sendall(answer)
@@ -147,6 +148,18 @@ async def test_what_is_no_daemon_is_not_used(answer: bytes) -> None:
     async with scripted(odd):
         fallbacks = await fallback()
     assert f"the daemon's socket cannot be used: {socket_path()}: " in fallbacks.sentences[0]
+
+
+@pytest.mark.req("Y4")
+@pytest.mark.parametrize("answer", [b"", b"{"])
+async def test_one_that_hangs_up_has_ended(answer: bytes) -> None:
+    async def ends(connection: socket.socket, hello: Hello) -> None:
+        connection.sendall(answer)
+
+    async with scripted(ends):
+        fallbacks = await fallback()
+        assert await life.ask("status") is None
+    assert fallbacks.sentences[0].endswith("the daemon has just ended")
 
 
 @pytest.mark.req("Y4")

@@ -252,10 +252,10 @@ async def greet(hello: Hello) -> tuple[socket.socket, Welcome, bytes]:
         if isinstance(error, TimeoutError):
             text = f"the daemon{process} did not answer within {seconds:g} s"
             raise Unavailable(text) from None
-        if isinstance(error, ConnectionResetError | BrokenPipeError):
-            # It closed its socket before it took this connection from the queue.
+        if isinstance(error, ConnectionResetError | BrokenPipeError | EOFError):
+            # It ended before it took this connection from the queue, or before it answered.
             raise Unavailable("the daemon has just ended", is_absent=True) from None
-        if isinstance(error, OSError | EOFError | ValueError):
+        if isinstance(error, OSError | ValueError):
             raise Unavailable(f"the daemon's socket cannot be used: {_why(error, path)}") from None
         raise
 
@@ -268,7 +268,7 @@ def _process_at(connection: socket.socket) -> str:
     return ""
 
 
-def _why(error: OSError | EOFError | ValueError, path: str) -> str:
+def _why(error: OSError | ValueError, path: str) -> str:
     if isinstance(error, RefusedFileError):
         return f"{error.filename} {error.strerror}"
     return f"{path}: {reason(error) if isinstance(error, OSError) else error}"
