@@ -270,6 +270,19 @@ async def test_a_list_without_an_end_is_refused(host_era: str) -> None:
         assert [tool.name for tool in await host.list_tools()] == ["b.say"]
 
 
+@pytest.mark.parametrize("item", [5, {"description": "no name"}, {"name": 5}, {"uri": None}])
+async def test_an_item_that_cannot_be_read_costs_no_other(pair: Pair, item: Any) -> None:
+    peers = {"a": offering(pair, "a"), "b": offering(pair, "b")}
+    peers["a"].on("tools/list", {"tools": [item]})
+    peers["a"].on("resources/list", {"resources": [item]})
+    async with merged(pair, peers) as host:
+        assert [tool.name for tool in await host.list_tools()] == ["b.say"]
+        assert [resource.uri for resource in await host.list_resources()] == ["x://b"]
+    async with merged(pair, peers, finder=True) as host:
+        hits = await host.call_tool("search_tools", {"query": "say"})
+        assert "b.say" in hits.text
+
+
 async def test_a_method_that_names_no_server_is_refused(pair: Pair) -> None:
     peers = {name: offering(pair, name) for name in ("a", "b")}
     async with merged(pair, peers) as host:

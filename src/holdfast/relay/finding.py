@@ -17,7 +17,7 @@ from holdfast._core.wire.jsonrpc import MALFORMED
 from holdfast.agents.listing import ServerTool
 from holdfast.agents.search import CALL, SEARCH, ToolIndex, described
 from holdfast.relay.envelope import fields_of
-from holdfast.relay.merging import listing, pages, renamed
+from holdfast.relay.merging import listing, pages, renamed, text_in
 from holdfast.types.base import decode
 from holdfast.types.base import encode as encode_wire
 from holdfast.types.tools import Tool
@@ -97,7 +97,8 @@ class Finder:
         """List the tools, and index them if they are not those of before."""
         handle = lambda page: self._handle(self._list, page)  # noqa: E731
         listed = pages(handle, listing(request, "tools/list"))
-        definitions = [item async for item in listed]
+        # What cannot be read has no name to find it by.
+        definitions = [item async for item in listed if text_in(item, "name") is not None]
         if definitions != self._definitions:
             tools = [decode(definition, Tool) for definition in definitions]
             self._definitions = definitions

@@ -177,9 +177,10 @@ class MergedRelay:
         """Return the tools or prompts of all servers, each under the name of its server."""
         items, key = [], LISTED[request.method]
         for server, item in await self._collect(request):
-            fields = fields_of.decode(item)
-            name = msgspec.json.decode(fields.get("name", b'""'))
-            items.append(Raw(encode({**fields, "name": full_name(server, name, self._relays)})))
+            name = text_in(item, "name")
+            if name is not None:
+                named = {"name": full_name(server, name, self._relays)}
+                items.append(Raw(encode({**fields_of.decode(item), **named})))
         return {key: items}
 
     async def _list_resources(self, request: ServerRequest) -> Json:
@@ -188,8 +189,8 @@ class MergedRelay:
         key = LISTED[request.method]
         field = "uri" if key == "resources" else "uriTemplate"
         for server, item in await self._collect(request):
-            uri = msgspec.json.decode(fields_of.decode(item).get(field, b'""'))
-            if isinstance(uri, str) and uri not in items:
+            uri = text_in(item, field)
+            if uri is not None and uri not in items:
                 items[uri] = item
                 self._note_owner(uri, server)
         return {key: list(items.values())}
@@ -382,6 +383,15 @@ def full_name(server: str, name: str, servers: Iterable[str]) -> str:
     """Return the name that leads to this one of a server: no two have the same."""
     full = f"{server}.{name}"
     return full if split_name(full, servers) == (server, name) else f"{server}..{name}"
+
+
+def text_in(item: Raw, field: str) -> str | None:
+    """Return a text of an item of a list; None if it has none, or cannot be read."""
+    try:
+        text = msgspec.json.decode(fields_of.decode(item)[field])
+    except (*MALFORMED, KeyError):
+        return None
+    return text if isinstance(text, str) else None
 
 
 def renamed(request: ServerRequest, **fields: Any) -> ServerRequest:
