@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
 from holdfast._core.redact.known import KnownSecrets
 from holdfast._core.redact.redactor import Redactor
 from holdfast.policies import Redaction
+from tests.redact.wraps import WRAPS
 
 PLAIN = b'{"method":"tools/call","params":{"_meta":{"progressToken":3},"structuredContent":{}}}'
 
@@ -49,7 +51,9 @@ def test_messages_are_plain_together_if_each_of_them_is(message: bytes) -> None:
 
 @pytest.mark.req("T8")
 @pytest.mark.parametrize("more", [0, 300], ids=["few", "many"])
-@pytest.mark.parametrize("text", ["it: hunter2ab", "nter2abc!", "H u n t e r 2 a", "#$%&/(7a)"])
+@pytest.mark.parametrize(
+    "text", ["it: hunter2ab", "nter2abc!", "H u n t e r 2 a", "#$%&/(7a)", "<b>h</b>u<i>nter2a"]
+)
 def test_a_text_that_was_cut_in_a_secret_is_not_plain(text: str, more: int) -> None:
     known = KnownSecrets()
     known.note("hunter2abc!", "#$%&/(7a)=?", *(f"other-secret-{number}" for number in range(more)))
@@ -59,6 +63,17 @@ def test_a_text_that_was_cut_in_a_secret_is_not_plain(text: str, more: int) -> N
     assert "[redacted]" in str(redactor.value(value))
     assert not redactor.is_plain(message)
     assert redactor.are_plain([PLAIN, message, PLAIN]) == [True, False, True]
+
+
+@pytest.mark.req("T8")
+@pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
+def test_what_is_plain_has_nothing_that_would_be_hidden(wrap: Callable[[str], str]) -> None:
+    secret, known = "blue-harbor7lantern", KnownSecrets()
+    known.note(secret)
+    redactor = Redactor(Redaction(), known)
+    for part in (secret, secret[:14], secret[-14:]):
+        value = {"id": 1, "result": {"content": [{"text": wrap(part)}], "isError": False}}
+        assert redactor.value(value) == value or not redactor.is_plain(json.dumps(value).encode())
 
 
 @pytest.mark.req("T8")

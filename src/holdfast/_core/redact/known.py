@@ -104,7 +104,7 @@ class UnreadSecrets:
     def spans(self, text: str) -> list[tuple[int, int]]:
         return [(0, len(text))]
 
-    def shows_end(self, text: str) -> bool:
+    def may_have_part(self, text: str) -> bool:
         return True
 
 

@@ -219,11 +219,13 @@ class NeedleIndex:
             return []
         return self.spans_in_layers(text, budget or SearchBudget(), nested)
 
-    def shows_end(self, text: str) -> bool:
-        """Return True if the beginning or the end of a value may be anywhere in a text.
+    def may_have_part(self, text: str) -> bool:
+        """Return False if no value begins or ends anywhere in a text.
 
         Each text inside of JSON may be one that was cut, not the whole alone.
         """
+        if not is_bare(text):
+            return True
         return self._skeletons.has_end_in(skeleton_of(text)) or self._bare.has_end_in(text)
 
     def spans_in_layers(self, text: str, budget: SearchBudget, nested: int = NESTED) -> list[Span]:
