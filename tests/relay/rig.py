@@ -11,7 +11,7 @@ from holdfast._core.eras.revisions import HANDSHAKE, STATELESS
 from holdfast._core.serve.memory import accept
 from holdfast._core.server.request import ServerRequest
 from holdfast._core.transports.memory import MemoryLink
-from holdfast.relay.serving import Host
+from holdfast.relay.serving import ServedHost
 from holdfast.relay.sharing import SharedRelay
 from holdfast.testing import Peer
 
@@ -22,7 +22,7 @@ CAPABILITIES = {"elicitation": {"form": {}}, "sampling": {}, "roots": {"listChan
 class RelayServer:
     """A relay that a client can connect to in memory."""
 
-    def __init__(self, relay: Host) -> None:
+    def __init__(self, relay: ServedHost) -> None:
         self.relay = relay
         self.name = "relay"
 

@@ -19,7 +19,7 @@ from holdfast.testing import Peer
 from holdfast.trace.format import Line, Reading
 from holdfast.view.feed import Feed, FeedRecorder
 from holdfast.view.live import LiveServer
-from holdfast.view.questions import Questions
+from holdfast.view.questions import PageQuestions
 from holdfast.view.workbench import Workbench
 from tests.view.hostile import HOSTILE, hostile_trace
 from tests.view.sample import png
@@ -80,10 +80,10 @@ class LivePage:
 
 @asynccontextmanager
 async def live_page(
-    devtools: str, connect: Callable[[Questions], list[holdfast.Client]]
+    devtools: str, connect: Callable[[PageQuestions], list[holdfast.Client]]
 ) -> AsyncIterator[Any]:
     feed = Feed("live", lambda: 0.0)
-    questions = Questions(feed.wake)
+    questions = PageQuestions(feed.wake)
     recorder = FeedRecorder(feed, asyncio.get_running_loop())
     clients = connect(questions)
     for client in clients:
@@ -104,7 +104,7 @@ async def live_page(
         recorder.close()
 
 
-def demo(questions: Questions) -> list[holdfast.Client]:
+def demo(questions: PageQuestions) -> list[holdfast.Client]:
     command = [sys.executable, "-m", "holdfast.demo.server"]
     handlers = questions.handlers(lambda: "demo")
     backoff = holdfast.Backoff(first=0.1, max=0.1)

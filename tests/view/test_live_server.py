@@ -17,7 +17,7 @@ from holdfast.testing import SILENCE, Peer
 from holdfast.trace.format import Line
 from holdfast.view.feed import Feed, FeedRecorder
 from holdfast.view.live import LiveServer
-from holdfast.view.questions import Questions
+from holdfast.view.questions import PageQuestions
 from holdfast.view.workbench import Workbench
 
 HANDSHAKE = [version for version in VERSIONS if version < "2026"]
@@ -36,7 +36,7 @@ class Live:
         self.feed = Feed("live", lambda: 1.0)
         self.peer = Peer()
         self.calls: list[Any] = []
-        self.questions = Questions(self.feed.wake)
+        self.questions = PageQuestions(self.feed.wake)
         handlers = self.questions.handlers(lambda: "house")
         self.client = holdfast.connect(self.peer, name="house", handlers=handlers)
         self.recorder = FeedRecorder(self.feed, asyncio.get_running_loop())

@@ -23,7 +23,7 @@ from holdfast.trace.lines import LineMaker
 from holdfast.trace.writer import TraceFile
 from holdfast.view.exports import FORMS, Recording
 from holdfast.view.page import build_page
-from holdfast.view.questions import Question
+from holdfast.view.questions import PageQuestion
 from holdfast.view.workbench import Workbench
 from tests.redact.corpus import TEXTS, VALUES
 from tests.view.sample import from_dense
@@ -59,7 +59,7 @@ async def test_forms_of_a_live_page_show_no_known_secret() -> None:
     async with connect(peer, name="house") as client:
         shown = await Workbench([client]).tools("house")
     future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-    question = Question(1, "house", "form", f"which {secret}?", future, schema)
+    question = PageQuestion(1, "house", "form", f"which {secret}?", future, schema)
     assert [tool["name"] for tool in shown["tools"]] == ["say"]
     assert "hunter2" not in f"{shown} {question.shown()}"
     del holder

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast._core.serve.http import Endpoint
 
 
-class Host(Protocol):
+class ServedHost(Protocol):
     """What one host is served, by one server or by many."""
 
     @property
@@ -39,7 +39,7 @@ class ServedRelays:
     def __repr__(self) -> str:
         return f"<ServedRelays {', '.join(self._servers)}>"
 
-    def join(self, name: str | None = None, *, is_lasting: bool = False) -> Host:
+    def join(self, name: str | None = None, *, is_lasting: bool = False) -> ServedHost:
         """Return what a new host is served: one server under its own names, or all, merged.
 
         Args:
@@ -47,7 +47,7 @@ class ServedRelays:
             is_lasting: As for `SharedRelay.join`.
         """
         names = [*self._servers] if name is None else [name]
-        host: Host
+        host: ServedHost
         if len(names) == 1:
             host = self._servers[names[0]].join(is_lasting=is_lasting)
         else:
@@ -74,15 +74,15 @@ class ServedRelays:
 class _RelayEndpoint:
     """One path: each session has its host, all stateless requests share one."""
 
-    def __init__(self, join: Callable[..., Host]) -> None:
+    def __init__(self, join: Callable[..., ServedHost]) -> None:
         self._join: Any = join
-        self._lasting: Host | None = None
+        self._lasting: ServedHost | None = None
 
     def __repr__(self) -> str:
         return f"<RelayEndpoint {self._lasting!r}>"
 
     def session(self) -> Server:
-        host: Host = self._join()
+        host: ServedHost = self._join()
         return host.server
 
     def stateless(self) -> Server:

@@ -18,7 +18,7 @@ from holdfast.errors import ValidationError
 from holdfast.trace.format import Header, Reading
 from holdfast.view.feed import Feed
 from holdfast.view.page import build_page, live_page, policy_of
-from holdfast.view.questions import Questions
+from holdfast.view.questions import PageQuestions
 from holdfast.view.workbench import Workbench, shown_faults
 
 HOST: Final = "127.0.0.1"
@@ -73,7 +73,7 @@ class LiveServer:
     """Serves one page about one feed; with a workbench, its person can call tools."""
 
     def __init__(
-        self, feed: Feed, bench: Workbench | None = None, questions: Questions | None = None
+        self, feed: Feed, bench: Workbench | None = None, questions: PageQuestions | None = None
     ) -> None:
         self.url = ""
         """The address, with its token; once it is served."""

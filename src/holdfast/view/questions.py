@@ -28,7 +28,7 @@ class DeclinedError(HoldfastError):
     """The person did not want to answer in the place of a model."""
 
 
-class Question(msgspec.Struct):
+class PageQuestion(msgspec.Struct):
     """One question, and the answer that is waited for."""
 
     number: int
@@ -47,12 +47,12 @@ class Question(msgspec.Struct):
         return {**facts, **texts, "url": self.url}
 
 
-class Questions:
+class PageQuestions:
     """The questions that wait, of all servers; ``changed`` is called when they are others."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
-        self._open: dict[int, Question] = {}
+        self._open: dict[int, PageQuestion] = {}
         self._count = 0
         self.version = 0
         """Another one whenever the questions are others."""
@@ -100,7 +100,7 @@ class Questions:
             return {"action": "cancel"}
         self._count += 1
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        question = Question(self._count, server, kind, message, answer, **fields)
+        question = PageQuestion(self._count, server, kind, message, answer, **fields)
         self._open[question.number] = question
         self._tell()
         try:

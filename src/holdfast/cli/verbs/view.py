@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast import Client
     from holdfast.trace.format import Reading
     from holdfast.view.live import LiveServer
-    from holdfast.view.questions import Questions
+    from holdfast.view.questions import PageQuestions
 
 FORMS = ("har", "otlp", "chrome")
 
@@ -152,11 +152,11 @@ async def _watch(target: ServerTarget, words: tuple[str, ...], port: int, is_ope
 
     from holdfast.view.feed import Feed, FeedRecorder
     from holdfast.view.live import LiveServer
-    from holdfast.view.questions import Questions
+    from holdfast.view.questions import PageQuestions
     from holdfast.view.workbench import Workbench
 
     feed = Feed("live", lambda: 0.0)
-    questions = Questions(feed.wake)
+    questions = PageQuestions(feed.wake)
     recorder = FeedRecorder(feed, asyncio.get_running_loop())
     clients = [_client(each, questions) for each in _targets(target, words)]
     _refuse_same_names(clients)
@@ -193,7 +193,7 @@ def _unknown(target: ServerTarget, word: str) -> Exception:
     return ValidationError(f"There is no trace and no server {word!r}. {target.hint(word)}")
 
 
-def _client(target: ServerTarget, questions: Questions) -> Client:
+def _client(target: ServerTarget, questions: PageQuestions) -> Client:
     name = ""
     target.options["handlers"] = questions.handlers(lambda: name)
     client: Client = target.client()
