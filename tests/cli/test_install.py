@@ -71,11 +71,15 @@ def test_a_host_is_shown_asked_about_and_changed(terminal: Open, cursor: Path) -
     assert cursor.read_bytes() == before
 
 
-def test_nobody_to_ask_is_an_error_that_says_how(cli: Cli, cursor: Path) -> None:
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_nobody_to_ask_is_an_error_behind_the_change(
+    cli: Cli, cursor: Path, words: tuple[str, ...]
+) -> None:
     before = cursor.read_bytes()
-    done = cli("install", "cursor")
+    done = cli("install", "cursor", *words)
     assert done.code == 5
-    assert "--yes" in done.err
+    assert "read the change, then add --yes" in done.err
+    assert '"serve"' in done.err
     assert cursor.read_bytes() == before
 
 

@@ -167,15 +167,15 @@ class _Session:
         """Show what would be done; without ``yes``, raise an error unless the person agrees."""
         from holdfast.hosts.diff import diff_lines
 
-        is_json = self._output.json
+        if yes and self._output.json:
+            return  # what was done follows as JSON
         lines = list(chain.from_iterable(map(diff_lines, plans)))
-        is_read = is_json or not lines or show_pages(lines, _colored, "nothing is written")
+        is_read = not lines or show_pages(lines, _colored, "nothing is written")
         if yes or not plans:
             return
-        if is_json or not is_interactive():
+        if self._output.json or not is_interactive():
             raise TrustError("nobody to ask; read the change, then add --yes")
-        question = "Write it?" if len(plans) == 1 else f"Write these {len(plans)} files?"
-        if not (is_read and confirm(question)):
+        if not (is_read and confirm(_question(len(plans)))):
             raise TrustError("nothing was written")
 
     def _report(self, plans: dict[str, FilePlan], written: dict[str, Written]) -> None:
@@ -185,6 +185,10 @@ class _Session:
             return
         for path, plan in plans.items():
             self._output.note("\n".join(_notes(plan, written.get(path))))
+
+
+def _question(files: int) -> str:
+    return "Write it?" if files == 1 else f"Write these {files} files?"
 
 
 def _colored(line: str) -> str:
