@@ -73,6 +73,21 @@ def test_a_request_goes_out_as_the_era_stamps_it() -> None:
 
 
 @pytest.mark.req("P5")
+@pytest.mark.req("Y1")
+def test_answers_are_for_a_server_that_reads_them() -> None:
+    """One without sessions asks by a result; another would run the call from the start."""
+    rig = ready("handshake")
+    sent = len(rig.effects)
+    ticket = rig.call("tools/call", params={"name": "add"}, answers=True)
+    assert methods(rig.effects[sent:]) == []
+    error = rig.error(ticket)
+    assert error.outcome_unknown
+    assert "the new one asks differently" in error.message
+    rig = ready("stateless")
+    rig.call("tools/call", params={"name": "add"}, answers=True)
+    assert methods(rig.effects[-1:]) == ["tools/call"]
+
+
 def test_progress_is_asked_for_only_if_the_caller_wants_it() -> None:
     rig = ready()
     rig.call("tools/call", params={"name": "add"})
