@@ -57,8 +57,7 @@ class ClientMessage(Struct, gc=False):
         try:
             return _fields_decoder.decode(self.params)
         except MALFORMED:
-            if memoryview(self.params)[0] != _OBJECT:
-                self._drop_null(self.params)
+            self._drop_null(self.params)
             return {}
 
     def _drop_null(self, params: Raw) -> None:
@@ -96,7 +95,6 @@ _NOT_A_MESSAGE: Final = 'a message is an object with "jsonrpc": "2.0"'
 _decoder = msgspec.json.Decoder(ClientMessage)
 _batch_decoder = msgspec.json.Decoder(list[Raw])
 _fields_decoder = msgspec.json.Decoder(dict[str, Raw])
-_OBJECT: Final = ord("{")
 
 
 def read(frame: bytes, *, batches: bool = False) -> list[ClientMessage | RequestError]:
