@@ -6,6 +6,7 @@ from tests.interop.catalogue import SERVERS
 from tests.interop.page import CHAPTERS, HERE, PAGE, names_in, page, sentence
 
 NOT_ABOUT_SERVERS = {
+    "test_agents.py",
     "test_har.py",
     "test_hosts.py",
     "test_install.py",
