@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -154,6 +155,13 @@ def test_a_start_while_it_stops_gives_a_new_one() -> None:
         welcome, is_new = life.start()
     assert welcome.pid != first
     connection.close()
+
+
+@pytest.mark.req("Y4")
+def test_a_start_gives_up_where_others_end_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", shutil.which("true"))
+    with pytest.raises(TransportError, match="others begin and end all the time"):
+        life.start()
 
 
 @pytest.mark.req("Y4")

@@ -50,6 +50,8 @@ from holdfast.errors import StateError, TransportError
 LOCK: Final = "daemon.lock"
 LOCK_WAIT: Final = 15.0
 """Seconds that a start waits for a daemon that is about to end."""
+STARTS: Final = 5
+"""Tries, where each finds another daemon that ends at that moment."""
 START_WAIT: Final = 30.0
 END_WAIT: Final = 5.0
 """Seconds for the end of one that could not be started, or found another running."""
@@ -88,9 +90,18 @@ def start(*, idle: float = IDLE, linger: float = LINGER) -> tuple[Welcome, bool]
     Raises:
         TransportError: It could not be started; the message says why.
     """
-    running = asyncio.run(ask("status"))
-    if running is not None:
-        return running, False
+    for _ in range(STARTS):
+        running = asyncio.run(ask("status"))
+        if running is not None:
+            return running, False
+        started = _start_one(idle, linger)
+        if started is not None:
+            return started
+    raise TransportError("the daemon could not be started: others begin and end all the time")
+
+
+def _start_one(idle: float, linger: float) -> tuple[Welcome, bool] | None:
+    """Start a daemon; return None if it found another one, which has ended since."""
     process = subprocess.Popen(
         [sys.executable, "-m", "holdfast.daemon", repr(idle), repr(linger)],
         stdin=subprocess.DEVNULL,
@@ -105,7 +116,7 @@ def start(*, idle: float = IDLE, linger: float = LINGER) -> tuple[Welcome, bool]
         with suppress(subprocess.TimeoutExpired):
             process.wait(END_WAIT)
     if welcome is None and not complaint and process.poll() == 0:
-        return start(idle=idle, linger=linger)  # it found another one, which has ended since
+        return None
     if welcome is None:
         why = complaint or f"it exited with {process.poll()}; {LOG_NAME} may say why"
         raise TransportError(f"the daemon could not be started: {why}")
