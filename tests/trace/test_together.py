@@ -94,3 +94,36 @@ def test_a_text_of_several_lines_is_one_message(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
     assert [line["kind"] for line in lines[2:]] == ["request", "result", "junk", "junk"]
     assert lines[3]["body"] == {"id": 1, "result": {}}
+
+
+@pytest.mark.req("W1", "R10")
+@pytest.mark.parametrize(
+    ("frame", "read"),
+    [
+        (rb'{"jsonrpc":"2.0","id":1,"result":{"a":"\ud800"}}', {1: {"a": "\ufffd"}}),
+        (b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"result":{}}', {1: {}}),
+        (
+            b'{"jsonrpc":"2.0","id":1,"result":{}}{"jsonrpc":"2.0","id":2,"result":{}}',
+            {1: {}, 2: {}},
+        ),
+        (
+            b'[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{}}]',
+            {1: {}, 2: {}},
+        ),
+        (b'Loading 3/3 {"jsonrpc":"2.0","id":1,"result":{}}', {"junk": "Loading 3/3 ", 1: {}}),
+        (b'Loading {"jsonrpc":"2.0","id":1,"result":', {"junk": "Loading "}),
+    ],
+)
+def test_what_a_client_reads_in_a_line_is_a_message(
+    tmp_path: Path, frame: bytes, read: dict[Any, Any]
+) -> None:
+    """A call that got its answer so would look as if it had none."""
+    lines = lines_of(tmp_path / "trace", [frame], alone=True, together=False)
+    found = {
+        line.get("of", line["kind"]): line["body"]["result"] if "body" in line else line["text"]
+        for line in lines
+    }
+    if "junk" in found:
+        assert found["junk"].startswith(read.pop("junk"))
+        del found["junk"]
+    assert found == read

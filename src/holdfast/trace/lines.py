@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from holdfast._core.boundary import Ticket
 from holdfast._core.redact.redactor import Redactor
 from holdfast._core.tap import Direction, TraceEvent
-from holdfast._core.wire.jsonrpc import MALFORMED
+from holdfast._core.wire.jsonrpc import MALFORMED, Junk, decode_lines, decode_text
 from holdfast.errors import CancelledCallError, HoldfastError, RequestTimeout, RpcError
 
 if TYPE_CHECKING:
@@ -140,6 +140,21 @@ def _decoded(frames: list[bytes]) -> tuple[list[bytes], Iterable[_Head | None]]:
     return frames, map(_head_or_none, frames)
 
 
+def _parts(frame: bytes, *, is_whole: bool) -> list[bytes]:
+    """Return what a client makes of a line: itself, or the messages that are in it.
+
+    A client reads some lines that are no message by themselves: a batch, two on one line, half of
+    a character, and text that was printed before a message, with which the line is junk as well.
+    """
+    if b'"jsonrpc"' not in frame or _head_or_none(frame) is not None:
+        return [frame]
+    parts = (decode_text if is_whole else decode_lines)(frame, batches=True)
+    messages = [
+        b'{"jsonrpc":"2.0",' + _encode(part)[1:] for part in parts if type(part) is not Junk
+    ]
+    return messages if len(messages) == len(parts) else [frame, *messages]
+
+
 def _head_or_none(frame: bytes) -> _Head | None:
     try:
         return _head_of(frame)
@@ -235,10 +250,12 @@ class LineMaker:
         self._generation = max(self._generation, link)
         self._link, self._forms = link, {"→": {}, "←": {}}
 
-    def fields(self, messages: Messages, frame: bytes, since: float) -> dict[str, Any]:
-        """Return the fields of the line of any message."""
+    def fields(self, messages: Messages, frame: bytes, since: float) -> list[dict[str, Any]]:
+        """Return the fields of the line of any message, or of those that a client finds in it."""
         self._generation = max(self._generation, messages.link)
-        return self._common(messages.at - since, messages.link) | self._message(messages, frame)
+        common = self._common(messages.at - since, messages.link)
+        parts = _parts(frame, is_whole=messages.is_whole)
+        return [common | self._message(messages, part) for part in parts]
 
     def event(self, event: TraceEvent, since: float) -> dict[str, Any] | None:
         """Return the fields of what is no message; None for what a trace does not have."""

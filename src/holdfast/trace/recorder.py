@@ -218,7 +218,10 @@ class Recorder:
                     line = maker.plain_line(messages, frame, head, since)
                 elif not frame or frame.isspace():
                     continue
-                lines.append(line or self._encode(maker.fields(messages, frame, since)))
+                if line is not None:
+                    lines.append(line)
+                else:
+                    lines += map(self._encode, maker.fields(messages, frame, since))
             except Exception:
                 log.exception("the trace: something could not be made a line")
 
