@@ -167,13 +167,15 @@ class _Session:
         """Show what would be done; without ``yes``, raise an error unless the person agrees."""
         from holdfast.hosts.diff import diff_lines
 
-        if yes and self._output.json:
-            return  # what was done follows as JSON
+        if self._output.json:
+            if plans and not yes:
+                raise TrustError("nobody to ask; without --json the change is shown")
+            return
         lines = list(chain.from_iterable(map(diff_lines, plans)))
         is_read = not lines or show_pages(lines, _colored, "nothing is written")
         if yes or not plans:
             return
-        if self._output.json or not is_interactive():
+        if not is_interactive():
             raise TrustError("nobody to ask; read the change, then add --yes")
         if not (is_read and confirm(_question(len(plans)))):
             raise TrustError("nothing was written")
