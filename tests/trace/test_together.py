@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import random
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import holdfast
 from holdfast._core.boundary import Delivered, Generation, Send
+from holdfast.errors import ProtocolError
 from holdfast.trace.writer import TraceFile
 
 LINK = Generation(1)
@@ -106,10 +110,6 @@ def test_a_text_of_several_lines_is_one_message(tmp_path: Path) -> None:
             b'{"jsonrpc":"2.0","id":1,"result":{}}{"jsonrpc":"2.0","id":2,"result":{}}',
             {1: {}, 2: {}},
         ),
-        (
-            b'[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{}}]',
-            {1: {}, 2: {}},
-        ),
         (b'Loading 3/3 {"jsonrpc":"2.0","id":1,"result":{}}', {"junk": "Loading 3/3 ", 1: {}}),
         (b'Loading {"jsonrpc":"2.0","id":1,"result":', {"junk": "Loading "}),
     ],
@@ -127,3 +127,31 @@ def test_what_a_client_reads_in_a_line_is_a_message(
         assert found["junk"].startswith(read.pop("junk"))
         del found["junk"]
     assert found == read
+
+
+BATCHING = """
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    answer = {"jsonrpc": "2.0", "id": request.get("id")}
+    if request["method"] == "initialize":
+        facts = {"serverInfo": {"name": "s", "version": "1"}, "capabilities": {}}
+        answer["result"] = {"protocolVersion": sys.argv[1], **facts}
+        print(json.dumps(answer), flush=True)
+    elif request["method"] == "ping":
+        print(json.dumps([{**answer, "result": {}}]), flush=True)
+"""
+
+
+@pytest.mark.req("W1", "R10")
+@pytest.mark.parametrize(("version", "kind"), [("2025-03-26", "result"), ("2025-06-18", "junk")])
+async def test_a_batch_is_what_the_client_takes_it_for(
+    tmp_path: Path, version: str, kind: str
+) -> None:
+    path = tmp_path / "run.jsonl"
+    command = [sys.executable, "-c", BATCHING, version]
+    async with holdfast.connect(command, protocol=version, trace=path) as client:
+        with suppress(ProtocolError):  # it is the answer to the ping, and cannot be read
+            await client.ping()
+    last = [json.loads(line) for line in path.read_text().splitlines() if '"dir":"<"' in line][-1]
+    assert last["kind"] == kind

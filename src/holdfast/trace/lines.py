@@ -7,7 +7,7 @@ how a request ended that got no answer; that becomes a line of its own (``outcom
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import compress, repeat
 from typing import TYPE_CHECKING, Any, Final
@@ -140,15 +140,16 @@ def _decoded(frames: list[bytes]) -> tuple[list[bytes], Iterable[_Head | None]]:
     return frames, map(_head_or_none, frames)
 
 
-def _parts(frame: bytes, *, is_whole: bool) -> list[bytes]:
-    """Return what a client makes of a line: itself, or the messages that are in it.
+def _parts(frame: bytes, *, is_whole: bool, batches: bool) -> list[bytes]:
+    """Return what a client makes of junk: the messages that are in it, or itself.
 
-    A client reads some lines that are no message by themselves: a batch, two on one line, half of
-    a character, and text that was printed before a message, with which the line is junk as well.
+    A client reads some lines that are no message by themselves: two on one line, half of a
+    character, a batch where its revision has them, and text that was printed before a message, with
+    which the line is junk as well.
     """
-    if b'"jsonrpc"' not in frame or _head_or_none(frame) is not None:
+    if b'"jsonrpc"' not in frame:
         return [frame]
-    parts = (decode_text if is_whole else decode_lines)(frame, batches=True)
+    parts = (decode_text if is_whole else decode_lines)(frame, batches=batches)
     messages = [
         b'{"jsonrpc":"2.0",' + _encode(part)[1:] for part in parts if type(part) is not Junk
     ]
@@ -167,6 +168,8 @@ class LineMaker:
 
     def __init__(self, server: str, redactor: Redactor) -> None:
         self.name = server
+        self.has_batches: Callable[[], bool] = lambda: False
+        """Tells whether the client reads batches, as one revision has them."""
         self._mark = ""
         self._redactor = redactor
         self._generation = 0
@@ -254,8 +257,13 @@ class LineMaker:
         """Return the fields of the line of any message, or of those that a client finds in it."""
         self._generation = max(self._generation, messages.link)
         common = self._common(messages.at - since, messages.link)
-        parts = _parts(frame, is_whole=messages.is_whole)
-        return [common | self._message(messages, part) for part in parts]
+        line = self._message(messages, frame)
+        if line["kind"] != "junk":
+            return [common | line]
+        parts = _parts(frame, is_whole=messages.is_whole, batches=self.has_batches())
+        return [
+            common | (line if part is frame else self._message(messages, part)) for part in parts
+        ]
 
     def event(self, event: TraceEvent, since: float) -> dict[str, Any] | None:
         """Return the fields of what is no message; None for what a trace does not have."""

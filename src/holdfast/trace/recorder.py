@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakSet
+from weakref import ReferenceType, WeakSet, ref
 
 import msgspec
 
@@ -73,6 +73,7 @@ class Recorder:
     def watch(self, client: Client) -> None:
         """Record what crosses between a client and its server, from its first use on."""
         transport, maker = client.transport, self._maker(client.name)
+        maker.has_batches = _has_batches(ref(client))
         facts = {"transport": type(transport).__name__.lower(), "target": _target(transport)}
         client._attach_tap(self._watcher(maker, facts), self.flush)
         if hasattr(transport, "watch_stderr"):
@@ -249,6 +250,17 @@ class Recorder:
             body = line.pop("large")
             line = self._without_body(line, body)
         return msgspec.json.encode(line, enc_hook=str) + b"\n"
+
+
+def _has_batches(client_ref: ReferenceType[Client]) -> Callable[[], bool]:
+    """Return what tells whether a client reads batches; a trace does not keep a client."""
+
+    def has_batches() -> bool:
+        client = client_ref()
+        era = None if client is None else client._requester.opener.era()
+        return era is not None and era.batches
+
+    return has_batches
 
 
 def _target(transport: Any) -> str:
